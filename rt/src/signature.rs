@@ -1,0 +1,183 @@
+//! Signatures: what the text of a program needs to know about a host function.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use crate::Code;
+
+/// A WebAssembly value type, as far as host functions and program locals use it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ValType {
+    /// 32-bit integer: numbers, pointers, handles, codes.
+    I32,
+    /// 64-bit integer.
+    I64,
+    /// 32-bit float; no host function takes one, a program's locals may.
+    F32,
+    /// 64-bit float.
+    F64,
+}
+
+impl ValType {
+    /// The type's name in WAT.
+    #[must_use]
+    pub const fn wat(self) -> &'static str {
+        match self {
+            ValType::I32 => "i32",
+            ValType::I64 => "i64",
+            ValType::F32 => "f32",
+            ValType::F64 => "f64",
+        }
+    }
+
+    /// The type that a WAT name stands for.
+    #[must_use]
+    pub fn from_wat(name: &str) -> Option<ValType> {
+        Some(match name {
+            "i32" => ValType::I32,
+            "i64" => ValType::I64,
+            "f32" => ValType::F32,
+            "f64" => ValType::F64,
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for ValType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.wat())
+    }
+}
+
+/// What a parameter or result of a host function means; its [`ValType`] follows from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Ty {
+    /// Pointer to UTF-8 text in wire format.
+    Str,
+    /// Like [`Ty::Str`], or 0 for none.
+    OptStr,
+    /// Pointer to bytes in wire format; need not be UTF-8.
+    Bytes,
+    /// A plain 32-bit integer.
+    Int,
+    /// A 64-bit integer.
+    Long,
+    /// A 64-bit float.
+    Float,
+    /// 0 or 1.
+    Bool,
+    /// Handle of a host-side array.
+    Arr,
+    /// Handle of a host-side map.
+    Map,
+    /// A raw address in the program's memory.
+    Addr,
+}
+
+impl Ty {
+    /// The value type on the wire.
+    #[must_use]
+    pub const fn val(self) -> ValType {
+        match self {
+            Ty::Long => ValType::I64,
+            Ty::Float => ValType::F64,
+            _ => ValType::I32,
+        }
+    }
+}
+
+/// A named parameter or result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Param {
+    /// The name shown in signatures.
+    pub name: &'static str,
+    /// What it means.
+    pub ty: Ty,
+}
+
+/// The signature of one host function: enough to check a call, to import it and to describe it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Signature {
+    /// The capability it belongs to: `str` of `str.len`.
+    pub module: &'static str,
+    /// Its own name: `len` of `str.len`.
+    pub name: &'static str,
+    /// Parameters in order.
+    pub params: &'static [Param],
+    /// Results in the order they are pushed, without the `err` of a fallible function.
+    pub results: &'static [Param],
+    /// The codes that it may fail with; empty where it cannot fail. A fallible function pushes `err` (i32) last.
+    pub errors: &'static [Code],
+}
+
+impl Signature {
+    /// Whether the function pushes an `err` as its last result.
+    #[must_use]
+    pub const fn fallible(&self) -> bool {
+        !self.errors.is_empty()
+    }
+
+    /// The value types it pops, in order.
+    pub fn pops(&self) -> impl ExactSizeIterator<Item = ValType> + '_ {
+        self.params.iter().map(|p| p.ty.val())
+    }
+
+    /// The value types it pushes, in order, `err` included.
+    pub fn pushes(&self) -> impl Iterator<Item = ValType> + '_ {
+        self.results.iter().map(|p| p.ty.val()).chain(self.fallible().then_some(ValType::I32))
+    }
+}
+
+/// Shows the signature as the manual and diagnostics write it: `http.post (url, body, content_type) → (ptr, err)`.
+/// Types other than i32 follow the name: `str.from_float (x f64, digits) → ptr`.
+impl fmt::Display for Signature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let show = |p: &Param| match p.ty.val() {
+            ValType::I32 => p.name.to_owned(),
+            other => format!("{} {other}", p.name),
+        };
+        let params: Vec<String> = self.params.iter().map(show).collect();
+        write!(f, "{}.{} ({})", self.module, self.name, params.join(", "))?;
+        let mut results: Vec<String> = self.results.iter().map(show).collect();
+        if self.fallible() {
+            results.push("err".to_owned());
+        }
+        match results.as_slice() {
+            [] => Ok(()),
+            [one] => write!(f, " → {one}"),
+            many => write!(f, " → ({})", many.join(", ")),
+        }
+    }
+}
+
+/// Every host function that programs may name, by full name (`str.len`), in the order they were declared.
+#[derive(Clone, Debug, Default)]
+pub struct Signatures {
+    list: Vec<Signature>,
+    by_name: HashMap<String, usize>,
+}
+
+impl Signatures {
+    /// Builds the index. Where a name occurs twice, the first one counts.
+    #[must_use]
+    pub fn new(list: impl IntoIterator<Item = Signature>) -> Self {
+        let mut index = Signatures::default();
+        for signature in list {
+            let at = index.list.len();
+            index.by_name.entry(format!("{}.{}", signature.module, signature.name)).or_insert(at);
+            index.list.push(signature);
+        }
+        index
+    }
+
+    /// The function of that full name, such as `http.get` (without `$`).
+    #[must_use]
+    pub fn get(&self, full_name: &str) -> Option<&Signature> {
+        self.list.get(*self.by_name.get(full_name)?)
+    }
+
+    /// All functions in the order they were declared.
+    pub fn iter(&self) -> impl Iterator<Item = &Signature> {
+        self.list.iter()
+    }
+}
