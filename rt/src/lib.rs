@@ -1,7 +1,36 @@
-//! Programs: text to module to instance.
+//! Programs of the Wattle agent runtime: from text to module to instance.
+//!
+//! A program is the body of one WebAssembly function over host functions. [`Runtime::prepare`] makes a [`Program`] of its text:
+//! macros expand, the module gets exactly the imports that the program uses, and compiled code is cached by content hash.
+//! [`Runtime::run`] instantiates it with the [`Grants`] of a run and gives an [`Outcome`].
+//!
+//! This crate defines what a capability is ([`capability!`](crate::capability!)); it knows no network, no model and no agent.
 
+mod cache;
+mod capability;
 mod code;
+mod engine;
+mod failure;
+mod grants;
+#[doc(hidden)]
+pub mod host;
+mod outcome;
+mod program;
+mod run;
+mod runtime;
 mod signature;
+pub mod text;
+pub mod wire;
 
+pub use capability::{Capability, Function};
 pub use code::Code;
+pub use engine::Limits;
+pub use failure::Failure;
+pub use grants::{Config, Grants};
+pub use host::{Room, Value};
+pub use outcome::{CallFailure, Calls, Exit, Outcome, Trap, TrapKind};
+pub use program::Program;
+pub use run::Run;
+pub use runtime::{EngineError, RunError, Runtime};
 pub use signature::{Param, Signature, Signatures, Ty, ValType};
+pub use text::{Diagnostic, Position};

@@ -1,0 +1,83 @@
+//! The cache of compiled programs, by content hash.
+//!
+//! Two layers: a program's text leads to its module, a module's text to the compiled code. Texts that differ only in blanks and
+//! comments share code; texts that differ in a string literal never do, since the literal is part of the module. Both layers are
+//! bounded in bytes, shared by all runs, and filled once per key however many ask for it at the same time.
+
+use std::sync::Arc;
+
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+
+use crate::program::{Compiled, Program};
+use crate::text::Diagnostic;
+
+/// A content hash. The cache is shared by tenants, so it must be one that nobody can collide.
+pub(crate) type Key = [u8; 32];
+
+/// What a text was found to be: a program, or why it is none.
+pub(crate) type Known = Result<Program, Arc<Diagnostic>>;
+
+pub(crate) struct Programs {
+    texts: Cache<Key, Known, ByText>,
+    modules: Cache<Key, Arc<Compiled>, ByCode>,
+}
+
+#[derive(Clone)]
+struct ByText;
+
+impl Weighter<Key, Known> for ByText {
+    fn weight(&self, _: &Key, known: &Known) -> u64 {
+        // The code is accounted for in the other layer; here only the text is held.
+        256 + match known {
+            Ok(program) => program.source().len() as u64,
+            Err(diagnostic) => diagnostic.to_string().len() as u64,
+        }
+    }
+}
+
+#[derive(Clone)]
+struct ByCode;
+
+impl Weighter<Key, Arc<Compiled>> for ByCode {
+    fn weight(&self, _: &Key, compiled: &Arc<Compiled>) -> u64 {
+        1_024 + compiled.size() as u64
+    }
+}
+
+impl Programs {
+    /// A cache that holds at most so many bytes of compiled code, and a quarter as many of texts.
+    pub(crate) fn new(bytes: u64) -> Self {
+        Programs {
+            texts: Cache::with_weighter(4_096, bytes / 4, ByText),
+            modules: Cache::with_weighter(4_096, bytes, ByCode),
+        }
+    }
+
+    /// The program of a text, made by `make` where it is not known yet. Concurrent first uses make it once.
+    pub(crate) async fn text(&self, key: Key, make: impl Future<Output = Known>) -> Known {
+        match self.texts.get_value_or_guard_async(&key).await {
+            Ok(known) => known,
+            Err(guard) => {
+                let known = make.await;
+                // Refused only where the entry was removed meanwhile: then the next use makes it again.
+                let _ = guard.insert(known.clone());
+                known
+            }
+        }
+    }
+
+    /// The compiled code of a module's text, made by `make` where it is not known yet.
+    pub(crate) async fn module<E>(
+        &self,
+        key: Key,
+        make: impl Future<Output = Result<Arc<Compiled>, E>>,
+    ) -> Result<Arc<Compiled>, E> {
+        self.modules.get_or_insert_async(&key, make).await
+    }
+
+    /// How many compiled modules are held.
+    pub(crate) fn len(&self) -> usize {
+        self.modules.len()
+    }
+}

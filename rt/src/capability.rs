@@ -1,0 +1,200 @@
+//! Capabilities: namespaces of host functions, declared as tables of rows.
+
+use wasmtime::Linker;
+
+use crate::{Run, Signature};
+
+/// A namespace of host functions: one row per function, from which follow the imports, the prompt, the manual and the
+/// checks of a call.
+///
+/// Made by the [`capability!`](crate::capability!) macro.
+#[derive(Clone, Copy, Debug)]
+pub struct Capability {
+    /// The namespace: `str` of `str.len`.
+    pub name: &'static str,
+    /// Raised when a function's meaning changes; a compiled program is never used with another version.
+    pub version: u32,
+    /// One sentence.
+    pub about: &'static str,
+    /// The functions in the order of the manual.
+    pub functions: &'static [Function],
+}
+
+/// One host function: its signature, its description, and how it is linked.
+#[derive(Clone, Copy, Debug)]
+pub struct Function {
+    /// What the text of a program needs to know.
+    pub signature: Signature,
+    /// One sentence in the third person, without a full stop.
+    pub about: &'static str,
+    /// A program that uses the function.
+    pub example: &'static str,
+    /// Whether the function waits: a program that imports only functions that do not needs no timer.
+    pub waits: bool,
+    #[doc(hidden)]
+    pub link: fn(&mut Linker<Run>, usize) -> wasmtime::Result<()>,
+}
+
+/// Declares a capability as a table: a `const` [`Capability`] of the given name, from rows of the form
+///
+/// ```text
+/// /// Sentence for prompt and manual.
+/// #[example = "a program that uses it"]
+/// fn name(param: type, …) -> result: type ! CODE CODE = rust_function;
+/// ```
+///
+/// `fn` rows are synchronous, `async` rows may wait. A row with codes after `!` is fallible: it pushes `err` last. A row without
+/// codes traps where its function fails. Types: `str`, `opt_str`, `bytes`, `int`, `long`, `float`, `bool`, `arr`, `map`,
+/// `addr`. The Rust function takes [`&mut Run`](Run) and the arguments (`&str`, `Option<&str>`, `&[u8]`, `i32`, `i64`, `f64`; owned in
+/// `async` rows) and gives `Result<value, Failure>`, where a value is anything that is [`Value`](crate::Value).
+///
+/// ```
+/// use wattle_rt::{Failure, Run};
+///
+/// wattle_rt::capability! {
+///     /// Greets.
+///     pub const GREET: "greet" 1;
+///
+///     /// Gives a greeting
+///     #[example = "(call $greet.hello \"you\") (drop) (call $sys.resv) 0"]
+///     fn hello(name: str) -> ptr: str ! ENOMEM = hello;
+/// }
+///
+/// fn hello(_run: &mut Run, name: &str) -> Result<String, Failure> {
+///     Ok(format!("hello {name}"))
+/// }
+///
+/// assert_eq!(GREET.functions[0].signature.to_string(), "greet.hello (name) → (ptr, err)");
+/// ```
+#[macro_export]
+macro_rules! capability {
+    (
+        #[doc = $about:literal]
+        $vis:vis const $constant:ident : $module:literal $version:literal;
+        $(
+            #[doc = $sentence:literal]
+            #[example = $example:literal]
+            $kind:ident $name:ident ( $($param:ident : $ty:ident),* $(,)? ) $(-> $result:ident : $rty:ident)? $(! $($code:ident)+)? = $function:path;
+        )*
+    ) => {
+        #[doc = $about]
+        $vis const $constant: $crate::Capability = $crate::Capability {
+            name: $module,
+            version: $version,
+            about: $about.trim_ascii(),
+            functions: &[$(
+                $crate::Function {
+                    signature: $crate::Signature {
+                        module: $module,
+                        name: stringify!($name),
+                        params: &[$($crate::Param { name: stringify!($param), ty: $crate::__ty!($ty) }),*],
+                        results: &[$($crate::Param { name: stringify!($result), ty: $crate::__ty!($rty) })?],
+                        errors: &[$($($crate::Code::$code),+)?],
+                    },
+                    about: $sentence.trim_ascii(),
+                    example: $example,
+                    waits: $crate::__waits!($kind),
+                    link: |linker, id| $crate::__link!(
+                        $kind, linker, id, $module, stringify!($name), ($($param : $ty),*), [$($rty)?], [$($($code)+)?], $function
+                    ),
+                },
+            )*],
+        };
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __ty {
+    (str) => { $crate::Ty::Str };
+    (opt_str) => { $crate::Ty::OptStr };
+    (bytes) => { $crate::Ty::Bytes };
+    (int) => { $crate::Ty::Int };
+    (long) => { $crate::Ty::Long };
+    (float) => { $crate::Ty::Float };
+    (bool) => { $crate::Ty::Bool };
+    (arr) => { $crate::Ty::Arr };
+    (map) => { $crate::Ty::Map };
+    (addr) => { $crate::Ty::Addr };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __wire {
+    (long) => { i64 };
+    (float) => { f64 };
+    ($other:ident) => { i32 };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __waits {
+    (fn) => { false };
+    (async) => { true };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __read {
+    ($memory:ident, $raw:ident, str) => { $crate::wire::text($memory, $raw)? };
+    ($memory:ident, $raw:ident, opt_str) => { $crate::wire::optional_text($memory, $raw)? };
+    ($memory:ident, $raw:ident, bytes) => { $crate::wire::bytes($memory, $raw)? };
+    ($memory:ident, $raw:ident, bool) => { $raw != 0 };
+    ($memory:ident, $raw:ident, $plain:ident) => { $raw };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __own {
+    ($memory:ident, $raw:ident, str) => { $crate::wire::text($memory, $raw)?.to_owned() };
+    ($memory:ident, $raw:ident, opt_str) => { $crate::wire::optional_text($memory, $raw)?.map(str::to_owned) };
+    ($memory:ident, $raw:ident, bytes) => { $crate::wire::bytes($memory, $raw)?.to_vec() };
+    ($memory:ident, $raw:ident, bool) => { $raw != 0 };
+    ($memory:ident, $raw:ident, $plain:ident) => { $raw };
+}
+
+// One arm per kind of row; what they share is in `crate::host`. The result's shape on the stack follows from whether the row
+// has a value and whether it has codes.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __link {
+    (fn, $linker:ident, $id:ident, $module:literal, $name:expr, ($($p:ident : $ty:ident),*), [$($rty:ident)?], [$($code:ident)*], $function:path) => {
+        $linker
+            .func_wrap($module, $name, move |mut caller: $crate::host::Caller<'_>, $($p: $crate::__wire!($ty)),*| {
+                let outcome = $crate::host::call(&mut caller, $id, |memory, run| {
+                    let _ = memory;
+                    $(let $p = $crate::__read!(memory, $p, $ty);)*
+                    $function(run, $($p),*)
+                });
+                $crate::__push!(caller, $id, outcome, [$($rty)?], [$($code)*])
+            })
+            .map(drop)
+    };
+    (async, $linker:ident, $id:ident, $module:literal, $name:expr, ($($p:ident : $ty:ident),*), [$($rty:ident)?], [$($code:ident)*], $function:path) => {
+        $linker
+            .func_wrap_async($module, $name, move |mut caller: $crate::host::Caller<'_>, ($($p,)*): ($($crate::__wire!($ty),)*)| {
+                Box::new(async move {
+                    let read = $crate::host::begin(&mut caller, $id, |memory| {
+                        let _ = memory;
+                        Ok(($($crate::__own!(memory, $p, $ty),)*))
+                    });
+                    let outcome = match read {
+                        Ok(($($p,)*)) => $function(caller.data_mut(), $($p),*).await,
+                        Err(failure) => Err(failure),
+                    };
+                    $crate::host::end(&mut caller);
+                    $crate::__push!(caller, $id, outcome, [$($rty)?], [$($code)*])
+                })
+            })
+            .map(drop)
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __push {
+    ($caller:ident, $id:ident, $outcome:ident, [], []) => { $crate::host::unit_or_trap(&mut $caller, $id, $outcome) };
+    ($caller:ident, $id:ident, $outcome:ident, [$rty:ident], []) => { $crate::host::value_or_trap(&mut $caller, $id, $outcome) };
+    ($caller:ident, $id:ident, $outcome:ident, [], [$($code:ident)+]) => { $crate::host::unit_and_err(&mut $caller, $id, $outcome) };
+    ($caller:ident, $id:ident, $outcome:ident, [$rty:ident], [$($code:ident)+]) => { $crate::host::value_and_err(&mut $caller, $id, $outcome) };
+}

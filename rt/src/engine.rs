@@ -1,0 +1,117 @@
+//! The engine: compiler settings, instance pool, and the clock that ends programs.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quick_cache::sync::Cache;
+use wasmtime::{CacheStore, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig};
+
+/// How often the epoch advances: the grain of deadlines and of cancellation.
+const TICK: Duration = Duration::from_millis(5);
+
+/// The most bytes that one compiled function may have; the incremental cache holds as many as fit its bound.
+const INCREMENTAL_BYTES: u64 = 64 << 20;
+
+/// Bounds of the engine and of each program that runs in it.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// The most memory that one program may have, in bytes. Default 64 MiB.
+    pub memory: usize,
+    /// How long one program may run, host calls included. Default 150 s.
+    pub time: Duration,
+    /// The most instructions (engine fuel) that one program may use; `None` leaves programs unmetered, and faster.
+    pub fuel: Option<u64>,
+    /// How many programs may run at once; further ones wait. Default 128.
+    pub instances: u32,
+    /// The most bytes of compiled programs that the cache holds. Default 256 MiB.
+    pub cache: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { memory: 64 << 20, time: Duration::from_secs(150), fuel: None, instances: 128, cache: 256 << 20 }
+    }
+}
+
+/// Makes the engine and starts its clock.
+pub(crate) fn engine(limits: &Limits) -> wasmtime::Result<Engine> {
+    let mut pool = PoolingAllocationConfig::new();
+    pool.total_core_instances(limits.instances)
+        .total_memories(limits.instances)
+        .total_tables(limits.instances)
+        .total_stacks(limits.instances)
+        .max_memories_per_module(1)
+        .max_tables_per_module(1)
+        .table_elements(10_000)
+        .max_memory_size(limits.memory)
+        .linear_memory_keep_resident(8 << 10)
+        .table_keep_resident(8 << 10)
+        .async_stack_keep_resident(8 << 10);
+
+    let mut config = wasmtime::Config::new();
+    config
+        .cranelift_opt_level(OptLevel::None)
+        .memory_init_cow(false)
+        .concurrency_support(false)
+        .epoch_interruption(true)
+        .consume_fuel(limits.fuel.is_some())
+        .max_wasm_stack(256 << 10)
+        .async_stack_size(512 << 10)
+        .wasm_relaxed_simd(false)
+        .wasm_memory64(false)
+        .wasm_multi_memory(false)
+        .allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
+    config.enable_incremental_compilation(Arc::new(FunctionCache::new()))?;
+    let engine = Engine::new(&config)?;
+    start_clock(&engine)?;
+    Ok(engine)
+}
+
+/// Advances the epoch for as long as the engine lives.
+fn start_clock(engine: &Engine) -> wasmtime::Result<()> {
+    let engine = engine.weak();
+    std::thread::Builder::new().name("wattle-epoch".to_owned()).spawn(move || {
+        while let Some(engine) = engine.upgrade() {
+            engine.increment_epoch();
+            drop(engine);
+            std::thread::sleep(TICK);
+        }
+    })?;
+    Ok(())
+}
+
+/// Machine code of functions and trampolines seen before, by content: most of a new program's trampolines are not new.
+struct FunctionCache(Cache<Vec<u8>, Arc<[u8]>, ByBytes>);
+
+#[derive(Clone)]
+struct ByBytes;
+
+impl quick_cache::Weighter<Vec<u8>, Arc<[u8]>> for ByBytes {
+    fn weight(&self, key: &Vec<u8>, value: &Arc<[u8]>) -> u64 {
+        (key.len() + value.len() + 128) as u64
+    }
+}
+
+impl FunctionCache {
+    fn new() -> Self {
+        FunctionCache(Cache::with_weighter(4_096, INCREMENTAL_BYTES, ByBytes))
+    }
+}
+
+impl std::fmt::Debug for FunctionCache {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "FunctionCache({} entries)", self.0.len())
+    }
+}
+
+impl CacheStore for FunctionCache {
+    fn get(&self, key: &[u8]) -> Option<Cow<'_, [u8]>> {
+        self.0.get(key).map(|code| Cow::Owned(code.to_vec()))
+    }
+
+    fn insert(&self, key: &[u8], value: Vec<u8>) -> bool {
+        self.0.insert(key.to_vec(), value.into());
+        true
+    }
+}

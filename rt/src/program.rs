@@ -1,0 +1,77 @@
+//! A program that is ready to run: compiled, linked, and with its authority known.
+
+use std::sync::Arc;
+
+use wasmtime::{InstancePre, ModuleExport};
+
+use crate::text::{Assembled, Diagnostic, Position};
+use crate::{Grants, Run, Signatures};
+
+/// A program that compiled. Cheap to clone, shared by all its runs, and holds nothing of any of them.
+#[derive(Clone)]
+pub struct Program {
+    pub(crate) source: Arc<str>,
+    pub(crate) warnings: Arc<[Diagnostic]>,
+    pub(crate) compiled: Arc<Compiled>,
+}
+
+/// Compiled and pre-linked code; several texts may share it.
+pub(crate) struct Compiled {
+    pub(crate) instance: InstancePre<Run>,
+    pub(crate) run: ModuleExport,
+    pub(crate) memory: ModuleExport,
+    /// The first address behind the static data.
+    pub(crate) heap: u32,
+    /// Full names of the host functions that the module imports: its authority.
+    pub(crate) imports: Vec<String>,
+    /// Namespaces of those.
+    pub(crate) capabilities: Vec<&'static str>,
+    /// Whether any imported function may wait.
+    pub(crate) waits: bool,
+}
+
+impl Compiled {
+    /// Bytes of machine code and metadata.
+    pub(crate) fn size(&self) -> usize {
+        let image = self.instance.module().image_range();
+        (image.end as usize).saturating_sub(image.start as usize)
+    }
+}
+
+impl Program {
+    /// The text as the author wrote it.
+    #[must_use]
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// What was tolerated in the text, each with its place.
+    #[must_use]
+    pub fn warnings(&self) -> &[Diagnostic] {
+        &self.warnings
+    }
+
+    /// The host functions that the program can call, by full name: exactly its authority, since nothing else is linked.
+    #[must_use]
+    pub fn imports(&self) -> &[String] {
+        &self.compiled.imports
+    }
+
+    /// The capabilities that the program needs and the grants lack.
+    #[must_use]
+    pub fn missing(&self, grants: &Grants) -> Vec<&'static str> {
+        self.compiled.capabilities.iter().copied().filter(|name| !grants.allows(name)).collect()
+    }
+
+    /// Where in the author's text a place in the module stands; `None` where it belongs to no text.
+    pub(crate) fn locate(&self, host: &Signatures, offset: Option<usize>) -> Option<Position> {
+        let assembled: Assembled = crate::text::assemble(&self.source, host).ok()?;
+        assembled.locate(&self.source, offset?)
+    }
+}
+
+impl std::fmt::Debug for Program {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Program").field("imports", &self.compiled.imports).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,169 @@
+//! The state of one run: what host functions see of it.
+
+use std::any::{Any, TypeId};
+use std::sync::Arc;
+use std::time::Instant;
+
+use wasmtime::{Memory, StoreLimits, StoreLimitsBuilder};
+
+use crate::{Code, Config, Failure, Grants};
+
+/// The most lines that [`Run::log`] keeps, and the most bytes of one line.
+const LOG_LINES: usize = 1_000;
+const LOG_BYTES: usize = 4_096;
+
+/// One run of one program: its arguments, its grants, what it has put out, and the state that capabilities keep for it.
+///
+/// It lives in the engine's store and is gone with the run. Host functions get it as their first parameter.
+pub struct Run {
+    args: Vec<String>,
+    grants: Arc<Grants>,
+    states: Vec<(TypeId, Box<dyn Any + Send + Sync>)>,
+    results: Vec<Vec<u8>>,
+    log: Vec<String>,
+    /// Bytes that the host still holds for this run at the most: results, arrays, logs.
+    budget: usize,
+    pub(crate) memory: Option<Memory>,
+    /// The first free address of the program's memory.
+    pub(crate) heap: u32,
+    pub(crate) limits: StoreLimits,
+    pub(crate) deadline: Instant,
+    pub(crate) calls: Vec<CallCount>,
+    pub(crate) failed: Option<FailedCall>,
+    /// The asynchronous host call that is under way, and where in the module it was made.
+    pub(crate) waiting: Option<(usize, Option<usize>)>,
+}
+
+/// How often a host function was called in a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CallCount {
+    pub(crate) function: usize,
+    pub(crate) calls: u64,
+    pub(crate) failed: u64,
+}
+
+/// The last host call that failed, and where in the module it was made.
+#[derive(Clone, Debug)]
+pub(crate) struct FailedCall {
+    pub(crate) function: usize,
+    pub(crate) failure: Failure,
+    pub(crate) offset: Option<usize>,
+}
+
+impl Run {
+    pub(crate) fn new(args: Vec<String>, grants: Arc<Grants>, memory_limit: usize, deadline: Instant) -> Self {
+        Run {
+            args,
+            grants,
+            states: Vec::new(),
+            results: Vec::new(),
+            log: Vec::new(),
+            budget: memory_limit,
+            memory: None,
+            heap: 0,
+            limits: StoreLimitsBuilder::new().memory_size(memory_limit).build(),
+            deadline,
+            calls: Vec::new(),
+            failed: None,
+            waiting: None,
+        }
+    }
+
+    /// The program's arguments.
+    #[must_use]
+    pub fn args(&self) -> &[String] {
+        &self.args
+    }
+
+    /// What the run was granted; a program started by a host function gets the same, never more.
+    #[must_use]
+    pub fn grants(&self) -> &Arc<Grants> {
+        &self.grants
+    }
+
+    /// When the run's time is up. A host function that starts further work gives it no more than this.
+    #[must_use]
+    pub fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// The configuration that the capability was granted with.
+    ///
+    /// # Errors
+    /// `EACCESS` where it was granted without one.
+    pub fn config<C: Config>(&self) -> Result<Arc<C>, Failure> {
+        let name = C::CAPABILITY;
+        self.grants
+            .config::<C>()
+            .ok_or_else(|| Failure::new(Code::EACCESS, format!("`{name}` was granted without a backend in this run")))
+    }
+
+    /// The state that a capability keeps for this run, made at its first use.
+    pub fn state<S: Default + Send + Sync + 'static>(&mut self) -> &mut S {
+        let id = TypeId::of::<S>();
+        let at = match self.states.iter().position(|(known, _)| *known == id) {
+            Some(at) => at,
+            None => {
+                self.states.push((id, Box::<S>::default()));
+                self.states.len() - 1
+            }
+        };
+        #[expect(clippy::expect_used, clippy::indexing_slicing, reason = "the entry was found or made just above, under its own type")]
+        self.states[at].1.downcast_mut().expect("an entry is stored under its own type")
+    }
+
+    /// Puts out a result.
+    ///
+    /// # Errors
+    /// `ENOMEM` where the run holds too much already.
+    pub fn put_out(&mut self, result: &[u8]) -> Result<(), Failure> {
+        self.charge(result.len())?;
+        self.results.push(result.to_vec());
+        Ok(())
+    }
+
+    /// Writes a line into the run's log; long lines are cut, and past 1,000 lines the rest is dropped.
+    pub fn log(&mut self, line: &str) {
+        if self.log.len() < LOG_LINES {
+            self.log.push(line.get(..line.floor_char_boundary(LOG_BYTES)).unwrap_or_default().to_owned());
+        }
+    }
+
+    /// Accounts for bytes that the host keeps for this run until its end. What a program makes the host hold is bounded
+    /// by the same limit as its own memory.
+    ///
+    /// # Errors
+    /// `ENOMEM` where the limit would be passed.
+    pub fn charge(&mut self, bytes: usize) -> Result<(), Failure> {
+        // Every entry costs something, even an empty one.
+        match self.budget.checked_sub(bytes.saturating_add(32)) {
+            Some(rest) => {
+                self.budget = rest;
+                Ok(())
+            }
+            None => Err(Failure::new(Code::ENOMEM, "the results and arrays of this run take more than its memory limit")),
+        }
+    }
+
+    pub(crate) fn count(&mut self, function: usize) {
+        match self.calls.iter_mut().find(|c| c.function == function) {
+            Some(count) => count.calls += 1,
+            None => self.calls.push(CallCount { function, calls: 1, failed: 0 }),
+        }
+    }
+
+    pub(crate) fn fail(&mut self, function: usize, failure: Failure, offset: Option<usize>) {
+        if let Some(count) = self.calls.iter_mut().find(|c| c.function == function) {
+            count.failed += 1;
+        }
+        self.failed = Some(FailedCall { function, failure, offset });
+    }
+
+    pub(crate) fn take_results(&mut self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.results)
+    }
+
+    pub(crate) fn take_log(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.log)
+    }
+}

@@ -1,0 +1,352 @@
+//! The runtime: from a text to a program, from a program to an outcome.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::Semaphore;
+use wasmtime::{Engine, Linker, Module, Store, UpdateDeadline};
+
+use crate::cache::{Key, Known, Programs};
+use crate::engine::{Limits, engine};
+use crate::outcome::{CallFailure, Calls, Exit, Outcome, Trap, TrapKind};
+use crate::program::{Compiled, Program};
+use crate::text::{self, Diagnostic};
+use crate::{Capability, Code, Failure, Function, Grants, Run, Signatures};
+
+/// Module text over which compiling leaves the calling thread, in bytes.
+const LARGE: usize = 64 << 10;
+
+/// Compiles and runs programs. One per process; cheap to clone and shared by all runs.
+#[derive(Clone)]
+pub struct Runtime {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    engine: Engine,
+    linker: Linker<Run>,
+    limits: Limits,
+    capabilities: Vec<Capability>,
+    functions: Vec<&'static Function>,
+    signatures: Signatures,
+    programs: Programs,
+    slots: Semaphore,
+    /// Hash of what else decides the outcome of compiling: capability versions and the compiler's settings.
+    settings: Key,
+}
+
+/// Why a program was not run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The program needs capabilities that the run was not granted. Nothing of it was executed.
+    #[error("the program needs {}, not granted to this run", list(.0))]
+    Denied(Vec<&'static str>),
+    /// The host is broken.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+/// A broken host: it *stops* the run, and is never told to a program.
+#[derive(Debug, thiserror::Error)]
+#[error("the engine failed: {0:#}")]
+pub struct EngineError(wasmtime::Error);
+
+impl From<wasmtime::Error> for EngineError {
+    fn from(error: wasmtime::Error) -> Self {
+        EngineError(error)
+    }
+}
+
+fn list(names: &[&str]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+impl Runtime {
+    /// Makes the engine and links every capability once; what a run may use is decided by its [`Grants`].
+    ///
+    /// # Errors
+    /// Where the engine cannot be made (address space, threads), or two capabilities declare one function.
+    pub fn new(capabilities: &[Capability], limits: Limits) -> Result<Runtime, EngineError> {
+        let engine = engine(&limits)?;
+        let mut linker = Linker::new(&engine);
+        let functions: Vec<&'static Function> = capabilities.iter().flat_map(|c| c.functions).collect();
+        for (id, function) in functions.iter().enumerate() {
+            (function.link)(&mut linker, id)?;
+        }
+        let inner = Inner {
+            settings: settings(&engine, capabilities),
+            engine,
+            linker,
+            capabilities: capabilities.to_vec(),
+            signatures: Signatures::new(functions.iter().map(|f| f.signature)),
+            functions,
+            programs: Programs::new(limits.cache),
+            slots: Semaphore::new(limits.instances as usize),
+            limits,
+        };
+        Ok(Runtime { inner: Arc::new(inner) })
+    }
+
+    /// The capabilities that programs may name, granted or not.
+    #[must_use]
+    pub fn capabilities(&self) -> &[Capability] {
+        &self.inner.capabilities
+    }
+
+    /// The host functions that programs may name.
+    #[must_use]
+    pub fn signatures(&self) -> &Signatures {
+        &self.inner.signatures
+    }
+
+    /// The bounds of each program.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.inner.limits
+    }
+
+    /// How many compiled programs the cache holds.
+    #[must_use]
+    pub fn cached(&self) -> usize {
+        self.inner.programs.len()
+    }
+
+    /// Makes a program of a text, or finds it made. What it can touch is known from then on, and nothing of it has run.
+    ///
+    /// # Errors
+    /// A diagnostic in the author's own lines, for the author to mend the text by.
+    pub async fn prepare(&self, source: &str) -> Result<Program, Arc<Diagnostic>> {
+        let key = blake3::hash(source.as_bytes()).into();
+        self.inner.programs.text(key, self.make(source)).await
+    }
+
+    async fn make(&self, source: &str) -> Known {
+        let inner = &self.inner;
+        let assembled = text::assemble(source, &inner.signatures)?;
+        let mut hasher = blake3::Hasher::new();
+        let key: Key = hasher.update(&inner.settings).update(assembled.module.as_bytes()).finalize().into();
+        let compile = async {
+            if assembled.module.len() < LARGE {
+                return inner.compile(&assembled).map_err(|()| assembled.explain(source, &inner.signatures));
+            }
+            let (this, source) = (Arc::clone(inner), source.to_owned());
+            let assembled = assembled.clone();
+            tokio::task::spawn_blocking(move || {
+                this.compile(&assembled).map_err(|()| assembled.explain(&source, &this.signatures))
+            })
+            .await
+            .unwrap_or_else(|_| Err(Box::new(Diagnostic::interrupted())))
+        };
+        let compiled = inner.programs.module(key, compile).await?;
+        Ok(Program { source: source.into(), warnings: assembled.warnings.into(), compiled })
+    }
+
+    /// Runs a program with what it was granted, and gives its outcome, whatever it does.
+    ///
+    /// Dropping the future ends the program within a few milliseconds.
+    ///
+    /// # Errors
+    /// [`RunError::Denied`] where a grant is missing: then nothing was executed. [`RunError::Engine`] where the host is broken.
+    pub async fn run(&self, program: &Program, grants: &Arc<Grants>, args: Vec<String>) -> Result<Outcome, RunError> {
+        self.run_within(program, grants, args, self.inner.limits.time).await
+    }
+
+    /// As [`run`](Runtime::run), with a time of its own: how long the program may run, at most the runtime's limit.
+    ///
+    /// # Errors
+    /// As [`run`](Runtime::run).
+    pub async fn run_within(
+        &self,
+        program: &Program,
+        grants: &Arc<Grants>,
+        args: Vec<String>,
+        time: Duration,
+    ) -> Result<Outcome, RunError> {
+        let missing = program.missing(grants);
+        if !missing.is_empty() {
+            return Err(RunError::Denied(missing));
+        }
+        let inner = &self.inner;
+        // A full pool is an error, so wait here instead. The semaphore is never closed.
+        let _slot = inner.slots.acquire().await;
+        let time = time.min(inner.limits.time);
+        let started = Instant::now();
+        let run = Run::new(args, Arc::clone(grants), inner.limits.memory, started + time);
+        let mut store = Store::new(&inner.engine, run);
+        store.limiter(|run| &mut run.limits);
+        store.set_epoch_deadline(1);
+        store.epoch_deadline_callback(|store| {
+            Ok(if Instant::now() < store.data().deadline { UpdateDeadline::Yield(1) } else { UpdateDeadline::Interrupt })
+        });
+        if let Some(fuel) = inner.limits.fuel {
+            store.set_fuel(fuel).map_err(EngineError)?;
+        }
+        let call = execute(&mut store, &program.compiled);
+        let ended = if program.compiled.waits {
+            tokio::time::timeout(time, call).await.ok()
+        } else {
+            Some(call.await)
+        };
+        let duration = started.elapsed();
+        let exit = match ended {
+            None => Exit::Trapped(inner.overdue(&store, program, time)),
+            Some(Ok(code)) => Exit::Returned(Code(code)),
+            Some(Err(error)) => Exit::Trapped(inner.trapped(&store, program, error, time)?),
+        };
+        Ok(inner.outcome(store, program, exit, duration))
+    }
+}
+
+/// Instantiates the program and calls it.
+async fn execute(store: &mut Store<Run>, compiled: &Compiled) -> wasmtime::Result<i32> {
+    let instance = compiled.instance.instantiate_async(&mut *store).await?;
+    let missing = |what: &str| wasmtime::Error::msg(format!("the module has no {what}"));
+    let memory = instance.get_module_export(&mut *store, &compiled.memory).and_then(wasmtime::Extern::into_memory);
+    store.data_mut().memory = Some(memory.ok_or_else(|| missing("memory"))?);
+    store.data_mut().heap = compiled.heap;
+    let run = instance.get_module_export(&mut *store, &compiled.run).and_then(wasmtime::Extern::into_func);
+    run.ok_or_else(|| missing("function `run`"))?.typed::<(), i32>(&*store)?.call_async(&mut *store, ()).await
+}
+
+impl Inner {
+    /// Compiles module text; what is wrong with it is found out afterwards, from the author's text.
+    fn compile(&self, assembled: &text::Assembled) -> Result<Arc<Compiled>, ()> {
+        let binary = assembled.encode().map_err(drop)?;
+        let module = Module::from_binary(&self.engine, &binary).map_err(drop)?;
+        let export = |name| module.get_export_index(name).ok_or(());
+        let (run, memory) = (export("run")?, export("mem.tape")?);
+        let instance = self.linker.instantiate_pre(&module).map_err(drop)?;
+        let functions = || {
+            assembled.imports.iter().filter_map(|name| {
+                self.functions.iter().find(|f| {
+                    name.split_once('.').is_some_and(|(m, n)| m == f.signature.module && n == f.signature.name)
+                })
+            })
+        };
+        let mut capabilities: Vec<&'static str> = functions().map(|f| f.signature.module).collect();
+        capabilities.sort_unstable();
+        capabilities.dedup();
+        Ok(Arc::new(Compiled {
+            instance,
+            run,
+            memory,
+            heap: assembled.heap_base,
+            imports: assembled.imports.iter().map(ToString::to_string).collect(),
+            capabilities,
+            waits: functions().any(|f| f.waits),
+        }))
+    }
+
+    fn name(&self, function: usize) -> String {
+        self.functions
+            .get(function)
+            .map_or_else(String::new, |f| format!("{}.{}", f.signature.module, f.signature.name))
+    }
+
+    /// The trap of a program whose time ran out while a host call waited.
+    fn overdue(&self, store: &Store<Run>, program: &Program, time: Duration) -> Trap {
+        let waiting = store.data().waiting;
+        let message = match waiting {
+            Some((function, _)) => format!("{} in `{}`", out_of_time(time), self.name(function)),
+            None => out_of_time(time),
+        };
+        let position = program.locate(&self.signatures, waiting.and_then(|(_, offset)| offset));
+        Trap { kind: TrapKind::Time, message, position }
+    }
+
+    /// The trap that an error of the engine stands for; an error that is none is the host's.
+    fn trapped(
+        &self,
+        store: &Store<Run>,
+        program: &Program,
+        error: wasmtime::Error,
+        time: Duration,
+    ) -> Result<Trap, EngineError> {
+        let offset = error
+            .downcast_ref::<wasmtime::WasmBacktrace>()
+            .and_then(|trace| trace.frames().first())
+            .and_then(wasmtime::FrameInfo::module_offset);
+        let (kind, message) = if let Some(failure) = error.downcast_ref::<Failure>() {
+            let function = store.data().failed.as_ref().map_or_else(String::new, |f| self.name(f.function));
+            (TrapKind::Host(failure.code), format!("`{function}` failed: {failure}"))
+        } else if let Some(trap) = error.downcast_ref::<wasmtime::Trap>() {
+            describe(*trap, time)
+        } else {
+            return Err(EngineError(error));
+        };
+        Ok(Trap { kind, message, position: program.locate(&self.signatures, offset) })
+    }
+
+    fn outcome(&self, store: Store<Run>, program: &Program, exit: Exit, duration: Duration) -> Outcome {
+        let mut store = store;
+        let memory_bytes = store.data().memory.map_or(0, |memory| memory.data_size(&store) as u64);
+        let fuel = self.limits.fuel.map(|given| given.saturating_sub(store.get_fuel().unwrap_or(0)));
+        let run = store.data_mut();
+        let explains = |code: Code| match &exit {
+            Exit::Returned(returned) => *returned == code,
+            Exit::Trapped(trap) => matches!(trap.kind, TrapKind::Host(_)),
+        };
+        let failure = run.failed.take().filter(|f| explains(f.failure.code)).map(|failed| CallFailure {
+            function: self.name(failed.function),
+            position: program.locate(&self.signatures, failed.offset),
+            failure: failed.failure,
+        });
+        let calls = run.calls.iter().map(|c| Calls { function: self.name(c.function), calls: c.calls, failed: c.failed });
+        Outcome {
+            calls: calls.collect(),
+            results: run.take_results(),
+            log: run.take_log(),
+            exit,
+            failure,
+            fuel,
+            memory_bytes,
+            duration,
+        }
+    }
+}
+
+fn out_of_time(time: Duration) -> String {
+    format!("the program ran out of its {} ms", time.as_millis())
+}
+
+/// What a trap of the engine means to the author.
+fn describe(trap: wasmtime::Trap, time: Duration) -> (TrapKind, String) {
+    use wasmtime::Trap as T;
+    let (kind, message) = match trap {
+        T::StackOverflow => (TrapKind::Stack, "calls are nested too deep; does a function call itself without an end?"),
+        T::MemoryOutOfBounds | T::HeapMisaligned => {
+            (TrapKind::Memory, "access outside the memory; check the address and the length")
+        }
+        T::TableOutOfBounds => (TrapKind::Memory, "access outside the table"),
+        T::IndirectCallToNull => (TrapKind::Call, "indirect call of an empty table entry"),
+        T::BadSignature => (TrapKind::Call, "indirect call of a function of another type"),
+        T::IntegerOverflow => (TrapKind::Arithmetic, "integer overflow"),
+        T::IntegerDivisionByZero => (TrapKind::Arithmetic, "integer division by zero"),
+        T::BadConversionToInteger => (TrapKind::Arithmetic, "the float has no integer value in that range"),
+        T::UnreachableCodeReached => (TrapKind::Unreachable, "`unreachable` was reached"),
+        T::Interrupt => return (TrapKind::Time, format!("{}; does a loop never end?", out_of_time(time))),
+        T::OutOfFuel => (TrapKind::Time, "the program used up its fuel; does a loop never end?"),
+        other => return (TrapKind::Call, other.to_string()),
+    };
+    (kind, message.to_owned())
+}
+
+/// Hashes what decides the outcome of compiling beside the module's text.
+fn settings(engine: &Engine, capabilities: &[Capability]) -> Key {
+    use std::hash::{Hash, Hasher};
+    struct Collect(blake3::Hasher);
+    impl Hasher for Collect {
+        fn write(&mut self, bytes: &[u8]) {
+            self.0.update(bytes);
+        }
+        fn finish(&self) -> u64 {
+            0
+        }
+    }
+    let mut collect = Collect(blake3::Hasher::new());
+    engine.precompile_compatibility_hash().hash(&mut collect);
+    for capability in capabilities {
+        (capability.name, capability.version).hash(&mut collect);
+    }
+    collect.0.finalize().into()
+}

@@ -1,0 +1,77 @@
+//! Values in a program's memory, little-endian: text and bytes are `[u32 length][bytes]`, a pointer is the address of the
+//! first byte of the length. Address 0 is null and never holds a value.
+//!
+//! Every pointer and length is checked against the memory before it is used; a bad one is [`Code::EBOUND`].
+
+use crate::{Code, Failure};
+
+/// The bytes at `pointer`.
+///
+/// # Errors
+/// `EBOUND` where the pointer is null or the value does not lie inside the memory.
+pub fn bytes(memory: &[u8], pointer: i32) -> Result<&[u8], Failure> {
+    let address = pointer.cast_unsigned();
+    if address == 0 {
+        return Err(Failure::new(Code::EBOUND, "pointer 0 is null; did the call that should have given it fail?"));
+    }
+    let at = address as usize;
+    let outside = || {
+        let size = memory.len();
+        Failure::new(Code::EBOUND, format!("pointer {address} is no value inside the memory of {size} bytes"))
+    };
+    let body = at.checked_add(4).ok_or_else(outside)?;
+    let length = memory.get(at..body).and_then(|b| b.try_into().ok()).map(u32::from_le_bytes).ok_or_else(outside)?;
+    let end = body.checked_add(length as usize).ok_or_else(outside)?;
+    memory.get(body..end).ok_or_else(outside)
+}
+
+/// The text at `pointer`.
+///
+/// # Errors
+/// As [`bytes()`], and `EPARSE` where the bytes are not UTF-8.
+pub fn text(memory: &[u8], pointer: i32) -> Result<&str, Failure> {
+    std::str::from_utf8(bytes(memory, pointer)?).map_err(|e| {
+        let at = e.valid_up_to();
+        Failure::new(Code::EPARSE, format!("the text at pointer {pointer} is not UTF-8 at byte {at}"))
+    })
+}
+
+/// The text at `pointer`, or `None` for null.
+///
+/// # Errors
+/// As [`text`].
+pub fn optional_text(memory: &[u8], pointer: i32) -> Result<Option<&str>, Failure> {
+    if pointer == 0 { Ok(None) } else { text(memory, pointer).map(Some) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory() -> Vec<u8> {
+        let mut m = vec![0; 16];
+        m.extend_from_slice(&3u32.to_le_bytes());
+        m.extend_from_slice(b"abc");
+        m
+    }
+
+    #[test]
+    fn reads_what_lies_inside() {
+        assert_eq!(text(&memory(), 16), Ok("abc"));
+        assert_eq!(optional_text(&memory(), 0), Ok(None));
+    }
+
+    #[test]
+    fn refuses_every_pointer_that_does_not() {
+        let m = memory();
+        for pointer in [0, 17, 20, 21, 22, 23, 24, i32::MAX, i32::MIN, -1, -4] {
+            assert_eq!(bytes(&m, pointer).map_err(|f| f.code), Err(Code::EBOUND), "pointer {pointer}");
+        }
+        let mut long = m.clone();
+        long[16..20].copy_from_slice(&u32::MAX.to_le_bytes());
+        assert_eq!(bytes(&long, 16).map_err(|f| f.code), Err(Code::EBOUND));
+        let mut broken = m;
+        broken[21] = 0xff;
+        assert_eq!(text(&broken, 16).map_err(|f| f.code), Err(Code::EPARSE));
+    }
+}
