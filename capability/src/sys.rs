@@ -1,0 +1,81 @@
+//! `sys`: the program's own surroundings: arguments, results, memory, time.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use wattle_rt::{Code, Failure, Room, Run, capability};
+
+capability! {
+    /// Arguments, results, memory, time.
+    pub const SYS: "sys" 1;
+
+    /// Gives the number of arguments
+    #[example = "(call $sys.resv (call $str.from_int (call $sys.argc))) (i32.const 0)"]
+    fn argc() -> n: int = argc;
+
+    /// Gives argument n, counted from 0
+    #[example = "(argv 0 $a) (resv $a) (i32.const 0)"]
+    fn argv(n: int) -> ptr: str ! EBOUND = argv;
+
+    /// Puts out a result; several calls give several results
+    #[example = "(call $sys.resv \"done\") (i32.const 0)"]
+    fn resv(ptr: bytes) = resv;
+
+    /// Reserves bytes of memory for the program's own use, aligned to 8
+    #[example = "(i32.store (call $sys.alloc (i32.const 16)) (i32.const 7)) (i32.const 0)"]
+    fn alloc(size: int) -> ptr: addr = alloc;
+
+    /// Gives the time in milliseconds since 1970
+    #[example = "(local $t i64) (local.set $t (call $sys.time)) (i32.const 0)"]
+    fn time() -> ms: long = time;
+
+    /// Gives an unpredictable number, 0 up to (not including) below
+    #[example = "(resv (call $str.from_int (i32.lt_s (call $sys.random (i32.const 6)) (i32.const 6)))) (i32.const 0)"]
+    fn random(below: int) -> n: int = random;
+
+    /// Waits that many milliseconds
+    #[example = "(call $sys.sleep (i32.const 1)) (i32.const 0)"]
+    async sleep(ms: int) = sleep;
+}
+
+fn argc(run: &mut Run) -> Result<i32, Failure> {
+    Ok(i32::try_from(run.args().len()).unwrap_or(i32::MAX))
+}
+
+fn argv(run: &mut Run, n: i32) -> Result<String, Failure> {
+    let args = run.args();
+    usize::try_from(n).ok().and_then(|n| args.get(n)).cloned().ok_or_else(|| {
+        let words = match args.len() {
+            0 => "it was started without arguments".to_owned(),
+            count => format!("it was started with {count}, numbered from 0"),
+        };
+        Failure::new(Code::EBOUND, format!("the program has no argument {n}: {words}"))
+    })
+}
+
+fn resv(run: &mut Run, result: &[u8]) -> Result<(), Failure> {
+    run.put_out(result)
+}
+
+fn alloc(_run: &mut Run, size: i32) -> Result<Room, Failure> {
+    u32::try_from(size).map(Room).map_err(|_| Failure::new(Code::EBOUND, format!("{size} is no size in bytes")))
+}
+
+fn time(_run: &mut Run) -> Result<i64, Failure> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    Ok(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+fn random(_run: &mut Run, below: i32) -> Result<i32, Failure> {
+    let below = u32::try_from(below)
+        .ok()
+        .filter(|b| *b > 0)
+        .ok_or_else(|| Failure::new(Code::EBOUND, format!("the bound of a random number is positive, not {below}")))?;
+    let word = getrandom::u64().map_err(|e| Failure::new(Code::EREMOTE, format!("no random numbers: {e}")))?;
+    // 64 random bits over at most 31: the bias is below 2^-32.
+    Ok(i32::try_from(word % u64::from(below)).unwrap_or(0))
+}
+
+async fn sleep(_run: &mut Run, ms: i32) -> Result<(), Failure> {
+    tokio::time::sleep(Duration::from_millis(u64::try_from(ms).unwrap_or(0))).await;
+    Ok(())
+}
