@@ -24,7 +24,7 @@ pub mod wire;
 
 pub use capability::{Capability, Function};
 pub use code::Code;
-pub use engine::Limits;
+pub use engine::{Limits, engine_config};
 pub use failure::Failure;
 pub use grants::{Config, Grants};
 pub use host::{Room, Value};
