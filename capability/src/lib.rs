@@ -7,6 +7,7 @@ pub mod ai;
 pub mod arr;
 pub mod dbg;
 pub mod egress;
+pub mod files;
 pub mod fs;
 pub mod http;
 pub mod json;
