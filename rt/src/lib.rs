@@ -19,7 +19,7 @@ mod program;
 mod run;
 mod runtime;
 mod signature;
-pub mod text;
+mod text;
 pub mod wire;
 
 pub use capability::{Capability, Function};
@@ -33,4 +33,4 @@ pub use program::Program;
 pub use run::Run;
 pub use runtime::{EngineError, RunError, Runtime};
 pub use signature::{Param, Signature, Signatures, Ty, ValType};
-pub use text::{Diagnostic, Position};
+pub use text::{Assembled, Diagnostic, EncodeError, Position, Severity, assemble, explain, locate};

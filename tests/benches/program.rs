@@ -153,7 +153,7 @@ async fn run_bare(engine: &Engine, instance: &InstancePre<Bare>) {
 
 /// The module that the runtime makes of a text.
 fn module(runtime: &Runtime, text: &str) -> String {
-    wattle_rt::text::assemble(text, runtime.signatures()).unwrap().module
+    wattle_rt::assemble(text, runtime.signatures()).unwrap().module
 }
 
 fn cold(c: &mut Criterion) {
