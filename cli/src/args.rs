@@ -69,7 +69,7 @@ pub struct ExecArgs {
     /// A file, the name of a catalog program, or `-` for stdin
     pub program: String,
     /// The program's arguments
-    #[arg(value_name = "ARG", allow_hyphen_values = true)]
+    #[arg(value_name = "ARG", allow_negative_numbers = true)]
     pub args: Vec<String>,
     /// Print the whole outcome as JSON
     #[arg(long)]

@@ -49,6 +49,18 @@ pub fn json(document: &Json) -> Result<(), Fault> {
     data(format!("{document}\n").as_bytes())
 }
 
+/// Writes a line with styles to stdout; they are left out where stdout is no terminal, and under `NO_COLOR`.
+///
+/// # Errors
+/// As [`data`].
+pub fn styled(line: &str) -> Result<(), Fault> {
+    let styles = anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never;
+    match styles {
+        true => text(line),
+        false => text(&anstream::adapter::strip_str(line).to_string()),
+    }
+}
+
 /// Writes a line to stderr. Styles in it are for a terminal: they are left out elsewhere, and under `NO_COLOR`.
 pub fn note(line: &str) {
     // Nothing can be told where stderr is closed.

@@ -1,0 +1,25 @@
+//! The commands, one file each.
+
+pub mod catalog;
+pub mod check;
+pub mod completions;
+pub mod config;
+pub mod doctor;
+pub mod exec;
+pub mod expand;
+pub mod parse;
+pub mod run;
+
+use wattle_agent::catalog::Catalog;
+
+use crate::fault::Fault;
+
+/// There is no program of that name: what comes close.
+fn no_program(catalog: &Catalog, name: &str) -> Fault {
+    let fault = Fault::usage(format!("no program `{name}` in the catalog, and no such file"));
+    let near: Vec<String> = catalog.nearest(name).iter().map(|near| format!("`{near}`")).collect();
+    match near.is_empty() {
+        true => fault.hint("`wattle catalog list` shows the programs"),
+        false => fault.hint(format!("did you mean {}?", near.join(" or "))),
+    }
+}
