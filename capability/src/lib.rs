@@ -1,11 +1,15 @@
 //! The host functions of the Wattle agent runtime: one namespace, one file, opened by its table of functions.
 //!
 //! A capability reaches the world only through what it was granted with: `kv` through a [`kv::Backend`], `ai` through an
-//! [`ai::Inference`], `http` through the egress guard, `fs` through the run's files.
+//! [`ai::Inference`], `http` through the [`egress`] guard, `fs` through the run's [`files`].
 
 pub mod ai;
 pub mod arr;
 pub mod dbg;
+pub mod egress;
+pub mod files;
+pub mod fs;
+pub mod http;
 pub mod json;
 pub mod kv;
 pub mod map;
@@ -15,7 +19,8 @@ pub mod sys;
 use wattle_rt::Capability;
 
 /// Every capability of this crate, in the order of prompt and manual.
-pub const ALL: &[Capability] = &[sys::SYS, str::STR, arr::ARR, map::MAP, json::JSON, kv::KV, ai::AI, dbg::DBG];
+pub const ALL: &[Capability] =
+    &[sys::SYS, str::STR, arr::ARR, map::MAP, json::JSON, kv::KV, http::HTTP, fs::FS, ai::AI, dbg::DBG];
 
 /// The capabilities that reach nothing outside the run and need no configuration.
 pub const PURE: &[&str] = &["sys", "str", "arr", "map", "json", "dbg"];

@@ -1,0 +1,147 @@
+//! `http`: requests to the network, through the egress guard.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use serde_json::{Map, Value as Json, json};
+use wattle_rt::{Code, Config, Failure, Run, capability};
+
+use crate::egress::{self, Egress, HeaderMap, HeaderName, HeaderValue, Method};
+
+capability! {
+    /// Requests over http and https; an answer of 400 and above fails as EREMOTE.
+    pub const HTTP: "http" 1;
+
+    /// Fetches a URL and gives the body
+    #[example = "(call $http.get \"https://example.com/\") (drop) (call $sys.resv) (i32.const 0)"]
+    async get(url: str) -> ptr: bytes ! EREMOTE EACCESS ETIME EPARSE = get;
+
+    /// Posts a body and gives the answer's body
+    #[example = "(call $http.post \"https://example.com/\" \"{}\" \"application/json\") (drop) (call $sys.resv) (i32.const 0)"]
+    async post(url: str, body: bytes, content_type: str) -> ptr: bytes ! EREMOTE EACCESS ETIME EPARSE = post;
+
+    /// Sends any request and gives JSON {status, headers, body}, whatever the status; headers is 0 or a JSON object
+    #[example = "(call $http.request \"HEAD\" \"https://example.com/\" (i32.const 0) \"\") (drop) (call $sys.resv) (i32.const 0)"]
+    async request(method: str, url: str, headers: opt_str, body: bytes) -> ptr: str ! EREMOTE EACCESS ETIME EPARSE = request;
+}
+
+/// A request as a program makes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The method, in capitals.
+    pub method: Method,
+    /// An absolute URL.
+    pub url: String,
+    /// Header names and values.
+    pub headers: HeaderMap,
+    /// The body, empty for none.
+    pub body: Vec<u8>,
+}
+
+/// An answer of any status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Response {
+    /// The status.
+    pub status: u16,
+    /// Header names and values.
+    pub headers: HeaderMap,
+    /// The body, decompressed.
+    pub body: Vec<u8>,
+}
+
+/// What carries a program's requests: the egress guard, or answers of a test.
+pub trait Backend: Send + Sync {
+    /// Sends the request. A refusal is `EACCESS`, a URL that cannot be read `EPARSE`, too late `ETIME`, anything else `EREMOTE`.
+    fn send(&self, request: Request) -> Pin<Box<dyn Future<Output = Result<Response, Failure>> + Send + '_>>;
+}
+
+/// Grants `http` on that backend.
+pub struct Http(pub Arc<dyn Backend>);
+
+impl Config for Http {
+    const CAPABILITY: &'static str = "http";
+}
+
+impl Backend for Egress {
+    fn send(&self, request: Request) -> Pin<Box<dyn Future<Output = Result<Response, Failure>> + Send + '_>> {
+        let Request { method, url, headers, body } = request;
+        Box::pin(async move {
+            let request = egress::Request { method, url, headers, body: body.into() };
+            let answer = Egress::send(self, request).await.map_err(|e| Failure::new(code_of(&e), e.to_string()))?;
+            Ok(Response { status: answer.status.as_u16(), headers: answer.headers, body: answer.body.into() })
+        })
+    }
+}
+
+fn code_of(error: &egress::EgressError) -> Code {
+    use egress::EgressErrorKind as Kind;
+    match error.kind() {
+        Kind::Refused => Code::EACCESS,
+        Kind::BadUrl => Code::EPARSE,
+        Kind::Timeout => Code::ETIME,
+        _ => Code::EREMOTE,
+    }
+}
+
+async fn send(run: &mut Run, request: Request) -> Result<Response, Failure> {
+    run.config::<Http>()?.0.send(request).await
+}
+
+/// The body of an answer below 400; the failure quotes the beginning of any other.
+fn accepted(url: &str, answer: Response) -> Result<Vec<u8>, Failure> {
+    if answer.status < 400 {
+        return Ok(answer.body);
+    }
+    let body = String::from_utf8_lossy(&answer.body);
+    let quoted: String = body.trim().chars().take(200).collect();
+    let said = if quoted.is_empty() { String::new() } else { format!(": {quoted}") };
+    Err(Failure::new(Code::EREMOTE, format!("{url} answered with status {}{said}", answer.status)))
+}
+
+async fn get(run: &mut Run, url: String) -> Result<Vec<u8>, Failure> {
+    let request = Request { method: Method::GET, url: url.clone(), headers: HeaderMap::new(), body: Vec::new() };
+    accepted(&url, send(run, request).await?)
+}
+
+async fn post(run: &mut Run, url: String, body: Vec<u8>, content_type: String) -> Result<Vec<u8>, Failure> {
+    let kind = if content_type.is_empty() { "text/plain; charset=utf-8" } else { &content_type };
+    let mut headers = HeaderMap::new();
+    headers.insert(egress::header::CONTENT_TYPE, header_value("content-type", kind)?);
+    accepted(&url, send(run, Request { method: Method::POST, url: url.clone(), headers, body }).await?)
+}
+
+async fn request(run: &mut Run, method: String, url: String, headers: Option<String>, body: Vec<u8>) -> Result<String, Failure> {
+    let method = Method::from_bytes(method.trim().to_ascii_uppercase().as_bytes())
+        .map_err(|_| Failure::new(Code::EPARSE, format!("{method:?} is no HTTP method")))?;
+    let headers = read_headers(headers.as_deref().unwrap_or_default())?;
+    let answer = send(run, Request { method, url, headers, body }).await?;
+    let mut shown = Map::new();
+    for (name, value) in &answer.headers {
+        let value = String::from_utf8_lossy(value.as_bytes());
+        match shown.get_mut(name.as_str()) {
+            Some(Json::String(all)) => *all = format!("{all}, {value}"),
+            _ => drop(shown.insert(name.as_str().to_owned(), value.into())),
+        }
+    }
+    Ok(json!({"status": answer.status, "headers": shown, "body": String::from_utf8_lossy(&answer.body)}).to_string())
+}
+
+fn read_headers(json: &str) -> Result<HeaderMap, Failure> {
+    let mut headers = HeaderMap::new();
+    if json.trim().is_empty() {
+        return Ok(headers);
+    }
+    let given: Map<String, Json> = serde_json::from_str(json)
+        .map_err(|e| Failure::new(Code::EPARSE, format!("the headers are no JSON object: {e}")))?;
+    for (name, value) in given {
+        let key = HeaderName::from_bytes(name.as_bytes())
+            .map_err(|_| Failure::new(Code::EPARSE, format!("{name:?} is no header name")))?;
+        headers.append(key, header_value(&name, &crate::json::plain(&value))?);
+    }
+    Ok(headers)
+}
+
+fn header_value(name: &str, value: &str) -> Result<HeaderValue, Failure> {
+    HeaderValue::from_str(value)
+        .map_err(|_| Failure::new(Code::EPARSE, format!("the value of the header {name:?} has a character that headers cannot carry")))
+}
