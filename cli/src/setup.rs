@@ -134,7 +134,7 @@ impl Setup {
             files,
             state,
             network: Arc::new(self.host.egress().clone()),
-            inference: model.map(|model| self.inference(model)),
+            inference: model.map(|_model| -> Arc<dyn wattle_agent::capability::ai::Inference> { todo!() }),
         }
     }
 }
