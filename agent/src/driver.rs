@@ -30,6 +30,21 @@ pub struct Job {
     pub cancel: CancellationToken,
 }
 
+impl Job {
+    /// A job without a past, a session or a workdir.
+    #[must_use]
+    pub fn new(message: impl Into<String>, grants: Grants) -> Self {
+        Job {
+            message: message.into(),
+            history: Vec::new(),
+            session_id: None,
+            grants: Arc::new(grants),
+            workdir: None,
+            cancel: CancellationToken::new(),
+        }
+    }
+}
+
 /// What a run came to.
 #[derive(Debug)]
 pub struct Report {
@@ -150,7 +165,7 @@ impl<'a> Performer<'a> {
 
     async fn call(&self, step: u32, call: &Call) -> Result<Execution, Broken> {
         let started = Instant::now();
-        let execution = crate::act::perform(&self.host.runtime, &self.host.catalog(), &self.grants, call).await?;
+        let execution = crate::act::perform(self.host.runtime(), self.host.catalog(), &self.grants, call).await?;
         let took = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.steps.write(step, call, &execution, took);
         Ok(execution)

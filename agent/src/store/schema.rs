@@ -42,6 +42,6 @@ pub(super) fn prepare(connection: &mut Connection) -> rusqlite::Result<()> {
     for step in missing {
         transaction.execute_batch(step)?;
     }
-    transaction.pragma_update(None, "user_version", STEPS.len())?;
+    transaction.pragma_update(None, "user_version", u32::try_from(STEPS.len()).unwrap_or(u32::MAX))?;
     transaction.commit()
 }
