@@ -11,16 +11,16 @@ use crate::config::{Layer, Span, count};
 /// An agent runtime whose steps are small programs in a sandbox.
 #[derive(Debug, Parser)]
 #[command(name = "wattle", version, max_term_width = 100, after_help = "Try it without a key: wattle demo")]
-pub struct Cli {
+pub(crate) struct Cli {
     #[command(flatten)]
-    pub flags: Flags,
+    pub(crate) flags: Flags,
     #[command(subcommand)]
-    pub command: Option<Command>,
+    pub(crate) command: Option<Command>,
 }
 
 /// The commands.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Carry out one request
     Run(RunArgs),
     /// Run one program, without a model
@@ -50,55 +50,55 @@ pub enum Command {
 
 /// What `run` takes.
 #[derive(Debug, Args)]
-pub struct RunArgs {
+pub(crate) struct RunArgs {
     /// What to do; `-` reads it from stdin
-    pub prompt: String,
+    pub(crate) prompt: String,
     /// Print the run's events on stdout, one JSON object a line
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
     /// Write the answer to a file in place of stdout
     #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
-    pub flags: Flags,
+    pub(crate) flags: Flags,
 }
 
 /// What `exec` takes.
 #[derive(Debug, Args)]
-pub struct ExecArgs {
+pub(crate) struct ExecArgs {
     /// A file, the name of a catalog program, or `-` for stdin
-    pub program: String,
+    pub(crate) program: String,
     /// The program's arguments
     #[arg(value_name = "ARG", allow_negative_numbers = true)]
-    pub args: Vec<String>,
+    pub(crate) args: Vec<String>,
     /// Print the whole outcome as JSON
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
     #[command(flatten)]
-    pub flags: Flags,
+    pub(crate) flags: Flags,
 }
 
 /// What `check` takes.
 #[derive(Debug, Args)]
-pub struct CheckArgs {
+pub(crate) struct CheckArgs {
     /// The programs; `-` reads one from stdin
     #[arg(required = true, value_name = "FILE")]
-    pub files: Vec<PathBuf>,
+    pub(crate) files: Vec<PathBuf>,
     /// Print the findings as JSON on stdout
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
 }
 
 /// What `expand` takes.
 #[derive(Debug, Args)]
-pub struct ExpandArgs {
+pub(crate) struct ExpandArgs {
     /// The program; `-` reads it from stdin
-    pub file: PathBuf,
+    pub(crate) file: PathBuf,
 }
 
 /// What `catalog` does.
 #[derive(Debug, Subcommand)]
-pub enum CatalogCommand {
+pub(crate) enum CatalogCommand {
     /// List the programs
     List {
         /// Print them as JSON
@@ -121,27 +121,27 @@ pub enum CatalogCommand {
 
 /// What `demo` takes.
 #[derive(Debug, Args)]
-pub struct DemoArgs {
+pub(crate) struct DemoArgs {
     /// Play this one only
-    pub name: Option<String>,
+    pub(crate) name: Option<String>,
     /// List the demos
     #[arg(long)]
-    pub list: bool,
+    pub(crate) list: bool,
 }
 
 /// What `doctor` takes.
 #[derive(Debug, Args)]
-pub struct DoctorArgs {
+pub(crate) struct DoctorArgs {
     /// Print the findings as JSON
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
     #[command(flatten)]
-    pub flags: Flags,
+    pub(crate) flags: Flags,
 }
 
 /// What `config` does.
 #[derive(Debug, Subcommand)]
-pub enum ConfigCommand {
+pub(crate) enum ConfigCommand {
     /// Show each setting
     Show {
         /// Tell where each value comes from
@@ -158,66 +158,66 @@ pub enum ConfigCommand {
 /// The flags of settings. Each has a key in `wattle.toml` and a variable `WATTLE_…`.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Settings")]
-pub struct Flags {
+pub(crate) struct Flags {
     /// The model's name
     #[arg(long, value_name = "NAME")]
-    pub model: Option<String>,
+    pub(crate) model: Option<String>,
     /// The chat-completions endpoint, such as http://127.0.0.1:11434/v1
     #[arg(long, value_name = "URL")]
-    pub base_url: Option<String>,
+    pub(crate) base_url: Option<String>,
     /// The environment variable that holds the key
     #[arg(long, value_name = "VAR")]
-    pub api_key_env: Option<String>,
+    pub(crate) api_key_env: Option<String>,
     /// A well-known endpoint: openrouter, openai, ollama, …
     #[arg(long, value_name = "PRESET")]
-    pub provider: Option<String>,
+    pub(crate) provider: Option<String>,
     /// Answer from a recording in place of a model
     #[arg(long, value_name = "FILE")]
-    pub cassette: Option<PathBuf>,
+    pub(crate) cassette: Option<PathBuf>,
     /// Record the model's answers
     #[arg(long, value_name = "FILE")]
-    pub record: Option<PathBuf>,
+    pub(crate) record: Option<PathBuf>,
     /// How many steps a run may take
     #[arg(long, value_name = "N", value_parser = count)]
-    pub max_steps: Option<NonZeroU32>,
+    pub(crate) max_steps: Option<NonZeroU32>,
     /// How long a run may take, such as 90s or 2m
     #[arg(long, value_name = "TIME")]
-    pub timeout: Option<Span>,
+    pub(crate) timeout: Option<Span>,
     /// Programs write to the workdir itself, not to the overlay
     #[arg(long)]
-    pub write: bool,
+    pub(crate) write: bool,
     /// Carry out the overlay's changes at the end
     #[arg(long)]
-    pub apply: bool,
+    pub(crate) apply: bool,
     /// A trusted run; implies --write
     #[arg(long)]
-    pub exec: bool,
+    pub(crate) exec: bool,
     /// A host that may be reached even if it is not public; may be repeated
     #[arg(long, value_name = "HOST[:PORT]")]
-    pub allow_host: Vec<HostRule>,
+    pub(crate) allow_host: Vec<HostRule>,
     /// The session whose conversation and state the run continues
     #[arg(long, value_name = "ID")]
-    pub session: Option<String>,
+    pub(crate) session: Option<String>,
     /// The file that keeps sessions
     #[arg(long, value_name = "FILE")]
-    pub store: Option<PathBuf>,
+    pub(crate) store: Option<PathBuf>,
     /// Show programs and observations in full
     #[arg(short, long)]
-    pub verbose: bool,
+    pub(crate) verbose: bool,
     #[command(flatten)]
-    pub catalog: CatalogFlags,
+    pub(crate) catalog: CatalogFlags,
 }
 
 /// The flags that decide which programs there are.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Settings")]
-pub struct CatalogFlags {
+pub(crate) struct CatalogFlags {
     /// The workdir [default: .]
     #[arg(long, value_name = "DIR")]
-    pub root: Option<PathBuf>,
+    pub(crate) root: Option<PathBuf>,
     /// A folder of programs; may be repeated
     #[arg(long, value_name = "DIR")]
-    pub catalog: Vec<PathBuf>,
+    pub(crate) catalog: Vec<PathBuf>,
 }
 
 impl From<CatalogFlags> for Layer {

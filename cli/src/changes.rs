@@ -11,7 +11,7 @@ const LISTED: usize = 100;
 
 /// What is to become of the changes of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub(crate) enum Fate {
     /// They stand in the workdir already.
     Written,
     /// They are carried out now.
@@ -22,7 +22,7 @@ pub enum Fate {
 
 impl Fate {
     /// What becomes of the changes of a run with these settings, that ended well or not.
-    pub fn of(config: &crate::config::Config, well: bool) -> Fate {
+    pub(crate) fn of(config: &crate::config::Config, well: bool) -> Fate {
         match (config.writes_through(), config.apply.value, well) {
             (true, _, _) => Fate::Written,
             (false, true, true) => Fate::Apply,
@@ -36,7 +36,7 @@ impl Fate {
 ///
 /// # Errors
 /// Where the changes cannot be told, or not all could be carried out: the error says which.
-pub fn settle(files: &Files, fate: Fate) -> Result<Vec<Change>, Fault> {
+pub(crate) fn settle(files: &Files, fate: Fate) -> Result<Vec<Change>, Fault> {
     let changes = files.changes().map_err(|error| Fault::failed(format!("failed to list the changes: {error}")))?;
     let applied = if fate == Fate::Apply { files.apply().err() } else { None };
     if !changes.is_empty() && applied.is_none() {
@@ -63,7 +63,7 @@ fn list(changes: &[Change], fate: Fate) {
 }
 
 /// The changes as JSON.
-pub fn to_json(changes: &[Change]) -> Json {
+pub(crate) fn to_json(changes: &[Change]) -> Json {
     let one = |change: &Change| {
         let kind = match change.kind {
             ChangeKind::Created => "created",

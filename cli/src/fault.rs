@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 /// How the process ends; the codes are the same for every command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exit {
+pub(crate) enum Exit {
     /// What was asked is done.
     Done,
     /// There is no answer, or the program failed.
@@ -41,7 +41,7 @@ impl From<Exit> for ExitCode {
 
 /// What ends a command before it is done.
 #[derive(Debug)]
-pub enum Fault {
+pub(crate) enum Fault {
     /// Something to tell the user.
     Told {
         /// How the process ends.
@@ -57,28 +57,28 @@ pub enum Fault {
 
 impl Fault {
     /// A fault with that exit code.
-    pub fn new(exit: Exit, message: impl Into<String>) -> Fault {
+    pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Fault {
         Fault::Told { exit, message: message.into(), hint: None }
     }
 
     /// Something that the command line asks for and that there is not.
-    pub fn usage(message: impl Into<String>) -> Fault {
+    pub(crate) fn usage(message: impl Into<String>) -> Fault {
         Fault::new(Exit::Usage, message)
     }
 
     /// A setting that is missing or wrong.
-    pub fn configuration(message: impl Into<String>) -> Fault {
+    pub(crate) fn configuration(message: impl Into<String>) -> Fault {
         Fault::new(Exit::Configuration, message)
     }
 
     /// Something that was tried and failed.
-    pub fn failed(message: impl Into<String>) -> Fault {
+    pub(crate) fn failed(message: impl Into<String>) -> Fault {
         Fault::new(Exit::Failed, message)
     }
 
     /// Adds what to do about it.
     #[must_use]
-    pub fn hint(self, hint: impl Into<String>) -> Fault {
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Fault {
         match self {
             Fault::Told { exit, message, .. } => Fault::Told { exit, message, hint: Some(hint.into()) },
             Fault::ReaderGone => Fault::ReaderGone,
@@ -86,7 +86,7 @@ impl Fault {
     }
 
     /// How the process ends.
-    pub fn exit(&self) -> Exit {
+    pub(crate) fn exit(&self) -> Exit {
         match self {
             Fault::Told { exit, .. } => *exit,
             Fault::ReaderGone => Exit::Done,

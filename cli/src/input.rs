@@ -12,7 +12,7 @@ const LARGEST: u64 = 16 << 20;
 ///
 /// # Errors
 /// Where it is empty, or stdin cannot be read or is not UTF-8.
-pub fn prompt(given: &str) -> Result<String, Fault> {
+pub(crate) fn prompt(given: &str) -> Result<String, Fault> {
     let text = match given {
         "-" => utf8(stdin()?, "stdin")?,
         text => text.to_owned(),
@@ -27,7 +27,7 @@ pub fn prompt(given: &str) -> Result<String, Fault> {
 ///
 /// # Errors
 /// Where it cannot be read, is too large or is not UTF-8.
-pub fn text(path: &Path) -> Result<String, Fault> {
+pub(crate) fn text(path: &Path) -> Result<String, Fault> {
     if path == Path::new("-") {
         return utf8(stdin()?, "stdin");
     }
@@ -40,7 +40,7 @@ pub fn text(path: &Path) -> Result<String, Fault> {
 ///
 /// # Errors
 /// Where it cannot be read or is too large.
-pub fn stdin() -> Result<Vec<u8>, Fault> {
+pub(crate) fn stdin() -> Result<Vec<u8>, Fault> {
     bounded(std::io::stdin().lock(), "stdin")
 }
 

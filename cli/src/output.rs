@@ -8,21 +8,21 @@ use serde_json::Value as Json;
 use crate::fault::Fault;
 
 /// How a failure is marked.
-pub const BAD: Style = AnsiColor::Red.on_default().bold();
+pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
 /// How a success is marked.
-pub const GOOD: Style = AnsiColor::Green.on_default();
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 /// How what deserves a look is marked.
-pub const WARN: Style = AnsiColor::Yellow.on_default();
+pub(crate) const WARN: Style = AnsiColor::Yellow.on_default();
 /// How a name or a heading is marked.
-pub const NAME: Style = AnsiColor::Cyan.on_default();
+pub(crate) const NAME: Style = AnsiColor::Cyan.on_default();
 /// How what matters less is marked.
-pub const DIM: Style = Style::new().dimmed();
+pub(crate) const DIM: Style = Style::new().dimmed();
 
 /// Writes data to stdout, as it is.
 ///
 /// # Errors
 /// [`Fault::ReaderGone`] where stdout is closed; a failure where it cannot be written.
-pub fn data(bytes: &[u8]) -> Result<(), Fault> {
+pub(crate) fn data(bytes: &[u8]) -> Result<(), Fault> {
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(|error| match error.kind() {
         ErrorKind::BrokenPipe => Fault::ReaderGone,
@@ -34,7 +34,7 @@ pub fn data(bytes: &[u8]) -> Result<(), Fault> {
 ///
 /// # Errors
 /// As [`data`].
-pub fn text(text: &str) -> Result<(), Fault> {
+pub(crate) fn text(text: &str) -> Result<(), Fault> {
     match text.ends_with('\n') {
         true => data(text.as_bytes()),
         false => data(format!("{text}\n").as_bytes()),
@@ -45,7 +45,7 @@ pub fn text(text: &str) -> Result<(), Fault> {
 ///
 /// # Errors
 /// As [`data`].
-pub fn json(document: &Json) -> Result<(), Fault> {
+pub(crate) fn json(document: &Json) -> Result<(), Fault> {
     data(format!("{document}\n").as_bytes())
 }
 
@@ -53,7 +53,7 @@ pub fn json(document: &Json) -> Result<(), Fault> {
 ///
 /// # Errors
 /// As [`data`].
-pub fn styled(line: &str) -> Result<(), Fault> {
+pub(crate) fn styled(line: &str) -> Result<(), Fault> {
     let styles = anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never;
     match styles {
         true => text(line),
@@ -62,31 +62,31 @@ pub fn styled(line: &str) -> Result<(), Fault> {
 }
 
 /// Writes a line to stderr. Styles in it are for a terminal: they are left out elsewhere, and under `NO_COLOR`.
-pub fn note(line: &str) {
+pub(crate) fn note(line: &str) {
     // Nothing can be told where stderr is closed.
     let _ = writeln!(anstream::stderr(), "{line}");
 }
 
 /// Writes a warning to stderr.
-pub fn warn(message: &str) {
+pub(crate) fn warn(message: &str) {
     note(&format!("{} {}", paint(WARN, "warning:"), visible(message)));
 }
 
 /// Tells a fault on stderr.
-pub fn fault(fault: &Fault) {
+pub(crate) fn fault(fault: &Fault) {
     if let Fault::Told { .. } = fault {
         note(&format!("{} {}", paint(BAD, "error:"), visible(&fault.to_string())));
     }
 }
 
 /// A text in a style.
-pub fn paint(style: Style, text: &str) -> String {
+pub(crate) fn paint(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
 /// A text that moves no cursor and changes no colour, whoever wrote it: control and direction characters are replaced, line ends and
 /// tabs kept.
-pub fn visible(text: &str) -> String {
+pub(crate) fn visible(text: &str) -> String {
     let acts = |c: char| c.is_control() && c != '\n' && c != '\t';
     let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let text = text.replace("\r\n", "\n");

@@ -16,7 +16,7 @@ const HEARD: usize = 1 << 20;
 
 /// Turns the events of one run into lines. It keeps the model's words of the step, because events carry no program text.
 #[derive(Debug, Default)]
-pub struct Progress {
+pub(crate) struct Progress {
     verbose: bool,
     step: u32,
     heard: String,
@@ -24,12 +24,12 @@ pub struct Progress {
 
 impl Progress {
     /// A view that shows programs and outputs in full where `verbose`.
-    pub fn new(verbose: bool) -> Progress {
+    pub(crate) fn new(verbose: bool) -> Progress {
         Progress { verbose, ..Progress::default() }
     }
 
     /// The lines that tell of an event; none for an event that shows nothing by itself.
-    pub fn lines(&mut self, event: &Event) -> Option<String> {
+    pub(crate) fn lines(&mut self, event: &Event) -> Option<String> {
         let mut lines = String::new();
         match event {
             Event::Delta { text, .. } => {

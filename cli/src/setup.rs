@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
+use wattle_agent::capability::ai::Inference;
 use wattle_agent::capability::egress::{Egress, Policy};
 use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
 use wattle_agent::capability::kv;
@@ -14,33 +15,32 @@ use wattle_agent::model::{
     Cassette, ChatCompletions, Endpoint, EndpointError, EndpointErrorKind, EndpointSettings, Model, Recorder, resolve,
 };
 use wattle_agent::rt::Limits;
-use wattle_agent::store::Store;
-use wattle_agent::{Access, Host, Settings};
+use wattle_agent::{Access, Host, ModelInference, Settings, Store};
 
 use crate::config::Config;
 use crate::fault::{Exit, Fault};
 use crate::output;
 
 /// How many steps a run may take where nothing says otherwise.
-pub const RUN_STEPS: u32 = 12;
+pub(crate) const RUN_STEPS: u32 = 12;
 
 /// The longest session id, in bytes.
 const SESSION_BYTES: usize = 200;
 
 /// What the commands work with.
-pub struct Setup {
+pub(crate) struct Setup {
     /// The settings.
-    pub config: Config,
+    pub(crate) config: Config,
     /// Engine, catalog, and the way out.
-    pub host: Host,
+    pub(crate) host: Host,
 }
 
 /// A session of the store.
-pub struct Session {
+pub(crate) struct Session {
     /// Its id.
-    pub id: String,
+    pub(crate) id: String,
     /// Where it is kept.
-    pub store: Store,
+    pub(crate) store: Store,
 }
 
 impl Setup {
@@ -48,7 +48,7 @@ impl Setup {
     ///
     /// # Errors
     /// Where the engine cannot be made.
-    pub fn new(config: Config) -> Result<Setup, Fault> {
+    pub(crate) fn new(config: Config) -> Result<Setup, Fault> {
         let catalog = catalog(&config);
         let egress = Egress::new(Policy { allow: config.allow_host.value.clone(), ..Policy::default() });
         let host = Host::new(Limits::default(), catalog, egress).map_err(|error| Fault::failed(error.to_string()))?;
@@ -56,7 +56,7 @@ impl Setup {
     }
 
     /// How an agent runs, with the caller's own bound on steps where the settings have none.
-    pub fn settings(&self, max_steps: u32) -> Settings {
+    pub(crate) fn settings(&self, max_steps: u32) -> Settings {
         let max_steps = self.config.max_steps.value.map_or(max_steps, std::num::NonZero::get);
         let machine = machine::Settings { max_steps, ..machine::Settings::default() };
         Settings { machine, timeout: self.config.timeout.value.map(|span| span.0), ..Settings::default() }
@@ -66,7 +66,7 @@ impl Setup {
     ///
     /// # Errors
     /// Where nothing says which model, or what says it is wrong.
-    pub fn model(&self) -> Result<Arc<dyn Model>, Fault> {
+    pub(crate) fn model(&self) -> Result<Arc<dyn Model>, Fault> {
         let wrong = |error: wattle_agent::model::ModelError| Fault::configuration(error.to_string());
         let model: Arc<dyn Model> = match &self.config.cassette.value {
             Some(path) => Arc::new(Cassette::open(path).map_err(wrong)?),
@@ -86,9 +86,10 @@ impl Setup {
     ///
     /// # Errors
     /// Where the root cannot be opened.
-    pub fn files(&self) -> Result<Arc<Files>, Fault> {
+    pub(crate) fn files(&self) -> Result<Arc<Files>, Fault> {
         let root = &self.config.root.value;
-        let base = Files::open_base(root).map_err(|error| Fault::configuration(error.to_string()).hint("give `--root DIR`"))?;
+        let base = Files::open_base(root)
+            .map_err(|error| Fault::configuration(error.to_string()).hint("give `--root DIR`"))?;
         Ok(Arc::new(match self.config.writes_through() {
             true => Files::write_through(base),
             false => Files::overlay(Some(base), OVERLAY_LIMIT),
@@ -99,7 +100,7 @@ impl Setup {
     ///
     /// # Errors
     /// Where the id cannot be one, or the store cannot be opened.
-    pub fn session(&self) -> Result<Option<Session>, Fault> {
+    pub(crate) fn session(&self) -> Result<Option<Session>, Fault> {
         let Some(id) = self.config.session.value.clone() else { return Ok(None) };
         if id.trim().is_empty() || id.len() > SESSION_BYTES || id.chars().any(char::is_control) {
             let message = format!("a session id has 1 to {SESSION_BYTES} bytes and no control characters");
@@ -112,7 +113,7 @@ impl Setup {
     ///
     /// # Errors
     /// Where nothing says where it is, or it cannot be opened.
-    pub fn store(&self) -> Result<Store, Fault> {
+    pub(crate) fn store(&self) -> Result<Store, Fault> {
         let path = store_path(&self.config)?;
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             make_private(folder).map_err(|error| {
@@ -125,7 +126,7 @@ impl Setup {
     }
 
     /// What a run works on: its files, the session's state or one of its own, the network, and the model if any.
-    pub fn access(&self, files: Arc<Files>, session: Option<&Session>, model: Option<Arc<dyn Model>>) -> Access {
+    pub(crate) fn access(&self, files: Arc<Files>, session: Option<&Session>, model: Option<Arc<dyn Model>>) -> Access {
         let state: Arc<dyn kv::Backend> = match session {
             Some(session) => Arc::new(session.store.state(&session.id)),
             None => Arc::new(kv::InMemory::default()),
@@ -134,13 +135,14 @@ impl Setup {
             files,
             state,
             network: Arc::new(self.host.egress().clone()),
-            inference: model.map(|_model| -> Arc<dyn wattle_agent::capability::ai::Inference> { todo!() }),
+            inference: model
+                .map(|model| -> Arc<dyn Inference> { Arc::new(ModelInference::new(model, &self.settings(RUN_STEPS))) }),
         }
     }
 }
 
 /// The catalog that the settings name; what is left out of it is told.
-pub fn catalog(config: &Config) -> Catalog {
+pub(crate) fn catalog(config: &Config) -> Catalog {
     let catalog = Catalog::load(&config.catalog.value);
     catalog.problems().iter().for_each(|problem| output::warn(&problem.to_string()));
     catalog
@@ -150,7 +152,7 @@ pub fn catalog(config: &Config) -> Catalog {
 ///
 /// # Errors
 /// Where nothing says which, or what says it is wrong.
-pub fn endpoint(config: &Config) -> Result<Endpoint, Fault> {
+pub(crate) fn endpoint(config: &Config) -> Result<Endpoint, Fault> {
     let settings = EndpointSettings {
         provider: config.provider.value.as_deref(),
         base_url: config.base_url.value.as_deref(),
@@ -161,7 +163,7 @@ pub fn endpoint(config: &Config) -> Result<Endpoint, Fault> {
 }
 
 /// The value of an environment variable that is text.
-pub fn variable(name: &str) -> Option<String> {
+pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
@@ -182,7 +184,8 @@ fn store_path(config: &Config) -> Result<&Path, Fault> {
     };
     match path.to_str() {
         Some(url) if url.contains("://") => {
-            Err(Fault::configuration(format!("the store `{url}` is a URL, and stores are files")).hint("give `--store FILE`"))
+            Err(Fault::configuration(format!("the store `{url}` is a URL, and stores are files"))
+                .hint("give `--store FILE`"))
         }
         _ => Ok(path),
     }
@@ -201,7 +204,7 @@ fn make_private(folder: &Path) -> std::io::Result<()> {
 }
 
 /// Is cancelled when the user interrupts; a second interrupt ends the process.
-pub fn interrupt() -> CancellationToken {
+pub(crate) fn interrupt() -> CancellationToken {
     let cancel = CancellationToken::new();
     let token = cancel.clone();
     tokio::spawn(async move {
@@ -217,7 +220,7 @@ pub fn interrupt() -> CancellationToken {
 }
 
 /// How the process ends after a run that ended so.
-pub fn exit_of(ending: &machine::Ending) -> Exit {
+pub(crate) fn exit_of(ending: &machine::Ending) -> Exit {
     match ending {
         machine::Ending::Answered { text } if text.trim().is_empty() => Exit::Failed,
         machine::Ending::Answered { .. } => Exit::Done,

@@ -11,7 +11,7 @@ use crate::fault::{Exit, Fault};
 use crate::{output, setup};
 
 /// Lists the programs, or shows one.
-pub fn catalog(command: CatalogCommand, outer: Layer) -> Result<Exit, Fault> {
+pub(crate) fn catalog(command: CatalogCommand, outer: Layer) -> Result<Exit, Fault> {
     match command {
         CatalogCommand::List { json, flags } => list(json, flags, outer),
         CatalogCommand::Show { name, json, flags } => show(&name, json, flags, outer),

@@ -48,7 +48,7 @@ impl Finding {
 }
 
 /// Checks every file; one that is wrong does not keep the others from being checked.
-pub async fn check(args: CheckArgs) -> Result<Exit, Fault> {
+pub(crate) async fn check(args: CheckArgs) -> Result<Exit, Fault> {
     let limits = Limits { instances: 1, ..Limits::default() };
     let runtime = Runtime::new(capability::ALL, limits).map_err(|error| Fault::failed(error.to_string()))?;
     let (mut documents, mut sound) = (Vec::new(), true);
@@ -84,7 +84,7 @@ async fn findings(runtime: &Runtime, path: &Path) -> Vec<Finding> {
     match (entry, &prepared) {
         (Some(Err(problem)), _) => findings.push(Finding::FrontMatter(problem)),
         (Some(Ok(entry)), Ok(program)) => {
-            findings.extend(entry.check_uses(program.imports()).err().map(Finding::FrontMatter));
+            findings.extend(entry.check_uses(&super::imports(program)).err().map(Finding::FrontMatter));
         }
         _ => {}
     }

@@ -8,7 +8,7 @@ use crate::fault::{Exit, Fault};
 use crate::output;
 
 /// Puts out the script.
-pub fn completions(shell: Shell) -> Result<Exit, Fault> {
+pub(crate) fn completions(shell: Shell) -> Result<Exit, Fault> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "wattle", &mut script);
     output::data(&script)?;

@@ -10,7 +10,7 @@ use crate::fault::{Exit, Fault};
 use crate::output;
 
 /// Shows the settings: TOML, or JSON.
-pub fn config(command: ConfigCommand, outer: Layer) -> Result<Exit, Fault> {
+pub(crate) fn config(command: ConfigCommand, outer: Layer) -> Result<Exit, Fault> {
     let ConfigCommand::Show { origin, json, flags } = command;
     let rows = Config::gather(&[(*flags).into(), outer])?.rows();
     match json {

@@ -10,9 +10,9 @@ use wattle_agent::rt::Grants;
 use crate::args::DoctorArgs;
 use crate::config::{Config, Layer};
 use crate::fault::{Exit, Fault};
+use crate::output;
 use crate::output::{BAD, DIM, GOOD, paint, visible};
 use crate::setup::{self, Setup};
-use crate::output;
 
 /// How long the endpoint is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -30,7 +30,7 @@ fn wrong(what: impl ToString, mend: &str) -> Wrong {
 }
 
 /// Checks everything, also where something fails.
-pub async fn doctor(args: DoctorArgs, outer: Layer) -> Result<Exit, Fault> {
+pub(crate) async fn doctor(args: DoctorArgs, outer: Layer) -> Result<Exit, Fault> {
     let setup = Setup::new(Config::gather(&[args.flags.into(), outer])?)?;
     let checks: [(&str, Found); 6] = [
         ("engine", engine(&setup).await),
@@ -62,7 +62,12 @@ fn show(name: &str, found: &Found) -> Result<(), Fault> {
         Ok(what) => format!("{} {name:<9} {}", paint(GOOD, "ok     "), visible(what)),
         Err(Wrong { what, mend }) => {
             let mend = mend.replace('\n', "\n                  ");
-            format!("{} {name:<9} {}\n        {}", paint(BAD, "broken "), visible(what), paint(DIM, &format!("mend it: {mend}")))
+            format!(
+                "{} {name:<9} {}\n        {}",
+                paint(BAD, "broken "),
+                visible(what),
+                paint(DIM, &format!("mend it: {mend}"))
+            )
         }
     };
     output::styled(&line)
@@ -70,7 +75,8 @@ fn show(name: &str, found: &Found) -> Result<(), Fault> {
 
 /// A program compiles, runs, and gives what it should.
 async fn engine(setup: &Setup) -> Found {
-    const MEND: &str = "the process needs address space and threads: raise `ulimit -v` and `ulimit -u`, or report a bug";
+    const MEND: &str =
+        "the process needs address space and threads: raise `ulimit -v` and `ulimit -u`, or report a bug";
     let runtime = setup.host.runtime();
     let program = runtime.prepare("(resv \"well\") (i32.const 0)").await.map_err(|error| wrong(error, MEND))?;
     let grants = std::sync::Arc::new(Grants::new().allow("sys"));
@@ -88,12 +94,16 @@ async fn catalog(setup: &Setup) -> Found {
     for entry in catalog.iter() {
         match setup.host.runtime().prepare(entry.source()).await {
             Err(diagnostic) => problems.push(format!("{}: {}", entry.origin(), diagnostic.to_string().trim_end())),
-            Ok(program) => problems.extend(entry.check_uses(program.imports()).err().map(|problem| problem.to_string())),
+            Ok(program) => {
+                problems.extend(entry.check_uses(&super::imports(&program)).err().map(|problem| problem.to_string()))
+            }
         }
     }
     match problems.is_empty() {
         true => Ok(format!("{} programs", catalog.len())),
-        false => Err(wrong(problems.join("\n"), "mend the files, or leave out their folder; `wattle check FILE` tells more")),
+        false => {
+            Err(wrong(problems.join("\n"), "mend the files, or leave out their folder; `wattle check FILE` tells more"))
+        }
     }
 }
 
@@ -131,7 +141,10 @@ fn model(setup: &Setup) -> Found {
 
 fn no_endpoint(fault: Fault) -> Wrong {
     let Fault::Told { message, hint, .. } = fault else { return wrong("", "") };
-    wrong(message, hint.as_deref().unwrap_or("correct the setting; `wattle config show --origin` tells where it stands"))
+    wrong(
+        message,
+        hint.as_deref().unwrap_or("correct the setting; `wattle config show --origin` tells where it stands"),
+    )
 }
 
 /// The endpoint answers at all. It is asked without the key: whether the key is right shows in a run.

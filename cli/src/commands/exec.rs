@@ -24,7 +24,7 @@ struct Found {
 }
 
 /// Runs a program and puts out its results.
-pub async fn exec(args: ExecArgs, outer: Layer) -> Result<Exit, Fault> {
+pub(crate) async fn exec(args: ExecArgs, outer: Layer) -> Result<Exit, Fault> {
     let json = args.json;
     let setup = Setup::new(Config::gather(&[args.flags.into(), outer])?)?;
     let Found { source, args, time } = find(&setup, &args.program, args.args)?;
@@ -37,7 +37,7 @@ pub async fn exec(args: ExecArgs, outer: Layer) -> Result<Exit, Fault> {
         program.warnings().iter().for_each(|warning| output::note(&visible(warning.to_string().trim_end())));
     }
 
-    let needs_model = program.imports().iter().any(|name| name.starts_with("ai."));
+    let needs_model = program.imports().iter().any(|function| function.module == "ai");
     let model = if needs_model { Some(setup.model()) } else { None };
     let (model, why_not) = match model.transpose() {
         Ok(model) => (model, None),
@@ -71,7 +71,7 @@ fn find(setup: &Setup, program: &str, given: Vec<String>) -> Result<Found, Fault
     let catalog = setup.host.catalog();
     if let Some(entry) = catalog.get(program).filter(|_| !is_path) {
         let args = entry.arguments(&given).map_err(|e| Fault::usage(e.to_string()).hint(e.hint()))?;
-        let time = entry.meta().timeout_ms.map_or(limit, |ms| Duration::from_millis(ms).min(limit));
+        let time = entry.meta().timeout.map_or(limit, |time| time.min(limit));
         return Ok(Found { source: entry.source().to_string(), args, time });
     }
     if is_path || Path::new(program).is_file() {

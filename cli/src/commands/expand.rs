@@ -8,7 +8,7 @@ use crate::fault::{Exit, Fault};
 use crate::{input, output};
 
 /// Puts out the module's text; what is wrong with the program goes to stderr.
-pub fn expand(args: &ExpandArgs) -> Result<Exit, Fault> {
+pub(crate) fn expand(args: &ExpandArgs) -> Result<Exit, Fault> {
     let source = input::text(&args.file)?;
     let functions = capability::ALL.iter().flat_map(|c| c.functions);
     match assemble(&source, &Signatures::new(functions.map(|f| f.signature))) {

@@ -1,16 +1,17 @@
 //! The commands, one file each.
 
-pub mod catalog;
-pub mod check;
-pub mod completions;
-pub mod config;
-pub mod doctor;
-pub mod exec;
-pub mod expand;
-pub mod parse;
-pub mod run;
+pub(crate) mod catalog;
+pub(crate) mod check;
+pub(crate) mod completions;
+pub(crate) mod config;
+pub(crate) mod doctor;
+pub(crate) mod exec;
+pub(crate) mod expand;
+pub(crate) mod parse;
+pub(crate) mod run;
 
 use wattle_agent::catalog::Catalog;
+use wattle_agent::rt::Program;
 
 use crate::fault::Fault;
 
@@ -22,4 +23,9 @@ fn no_program(catalog: &Catalog, name: &str) -> Fault {
         true => fault.hint("`wattle catalog list` shows the programs"),
         false => fault.hint(format!("did you mean {}?", near.join(" or "))),
     }
+}
+
+/// The host functions that a program calls, by full name.
+fn imports(program: &Program) -> Vec<String> {
+    program.imports().iter().map(|function| format!("{}.{}", function.module, function.name)).collect()
 }

@@ -15,7 +15,7 @@ use crate::setup::{self, RUN_STEPS, Setup};
 use crate::{input, output};
 
 /// Carries out a request. The answer goes to stdout or a file, progress to stderr.
-pub async fn run(args: RunArgs, outer: Layer) -> Result<Exit, Fault> {
+pub(crate) async fn run(args: RunArgs, outer: Layer) -> Result<Exit, Fault> {
     let config = Config::gather(&[args.flags.into(), outer])?;
     let setup = Setup::new(config)?;
     let model = setup.model()?;

@@ -17,9 +17,8 @@ pub(super) fn user(path: &Path) -> Result<(File, Vec<PathBuf>), Fault> {
     let Some(mut table) = read(path)? else { return Ok((File::default(), Vec::new())) };
     let trusted = match table.remove(TRUSTED) {
         None => Vec::new(),
-        Some(list) => Vec::from_toml(&list, path.parent().unwrap_or(Path::new(""))).map_err(|why| {
-            Fault::configuration(format!("the key `{TRUSTED}` of `{}`: {why}", path.display()))
-        })?,
+        Some(list) => Vec::from_toml(&list, path.parent().unwrap_or(Path::new("")))
+            .map_err(|why| Fault::configuration(format!("the key `{TRUSTED}` of `{}`: {why}", path.display())))?,
     };
     known(&table, path)?;
     Ok((File { layer: Layer::of_table(&table, path)?, path: path.to_owned() }, trusted))
@@ -38,7 +37,8 @@ pub(super) fn project(root: &Path, trusted: &[PathBuf], user_file: Option<&Path>
     let guarded: Vec<String> =
         table.keys().filter(|key| guard(key) == Some(Guard::Trusted)).map(|key| format!("`{key}`")).collect();
     if !guarded.is_empty() && !is_trusted(root, trusted) {
-        let message = format!("the project file `{shown}` sets {}, and its directory is not trusted", guarded.join(", "));
+        let message =
+            format!("the project file `{shown}` sets {}, and its directory is not trusted", guarded.join(", "));
         let directory = root.canonicalize().unwrap_or_else(|_| root.to_owned());
         let directory = toml::Value::from(directory.to_string_lossy().into_owned());
         let hint = match user_file {
@@ -78,9 +78,10 @@ fn read(path: &Path) -> Result<Option<toml::Table>, Fault> {
 fn known(table: &toml::Table, path: &Path) -> Result<(), Fault> {
     let Some(unknown) = table.keys().find(|key| guard(key).is_none()) else { return Ok(()) };
     let fault = Fault::configuration(format!("unknown key `{unknown}` in `{}`", path.display()));
-    let nearest = KEYS.iter().map(|(name, _)| *name).max_by(|a, b| {
-        strsim::jaro_winkler(unknown, a).total_cmp(&strsim::jaro_winkler(unknown, b))
-    });
+    let nearest = KEYS
+        .iter()
+        .map(|(name, _)| *name)
+        .max_by(|a, b| strsim::jaro_winkler(unknown, a).total_cmp(&strsim::jaro_winkler(unknown, b)));
     Err(match nearest {
         Some(name) if strsim::jaro_winkler(unknown, name) > 0.7 => fault.hint(format!("did you mean `{name}`?")),
         _ => fault.hint(format!("the keys are {}", KEYS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "))),

@@ -16,11 +16,11 @@ use wattle_agent::capability::egress::HostRule;
 
 use crate::fault::Fault;
 
-pub use value::{Span, Value, count};
+pub(crate) use value::{Span, Value, count};
 
 /// Who may set a key in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Guard {
+pub(crate) enum Guard {
     /// Any project file.
     Open,
     /// A project file only in a directory that the user file lists as trusted: the key names an endpoint, a key or a grant, or a
@@ -32,16 +32,16 @@ pub enum Guard {
 
 /// A value with the layer that it comes from.
 #[derive(Clone, Debug)]
-pub struct Setting<T> {
+pub(crate) struct Setting<T> {
     /// The value.
-    pub value: T,
+    pub(crate) value: T,
     /// Where it comes from.
-    pub origin: Origin,
+    pub(crate) origin: Origin,
 }
 
 /// The layer that a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub(crate) enum Origin {
     /// A flag.
     Flag,
     /// The environment variable of that name.
@@ -56,7 +56,7 @@ pub enum Origin {
 
 impl Origin {
     /// The layer's name.
-    pub fn layer(&self) -> &'static str {
+    pub(crate) fn layer(&self) -> &'static str {
         match self {
             Origin::Flag => "flag",
             Origin::Environment(_) => "environment",
@@ -81,13 +81,13 @@ impl fmt::Display for Origin {
 
 /// One setting, as it is shown.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub(crate) struct Row {
     /// The key.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// The value; null where nothing is set.
-    pub value: Json,
+    pub(crate) value: Json,
     /// Where it comes from.
-    pub origin: Origin,
+    pub(crate) origin: Origin,
 }
 
 /// Declares every key once: its name, variable, type, default, and who may set it in a file.
@@ -95,14 +95,14 @@ macro_rules! keys {
     ($($(#[$doc:meta])* $name:ident $variable:literal: $type:ty = $default:expr, $guard:ident;)*) => {
         /// What one layer sets.
         #[derive(Clone, Debug, Default)]
-        pub struct Layer {
-            $($(#[$doc])* pub $name: Option<$type>,)*
+        pub(crate) struct Layer {
+            $($(#[$doc])* pub(crate) $name: Option<$type>,)*
         }
 
         /// The settings of one command.
         #[derive(Clone, Debug)]
-        pub struct Config {
-            $($(#[$doc])* pub $name: Setting<$type>,)*
+        pub(crate) struct Config {
+            $($(#[$doc])* pub(crate) $name: Setting<$type>,)*
         }
 
         /// The keys, and who may set each in a file.
@@ -136,7 +136,7 @@ macro_rules! keys {
             }
 
             /// Every setting, in the order of the manual.
-            pub fn rows(&self) -> Vec<Row> {
+            pub(crate) fn rows(&self) -> Vec<Row> {
                 vec![$(Row {
                     name: stringify!($name),
                     value: self.$name.value.to_json(),
@@ -188,21 +188,21 @@ keys! {
 
 /// The places that the user's own files have by default; `None` where the user has no home.
 #[derive(Clone, Debug, Default)]
-pub struct Places {
+pub(crate) struct Places {
     /// The user file.
-    pub user_file: Option<PathBuf>,
+    pub(crate) user_file: Option<PathBuf>,
     /// The store.
-    pub store: Option<PathBuf>,
+    pub(crate) store: Option<PathBuf>,
 }
 
 impl Places {
     /// The places of the XDG base directories.
-    pub fn of_user() -> Places {
+    pub(crate) fn of_user() -> Places {
         use etcetera::BaseStrategy;
         match etcetera::base_strategy::Xdg::new() {
             Ok(xdg) => Places {
-                user_file: Some(xdg.in_config_dir("wattle/wattle.toml")),
-                store: Some(xdg.in_data_dir("wattle/wattle.db")),
+                user_file: Some(xdg.config_dir().join("wattle/wattle.toml")),
+                store: Some(xdg.data_dir().join("wattle/wattle.db")),
             },
             Err(_) => Places::default(),
         }
@@ -221,7 +221,7 @@ impl Config {
     ///
     /// # Errors
     /// Where a variable or a file sets something that cannot be read, that there is not, or that it may not set.
-    pub fn gather(flags: &[Layer]) -> Result<Config, Fault> {
+    pub(crate) fn gather(flags: &[Layer]) -> Result<Config, Fault> {
         let places = Places::of_user();
         let environment = Layer::of_environment(&|name| std::env::var_os(name))?;
         let (user, trusted) = match &places.user_file {
@@ -235,7 +235,7 @@ impl Config {
     }
 
     /// Whether programs write to the workdir itself: asked for, or a trusted run.
-    pub fn writes_through(&self) -> bool {
+    pub(crate) fn writes_through(&self) -> bool {
         self.write.value || self.exec.value
     }
 }

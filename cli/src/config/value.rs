@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 use wattle_agent::capability::egress::HostRule;
 
 /// A type that a setting may have. The error of the readers says what was expected and found.
-pub trait Value: Sized {
+pub(crate) trait Value: Sized {
     /// Reads the value of an environment variable.
     fn from_text(text: &str) -> Result<Self, String>;
 
@@ -22,7 +22,7 @@ pub trait Value: Sized {
 
 /// A span of time above zero, such as `90s`, `2m` or `1h30m`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span(pub Duration);
+pub(crate) struct Span(pub Duration);
 
 const SPAN: &str = "expected a time such as `90s`, `2m`, `1h30m` or `500ms`";
 
@@ -102,7 +102,7 @@ impl Value for String {
 }
 
 /// Reads a count from 1 on.
-pub fn count(text: &str) -> Result<NonZeroU32, String> {
+pub(crate) fn count(text: &str) -> Result<NonZeroU32, String> {
     text.trim().parse().map_err(|_| format!("expected a whole number from 1 on, found {text:?}"))
 }
 
@@ -219,7 +219,20 @@ mod tests {
             let span: Span = text.parse().unwrap();
             assert_eq!((span.0.as_millis(), span.to_string().as_str()), (millis, shown), "{text}");
         }
-        for text in ["", " ", "90", "s", "-1s", "1.5s", "0s", "1 s", "1y", "99999999999999999999s", "18446744073709551615h", "９s"] {
+        for text in [
+            "",
+            " ",
+            "90",
+            "s",
+            "-1s",
+            "1.5s",
+            "0s",
+            "1 s",
+            "1y",
+            "99999999999999999999s",
+            "18446744073709551615h",
+            "９s",
+        ] {
             assert!(text.parse::<Span>().is_err(), "{text}");
         }
     }

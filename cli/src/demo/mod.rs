@@ -61,13 +61,14 @@ const DEMOS: &[Demo] = &[
 ];
 
 /// Plays one demo or all, or lists them.
-pub async fn demo(args: &DemoArgs) -> Result<Exit, Fault> {
+pub(crate) async fn demo(args: &DemoArgs) -> Result<Exit, Fault> {
     if args.list {
         let line = |demo: &Demo| format!("{:<8} {}\n", demo.name, demo.title);
         output::data(DEMOS.iter().map(line).collect::<String>().as_bytes())?;
         return Ok(Exit::Done);
     }
-    let chosen: Vec<&Demo> = DEMOS.iter().filter(|demo| args.name.as_deref().is_none_or(|name| name == demo.name)).collect();
+    let chosen: Vec<&Demo> =
+        DEMOS.iter().filter(|demo| args.name.as_deref().is_none_or(|name| name == demo.name)).collect();
     if chosen.is_empty() {
         let names: Vec<&str> = DEMOS.iter().map(|demo| demo.name).collect();
         let fault = Fault::usage(format!("no demo `{}`", args.name.as_deref().unwrap_or_default()));
@@ -75,7 +76,8 @@ pub async fn demo(args: &DemoArgs) -> Result<Exit, Fault> {
     }
     let host = Host::new(Limits::default(), Catalog::built_in(), Egress::new(Policy::default()))
         .map_err(|error| Fault::failed(error.to_string()))?;
-    let site = Site::start().await.map_err(|error| Fault::failed(format!("failed to start the demo's web site: {error}")))?;
+    let site =
+        Site::start().await.map_err(|error| Fault::failed(format!("failed to start the demo's web site: {error}")))?;
     let cancel = setup::interrupt();
     for (at, demo) in chosen.iter().enumerate() {
         let number = format!("demo {} of {}: {}", at + 1, chosen.len(), demo.title);
@@ -85,7 +87,10 @@ pub async fn demo(args: &DemoArgs) -> Result<Exit, Fault> {
             return Ok(Exit::Interrupted);
         }
     }
-    output::note(&format!("\n{}", paint(NAME, "Only the model's words were recorded; everything else happened just now.")));
+    output::note(&format!(
+        "\n{}",
+        paint(NAME, "Only the model's words were recorded; everything else happened just now.")
+    ));
     output::note("Next, with a model of your own (`wattle doctor` tells what is missing):");
     output::note("  export OPENAI_API_KEY=…");
     output::note("  wattle run --provider openai --model NAME \"how many files are here, and which is the largest?\"");
@@ -100,7 +105,8 @@ async fn play(host: &Host, site: &Site, demo: &Demo, cancel: &CancellationToken)
     output::note(&format!("\n{} wattle run {:?}", paint(DIM, "$"), script.ask));
 
     let workdir = tempfile::tempdir().map_err(|error| Fault::failed(format!("failed to make a workdir: {error}")))?;
-    lay_out(workdir.path(), demo.files).map_err(|error| Fault::failed(format!("failed to lay out the files: {error}")))?;
+    lay_out(workdir.path(), demo.files)
+        .map_err(|error| Fault::failed(format!("failed to lay out the files: {error}")))?;
     let base = Files::open_base(workdir.path()).map_err(|error| Fault::failed(error.to_string()))?;
     let files = Arc::new(Files::overlay(Some(base), OVERLAY_LIMIT));
     let access = Access {

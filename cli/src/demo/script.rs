@@ -11,9 +11,9 @@ use wattle_agent::model::{Cassette, ModelError};
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Script {
     /// What the run shows.
-    pub about: String,
+    pub(crate) about: String,
     /// The user's message.
-    pub ask: String,
+    pub(crate) ask: String,
     turns: Vec<Turn>,
 }
 

@@ -7,10 +7,8 @@ use tokio::net::{TcpListener, TcpStream};
 use wattle_agent::capability::egress::HostRule;
 
 /// The pages by path.
-const PAGES: &[(&str, &str)] = &[
-    ("/", include_str!("../../demo/fetch/index.html")),
-    ("/visit.html", include_str!("../../demo/fetch/visit.html")),
-];
+const PAGES: &[(&str, &str)] =
+    &[("/", include_str!("../../demo/fetch/index.html")), ("/visit.html", include_str!("../../demo/fetch/visit.html"))];
 
 /// The longest request that is read, in bytes.
 const LONGEST: usize = 8 << 10;
