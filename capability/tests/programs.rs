@@ -56,10 +56,38 @@ async fn failures_carry_code_words_and_place() {
         (FETCH, &["http://host/status/404"], Code::EREMOTE, "http.get", 3, "status 404"),
         (FETCH, &["http://host/refused"], Code::EACCESS, "http.get", 3, "not allowed"),
         (FETCH, &[], Code::EBOUND, "sys.argv", 2, "no argument 0"),
-        ("(local $e i32)\n(call $fs.read \"../secret\")\n(local.set $e)\n(drop)\n(local.get $e)", &[], Code::EACCESS, "fs.read", 2, "read blocked: path escapes your working dir"),
-        ("(call $fs.write \"a/../../b\" \"x\")", &[], Code::EACCESS, "fs.write", 1, "write blocked: path escapes your working dir"),
-        ("(local $e i32)\n(call $kv.get \"nothing\")\n(local.set $e)\n(drop)\n(check $e)\n(i32.const 0)", &[], Code::ENOENT, "kv.get", 2, "nothing"),
-        ("(local $e i32)\n(call $str.to_int \"12x\")\n(local.set $e)\n(drop)\n(local.get $e)", &[], Code::EPARSE, "str.to_int", 2, "12x"),
+        (
+            "(local $e i32)\n(call $fs.read \"../secret\")\n(local.set $e)\n(drop)\n(local.get $e)",
+            &[],
+            Code::EACCESS,
+            "fs.read",
+            2,
+            "read blocked: path escapes your working dir",
+        ),
+        (
+            "(call $fs.write \"a/../../b\" \"x\")",
+            &[],
+            Code::EACCESS,
+            "fs.write",
+            1,
+            "write blocked: path escapes your working dir",
+        ),
+        (
+            "(local $e i32)\n(call $kv.get \"nothing\")\n(local.set $e)\n(drop)\n(check $e)\n(i32.const 0)",
+            &[],
+            Code::ENOENT,
+            "kv.get",
+            2,
+            "nothing",
+        ),
+        (
+            "(local $e i32)\n(call $str.to_int \"12x\")\n(local.set $e)\n(drop)\n(local.get $e)",
+            &[],
+            Code::EPARSE,
+            "str.to_int",
+            2,
+            "12x",
+        ),
     ] {
         let outcome = world.run(text, args).await.unwrap_or_else(|why| panic!("{why}\n{text}"));
         assert_eq!(outcome.exit, Exit::Returned(code), "{text}");
@@ -86,11 +114,19 @@ async fn a_code_of_the_programs_own_has_no_failed_call() {
 fn call(function: &str, operands: &str, shape: &str) -> String {
     let call = format!("(call ${function} {operands})");
     match shape {
-        "text" => format!("(local $e i32) (local $p i32) {call} (local.set $e) (local.set $p) (check $e) (resv $p) (i32.const 0)"),
-        "array" => format!("(local $e i32) (local $p i32) {call} (local.set $e) (local.set $p) (check $e) (call $arr.to_json (local.get $p)) (local.set $e) (local.set $p) (check $e) (resv $p) (i32.const 0)"),
+        "text" => format!(
+            "(local $e i32) (local $p i32) {call} (local.set $e) (local.set $p) (check $e) (resv $p) (i32.const 0)"
+        ),
+        "array" => format!(
+            "(local $e i32) (local $p i32) {call} (local.set $e) (local.set $p) (check $e) (call $arr.to_json (local.get $p)) (local.set $e) (local.set $p) (check $e) (resv $p) (i32.const 0)"
+        ),
         "int" => format!("(resv (call $str.from_int {call})) (i32.const 0)"),
-        "int, err" => format!("(local $e i32) (local $n i32) {call} (local.set $e) (local.set $n) (check $e) (resv (call $str.from_int (local.get $n))) (i32.const 0)"),
-        "float, err" => format!("(local $e i32) (local $x f64) {call} (local.set $e) (local.set $x) (check $e) (resv (call $str.from_float (local.get $x) (i32.const 3))) (i32.const 0)"),
+        "int, err" => format!(
+            "(local $e i32) (local $n i32) {call} (local.set $e) (local.set $n) (check $e) (resv (call $str.from_int (local.get $n))) (i32.const 0)"
+        ),
+        "float, err" => format!(
+            "(local $e i32) (local $x f64) {call} (local.set $e) (local.set $x) (check $e) (resv (call $str.from_float (local.get $x) (i32.const 3))) (i32.const 0)"
+        ),
         "pointer" => format!("(resv {call}) (i32.const 0)"),
         other => panic!("{other}"),
     }
@@ -167,7 +203,12 @@ const CALLS: &[(&str, &str, &str, Result<&str, Code>)] = &[
     ("kv.get", "\"\"", "text", Err(Code::EBOUND)),
     ("kv.incr", "\"n\" (i32.const 3)", "int, err", Ok("3")),
     ("http.post", "\"http://host/p\" \"data\" \"text/plain\"", "text", Ok("POST p data")),
-    ("http.request", "\"put\" \"http://host/status/404\" (i32.const 0) \"x\"", "text", Ok("{\"status\":404,\"headers\":{},\"body\":\"PUT status/404 x\"}")),
+    (
+        "http.request",
+        "\"put\" \"http://host/status/404\" (i32.const 0) \"x\"",
+        "text",
+        Ok("{\"status\":404,\"headers\":{},\"body\":\"PUT status/404 x\"}"),
+    ),
     ("http.request", "\"GET\" \"http://host/\" \"[]\" \"\"", "text", Err(Code::EPARSE)),
     ("fs.read", "\"none.txt\"", "text", Err(Code::ENOENT)),
     ("ai.assist", "\"text\" \"Do it.\" \"{\\\"temperature\\\":0.1}\"", "text", Ok("Do it. text")),
@@ -184,7 +225,9 @@ async fn functions_give_what_they_say() {
         match (world.run(&text, &[]).await, expected) {
             (Ok(outcome), Ok(expected)) if outcome.success() && outcome.texts() == [*expected] => {}
             (Ok(outcome), Err(code)) if outcome.exit == Exit::Returned(*code) && outcome.failure.is_some() => {}
-            (found, expected) => wrong.push(format!("{function} {operands}\n  found {found:?}\n  expected {expected:?}")),
+            (found, expected) => {
+                wrong.push(format!("{function} {operands}\n  found {found:?}\n  expected {expected:?}"))
+            }
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -255,7 +298,11 @@ async fn concurrent_first_uses_compile_once_and_share_no_state() {
 #[tokio::test]
 async fn a_capability_that_is_not_granted_is_refused_before_anything_runs() {
     let world = World::new();
-    let program = world.runtime.prepare("(resv \"ran\") (call $http.get \"http://x/\") (drop) (drop) (i32.const 0)").await.unwrap();
+    let program = world
+        .runtime
+        .prepare("(resv \"ran\") (call $http.get \"http://x/\") (drop) (drop) (i32.const 0)")
+        .await
+        .unwrap();
     let grants = wattle_capability::PURE.iter().fold(wattle_rt::Grants::new(), |g, name| g.allow(name));
     let refused = world.runtime.run(&program, &std::sync::Arc::new(grants), Vec::new()).await.unwrap_err();
     assert_eq!(refused.to_string(), "the program needs `http`, not granted to this run");
