@@ -95,8 +95,13 @@ fn carry_out(base: &Base, layer: &mut Layer, steps: Vec<Step>) -> (Vec<Change>, 
         }
     }
     for (order, group) in groups.into_iter().enumerate() {
-        let held_back = order > 0 && !failed.is_empty();
+        let failed_before = !failed.is_empty();
         for step in group {
+            let held_back = match order {
+                0 => false,
+                1 => !failed.is_empty(),
+                _ => failed_before,
+            };
             let outcome = if still.get(&step.guard) != Some(&true) {
                 Err(FilesError::conflict(&step.path))
             } else if held_back {
@@ -187,6 +192,9 @@ impl Plan<'_> {
                 }
                 _ => Found::Absent,
             };
+            // A folder that the run made where nothing was hides nothing: what somebody else put there since stays.
+            let hides = matches!(&node.body, Body::Folder(inner) if inner.opaque && node.seen != Stamp::Absent);
+            let cover = cover.or(hides.then_some((&path, &node.seen)));
             let (guard, seen) = cover.unwrap_or((&path, &node.seen));
             let same_kind = matches!(
                 (&node.body, &below),
@@ -216,10 +224,9 @@ impl Plan<'_> {
                 Body::Folder(inner) => {
                     if !same_kind {
                         self.add(&at, kind, EntryKind::Folder, 0, Act::Folder);
-                    } else if inner.opaque {
+                    } else if cover.is_some() {
                         self.left_over(&at, inner)?;
                     }
-                    let cover = cover.or(inner.opaque.then_some((&path, &node.seen)));
                     self.folder(&path, inner, same_kind, cover, at.displaces)?;
                 }
             }

@@ -184,7 +184,7 @@ impl Layer {
             if step == *path { name } else { name + NODE_COST }
         });
         let old = self.node(path).map_or(0, Node::cost);
-        (missing.sum::<u64>() + cost).saturating_sub(old)
+        missing.sum::<u64>().saturating_add(cost).saturating_sub(old)
     }
 
     /// Whether that many more bytes fit.
