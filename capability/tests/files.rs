@@ -1,5 +1,7 @@
 //! The run's files: what reads, writes, moves and removals mean, over a base and without one.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test may")]
+
 mod files_common;
 
 use files_common::{Tree, base, kinds, names, tree};

@@ -1,5 +1,7 @@
 //! Carrying changes out while somebody else changes the base: conflicts are told, and nothing is lost.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test may")]
+
 mod files_common;
 
 use files_common::{base, tree};
