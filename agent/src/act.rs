@@ -46,7 +46,9 @@ pub(crate) async fn perform(
 fn unknown(catalog: &Catalog, name: &str) -> String {
     let nearest: Vec<String> = catalog.nearest(name).iter().map(|name| format!("`{name}`")).collect();
     match nearest.as_slice() {
-        [] => format!("there is no program `{name}` in the catalog; write it as ToolCall::Wat, or use one that the prompt lists"),
+        [] => format!(
+            "there is no program `{name}` in the catalog; write it as ToolCall::Wat, or use one that the prompt lists"
+        ),
         names => format!("there is no program `{name}` in the catalog; the nearest: {}", names.join(", ")),
     }
 }

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::try_join_all;
 use tokio_util::sync::CancellationToken;
-use wattle_machine::{Ask, Call, Effect, Ending, Event, Execution, Input, Message, ModelAnswer, Setup, State, Usage, step};
+use wattle_machine::{
+    Ask, Call, Effect, Ending, Event, Execution, Input, Message, ModelAnswer, Setup, State, Usage, step,
+};
 use wattle_rt::Grants;
 
 use crate::host::{Broken, Host, Settings};
@@ -66,7 +68,8 @@ pub async fn run(host: &Host, model: &dyn Model, settings: &Settings, job: Job, 
     let run_id = ulid::Ulid::generate().to_string();
     let performer = Performer::new(host, model, settings, &job, &run_id, sink);
     let (known, begin) = (job.history.len() + 1, Input::Begin { message: job.message });
-    let (mut state, mut effects) = step(State::new(setup(host, settings, &job.grants, job.history, job.session_id)), begin);
+    let (mut state, mut effects) =
+        step(State::new(setup(host, settings, &job.grants, job.history, job.session_id)), begin);
     let started = Instant::now();
     loop {
         let mut task = Task::Nothing;
@@ -91,7 +94,13 @@ pub async fn run(host: &Host, model: &dyn Model, settings: &Settings, job: Job, 
     }
 }
 
-fn setup(host: &Host, settings: &Settings, grants: &Grants, history: Vec<Message>, session_id: Option<String>) -> Setup {
+fn setup(
+    host: &Host,
+    settings: &Settings,
+    grants: &Grants,
+    history: Vec<Message>,
+    session_id: Option<String>,
+) -> Setup {
     let system = host.prompt(settings, grants);
     Setup { settings: settings.machine, system, history, session_id, descriptions: host.descriptions() }
 }
@@ -144,17 +153,26 @@ impl<'a> Performer<'a> {
                 Ok(executions) => Input::Executed(executions),
                 Err(broken) => Input::ModelFailed(broken.to_string()),
             },
-            Task::Nothing => Input::ModelFailed("the run came to a state that waits for nothing; this is a bug".to_owned()),
+            Task::Nothing => {
+                Input::ModelFailed("the run came to a state that waits for nothing; this is a bug".to_owned())
+            }
         }
     }
 
     async fn ask(&self, ask: Ask) -> Input {
         let settings = &self.settings;
-        let request =
-            ModelRequest { messages: &ask.messages, temperature: settings.temperature, max_tokens: settings.max_tokens };
-        let mut on_delta = |delta: Delta<'_>| {
-            if let Delta::Text(text) = delta {
-                self.stamp.emit(Event::Delta { step: ask.step, text: text.to_owned() });
+        let request = ModelRequest {
+            messages: &ask.messages,
+            temperature: settings.temperature,
+            max_tokens: settings.max_tokens,
+        };
+        let (step, mut restarts) = (ask.step, 0);
+        let mut on_delta = |delta: Delta<'_>| match delta {
+            Delta::Text(text) => self.stamp.emit(Event::Delta { step, text: text.to_owned() }),
+            Delta::Restart => {
+                restarts += 1;
+                let error = "the model's answer broke off; it is asked again from the beginning".to_owned();
+                self.stamp.emit(Event::Retry { step, attempt: restarts, error });
             }
         };
         match ask_within(self.model, &settings.timeouts, request, &mut on_delta).await {

@@ -22,11 +22,16 @@ pub(crate) fn parts(runtime: &Runtime, catalog: &Catalog, settings: &Settings, g
     });
     let programs = catalog.iter().map(|entry| ProgramLine {
         name: entry.name().to_string(),
-        args: entry.meta().args.iter().map(|arg| ArgLine {
-            name: arg.name.clone(),
-            type_hint: arg.type_hint.to_string(),
-            optional: arg.default.is_some(),
-        }).collect(),
+        args: entry
+            .meta()
+            .args
+            .iter()
+            .map(|arg| ArgLine {
+                name: arg.name.clone(),
+                type_hint: arg.type_hint.to_string(),
+                optional: arg.default.is_some(),
+            })
+            .collect(),
         description: entry.meta().description.clone(),
     });
     PromptParts {
