@@ -85,6 +85,14 @@ impl Fault {
         }
     }
 
+    /// What is wrong, without what to do about it.
+    pub(crate) fn message(&self) -> &str {
+        match self {
+            Fault::Told { message, .. } => message,
+            Fault::ReaderGone => "the reader of the output has gone",
+        }
+    }
+
     /// How the process ends.
     pub(crate) fn exit(&self) -> Exit {
         match self {
@@ -97,9 +105,8 @@ impl Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::Told { message, hint: None, .. } => f.write_str(message),
             Fault::Told { message, hint: Some(hint), .. } => write!(f, "{message}\nhint: {hint}"),
-            Fault::ReaderGone => f.write_str("the reader of the output has gone"),
+            fault => f.write_str(fault.message()),
         }
     }
 }

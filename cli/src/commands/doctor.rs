@@ -58,16 +58,12 @@ fn to_json(name: &str, found: &Found) -> Json {
 }
 
 fn show(name: &str, found: &Found) -> Result<(), Fault> {
+    let below = |text: &str| visible(text).replace('\n', "\n                  ");
     let line = match found {
-        Ok(what) => format!("{} {name:<9} {}", paint(GOOD, "ok     "), visible(what)),
+        Ok(what) => format!("{} {name:<9} {}", paint(GOOD, "ok     "), below(what)),
         Err(Wrong { what, mend }) => {
-            let mend = mend.replace('\n', "\n                  ");
-            format!(
-                "{} {name:<9} {}\n        {}",
-                paint(BAD, "broken "),
-                visible(what),
-                paint(DIM, &format!("mend it: {mend}"))
-            )
+            let mend = paint(DIM, &format!("mend it: {}", below(mend)));
+            format!("{} {name:<9} {}\n                  {mend}", paint(BAD, "broken "), below(what))
         }
     };
     output::styled(&line)

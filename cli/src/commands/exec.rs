@@ -41,7 +41,7 @@ pub(crate) async fn exec(args: ExecArgs, outer: Layer) -> Result<Exit, Fault> {
     let model = if needs_model { Some(setup.model()) } else { None };
     let (model, why_not) = match model.transpose() {
         Ok(model) => (model, None),
-        Err(fault) => (None, Some(fault.to_string())),
+        Err(fault) => (None, Some(fault.message().to_owned())),
     };
     let (files, session) = (setup.files()?, setup.session()?);
     let grants = Arc::new(setup.access(Arc::clone(&files), session.as_ref(), model).grants());
