@@ -79,6 +79,7 @@ impl State {
             }
             (_, Action::Wat { body, args }) => {
                 let args = turn.broken.as_ref().filter(|_| args.is_empty()).map_or(args, |broken| broken.args.clone());
+                let said = if notes.contains(&Note::BareProgram) { prompt::written_call(&body, &args) } else { said };
                 self.execute(turn, said, thought, Call::Wat { body, args }, notes)
             }
             (_, Action::Catalog { name, args }) => {

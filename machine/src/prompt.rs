@@ -139,6 +139,12 @@ pub(crate) fn repair(body: &str, diagnostic: &str) -> String {
     )
 }
 
+/// Writes the call of a program as the prompt asks for it: what later turns see in place of a program without a call.
+pub(crate) fn written_call(body: &str, args: &[String]) -> String {
+    let args: String = args.iter().map(|arg| format!(", {}", serde_json::Value::from(arg.as_str()))).collect();
+    format!("ToolCall::Wat(```wat\n{body}\n```{args})")
+}
+
 /// Asks for the final answer when the steps are used up.
 pub(crate) fn conclude(max_steps: u32) -> String {
     format!(
