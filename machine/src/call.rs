@@ -35,6 +35,21 @@ impl Call {
         }
     }
 
+    /// Gives the text of an inline program.
+    pub fn body(&self) -> Option<&str> {
+        match self {
+            Self::Wat { body, .. } => Some(body),
+            Self::Catalog { .. } => None,
+        }
+    }
+
+    /// Gives the arguments in order.
+    pub fn args(&self) -> &[String] {
+        match self {
+            Self::Wat { args, .. } | Self::Catalog { args, .. } => args,
+        }
+    }
+
     /// Gives where the program comes from.
     pub fn source(&self) -> Source {
         match self {
@@ -70,6 +85,24 @@ pub enum Execution {
         /// What it cost.
         cost: Cost,
     },
+}
+
+impl Execution {
+    /// Gives the code that the program left; `None` where it did not come to its end.
+    pub fn exit_code(&self) -> Option<i32> {
+        match self {
+            Self::Ran(ran) => Some(ran.exit_code()),
+            Self::Rejected { .. } | Self::Refused { .. } | Self::Stopped { .. } => None,
+        }
+    }
+
+    /// Gives what it cost; nothing where the program did not run.
+    pub fn cost(&self) -> Cost {
+        match self {
+            Self::Ran(Ran { cost, .. }) | Self::Stopped { cost, .. } => *cost,
+            Self::Rejected { .. } | Self::Refused { .. } => Cost::default(),
+        }
+    }
 }
 
 /// Reports a program that came to its end, well or not.
