@@ -13,7 +13,7 @@ mod setup;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::Parser;
 
 use crate::args::{Cli, Command};
 use crate::config::Layer;
@@ -52,6 +52,9 @@ async fn perform(cli: Cli) -> Result<Exit, Fault> {
         Some(Command::Doctor(args)) => commands::doctor::doctor(args, outer).await,
         Some(Command::Config(command)) => commands::config::config(command, outer),
         Some(Command::Completions { shell }) => commands::completions::completions(shell),
-        None => Err(Fault::usage(Cli::command().render_usage().to_string()).hint("`wattle --help` shows the commands")),
+        None => {
+            Err(Fault::usage("no command is given")
+                .hint("`wattle --help` shows them, `wattle demo` plays recorded runs"))
+        }
     }
 }

@@ -39,7 +39,10 @@ fn the_first_layer_that_has_a_value_gives_it() {
 #[test]
 fn every_kind_of_value_is_read_from_every_layer() {
     let place = Place::new();
-    user_file(&place, "timeout = \"90s\"\nwrite = true\nallow_host = [\"localhost:80\", \"[::1]\"]\ncatalog = [\"tools\"]\nstore = \"~/s.db\"\n");
+    user_file(
+        &place,
+        "timeout = \"90s\"\nwrite = true\nallow_host = [\"localhost:80\", \"[::1]\"]\ncatalog = [\"tools\"]\nstore = \"~/s.db\"\n",
+    );
     let show = ["config", "show", "--json"];
     let settings = shown(place.wattle(show));
     let home = place.home();
@@ -47,11 +50,18 @@ fn every_kind_of_value_is_read_from_every_layer() {
     assert_eq!(settings["allow_host"], json!(["localhost:80", "[::1]"]));
     assert_eq!(settings["catalog"], json!([home.join(".config/wattle/tools").to_str().unwrap()]));
     assert_eq!(settings["store"], json!(home.join("s.db").to_str().unwrap()));
-    let of_environment = place.wattle(show).env("WATTLE_TIMEOUT", "2m").env("WATTLE_WRITE", "0")
-        .env("WATTLE_ALLOW_HOST", "a.example, b.example:81").env("WATTLE_CATALOG", "x,y");
+    let of_environment = place
+        .wattle(show)
+        .env("WATTLE_TIMEOUT", "2m")
+        .env("WATTLE_WRITE", "0")
+        .env("WATTLE_ALLOW_HOST", "a.example, b.example:81")
+        .env("WATTLE_CATALOG", "x,y");
     let settings = shown(of_environment);
     assert_eq!((&settings["timeout"], &settings["write"]), (&json!("2m"), &json!(false)));
-    assert_eq!((&settings["allow_host"], &settings["catalog"]), (&json!(["a.example", "b.example:81"]), &json!(["x", "y"])));
+    assert_eq!(
+        (&settings["allow_host"], &settings["catalog"]),
+        (&json!(["a.example", "b.example:81"]), &json!(["x", "y"]))
+    );
     let text = place.wattle(["config", "show"]).run().code(0).stdout;
     assert!(text.contains("timeout = \"90s\"\n") && text.contains("# model is not set\n"), "{text}");
 }
@@ -77,9 +87,12 @@ fn what_cannot_be_read_is_an_error_that_names_its_place() {
         user_file(&place, file);
         place.wattle(["config", "show"]).run().code(3).tells(words);
     }
-    for (name, value) in
-        [("WATTLE_TIMEOUT", "soon"), ("WATTLE_WRITE", "maybe"), ("WATTLE_MAX_STEPS", "-1"), ("WATTLE_ALLOW_HOST", "*.x")]
-    {
+    for (name, value) in [
+        ("WATTLE_TIMEOUT", "soon"),
+        ("WATTLE_WRITE", "maybe"),
+        ("WATTLE_MAX_STEPS", "-1"),
+        ("WATTLE_ALLOW_HOST", "*.x"),
+    ] {
         Place::new().wattle(["config", "show"]).env(name, value).run().code(3).tells(&[name]);
     }
     for args in [["--timeout", "soon"], ["--max-steps", "0"], ["--allow-host", "http://x/"]] {

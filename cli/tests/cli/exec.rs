@@ -27,7 +27,11 @@ fn exec_runs_files_stdin_and_names() {
         ;;; description = \"Between\"\n;;; default = \"-\"\n(argv 0 $t)\n(argv 1 $s)\n(resv $t)\n(resv $s)\n(resv $t)\n(i32.const 0)\n");
     let done = place.wattle(["exec", "twice", "a", "--catalog", "tools"]).run().code(0);
     assert_eq!(done.stdout, "a\n-\na\n");
-    place.wattle(["exec", "twice", "--catalog", "tools"]).run().code(2).tells(&["required arg `text`", "twice(text: string"]);
+    place
+        .wattle(["exec", "twice", "--catalog", "tools"])
+        .run()
+        .code(2)
+        .tells(&["required arg `text`", "twice(text: string"]);
     place.wattle(["exec", "twyce", "--catalog", "tools"]).run().code(2).tells(&["no program `twyce`", "`twice`"]);
     place.wattle(["exec", "none.wat"]).run().code(2).tells(&["none.wat"]);
     let shown = place.wattle(["catalog", "show", "twice", "--catalog", "tools"]).run().code(0).stdout;
@@ -42,18 +46,18 @@ fn exec_gives_the_whole_outcome_as_json() {
     let done = place.wattle(["exec", "-", "--json"]).stdin(source).run().code(1);
     let mut outcome = json(&done.stdout);
     let keys: Vec<&String> = outcome.as_object().unwrap().keys().collect();
-    let expected =
-        ["exit_code", "code", "results", "error", "fuel", "memory_bytes", "dur_us", "host_calls", "changes"];
+    let expected = ["exit_code", "code", "results", "error", "fuel", "memory_bytes", "dur_us", "host_calls", "changes"];
     assert_eq!(keys, expected);
     for measured in ["memory_bytes", "dur_us"] {
         assert!(outcome[measured].as_u64().unwrap() > 0);
         outcome[measured] = Json::Null;
     }
-    let message = outcome["error"]["message"].take();
+    let (message, column) = (outcome["error"]["message"].take(), outcome["error"]["column"].take());
+    assert!(column.as_u64().is_some_and(|column| column > 0), "{column}");
     assert!(message.as_str().unwrap().contains("none"), "{message}");
     let expected = json!({
         "exit_code": 4, "code": "ENOENT", "results": ["one", "two"],
-        "error": {"code": "ENOENT", "message": null, "line": 4, "column": 1, "function": "kv.get"},
+        "error": {"code": "ENOENT", "message": null, "line": 4, "column": null, "function": "kv.get"},
         "fuel": null, "memory_bytes": null, "dur_us": null,
         "host_calls": [
             {"function": "fs.write", "calls": 1, "failed": 0},
@@ -70,7 +74,8 @@ fn exec_gives_the_whole_outcome_as_json() {
 fn exec_tells_failures_on_stderr() {
     let place = Place::new();
     let exec = |source: &str, args: &[&str]| place.wattle(["exec", "-"].iter().chain(args)).stdin(source).run();
-    let done = exec("(resv \"before\")\n(argv 3 $x)\n(i32.const 0)", &["only"]).code(1).tells(&["EBOUND (5)", "line 2"]);
+    let done =
+        exec("(resv \"before\")\n(argv 3 $x)\n(i32.const 0)", &["only"]).code(1).tells(&["EBOUND (5)", "line 2"]);
     assert_eq!(done.stdout, "before\n");
     exec("(i32.const 77)", &[]).code(1).tells(&["77"]);
     exec("(call $nope.get)\n(i32.const 0)", &[]).code(1).tells(&["unknown-function", "line 1, column 7"]);
@@ -159,8 +164,13 @@ fn catalog_lists_the_programs() {
 fn doctor_says_what_is_missing() {
     let place = Place::new();
     let found = json(&place.wattle(["doctor", "--json"]).run().code(1).stdout);
-    let broken: Vec<&str> = found["checks"].as_array().unwrap().iter().filter(|check| check["ok"] == false)
-        .map(|check| check["name"].as_str().unwrap()).collect();
+    let broken: Vec<&str> = found["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|check| check["ok"] == false)
+        .map(|check| check["name"].as_str().unwrap())
+        .collect();
     assert_eq!((&found["ok"], broken), (&json!(false), vec!["model", "endpoint"]));
 
     let provider = wattle_tests::provider::Provider::start([wattle_tests::provider::Answer::status(401)]);
@@ -182,11 +192,24 @@ fn doctor_says_what_is_missing() {
 #[test]
 fn the_demo_plays_every_run_as_recorded() {
     let place = Place::new();
-    let names: Vec<String> = place.wattle(["demo", "--list"]).run().code(0).stdout.lines()
-        .map(|line| line.split_whitespace().next().unwrap().to_owned()).collect();
+    let names: Vec<String> = place
+        .wattle(["demo", "--list"])
+        .run()
+        .code(0)
+        .stdout
+        .lines()
+        .map(|line| line.split_whitespace().next().unwrap().to_owned())
+        .collect();
     assert!(names.len() >= 3, "{names:?}");
     let done = place.wattle(["demo"]).run().code(0);
-    let done = done.tells(&["demo 1 of 3", "repair", "`$map.increment`", "created report/summary.md", "_steps.jsonl", "wattle run"]);
+    let done = done.tells(&[
+        "demo 1 of 3",
+        "repair",
+        "`$map.increment`",
+        "created report/summary.md",
+        "_steps.jsonl",
+        "wattle run",
+    ]);
     for answer in ["Tuesday to Sunday", "7 of the 12 errors", "North leads"] {
         assert!(done.stdout.contains(answer), "{}", done.stdout);
     }

@@ -53,8 +53,7 @@ fn a_run_acts_repairs_and_answers() {
     assert!(later.last().unwrap().starts_with("[Observation (step 2)] Execution result:"), "{later:#?}");
     assert!(later[0].contains("http_get"), "the prompt lists the catalog");
 
-    let steps: Vec<Json> =
-        place.read("_steps.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let steps: Vec<Json> = place.read("_steps.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let tools: Vec<&str> = steps.iter().map(|line| line["tool"].as_str().unwrap()).collect();
     assert_eq!((tools.first(), tools.last()), (Some(&"http_get"), Some(&"wat")), "{steps:#?}");
     assert_eq!(steps.last().unwrap()["exit_code"], 0);
@@ -65,9 +64,18 @@ fn a_run_acts_repairs_and_answers() {
 fn json_gives_the_events_in_order() {
     let (_, done) = spine(&Place::new(), &["--json"]);
     let events = done.code(0).json_lines();
-    let kinds: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).filter(|k| *k != "delta").collect();
+    let kinds: Vec<&str> =
+        events.iter().map(|event| event["type"].as_str().unwrap()).filter(|k| *k != "delta").collect();
     let expected = [
-        "thinking", "tool_start", "tool_result", "thinking", "tool_start", "retry", "tool_start", "tool_result", "response",
+        "thinking",
+        "tool_start",
+        "tool_result",
+        "thinking",
+        "tool_start",
+        "retry",
+        "tool_start",
+        "tool_result",
+        "response",
     ];
     assert_eq!(kinds, expected);
     let numbers: Vec<u64> = events.iter().map(|event| event["seq"].as_u64().unwrap()).collect();
@@ -214,8 +222,10 @@ fn without_a_model_it_says_what_to_set() {
 #[test]
 fn what_a_model_says_cannot_act_on_the_terminal() {
     let place = Place::new();
-    let provider = Provider::start([Answer::text("<reasoning>\u{1b}]0;owned\u{7}</reasoning>\nToolCall::Catalog(\"\u{1b}[2J\")"),
-        Answer::text(response("done"))]);
+    let provider = Provider::start([
+        Answer::text("<reasoning>\u{1b}]0;owned\u{7}</reasoning>\nToolCall::Catalog(\"\u{1b}[2J\")"),
+        Answer::text(response("done")),
+    ]);
     let done = wattle(&place, &provider, &["hello"]).code(0);
     assert!(!done.stderr.contains(['\u{1b}', '\u{7}']), "{:?}", done.stderr);
 }

@@ -64,7 +64,9 @@ fn made(place: &Place, call: &str) -> String {
     let mut seen = String::new();
     for (mark, text) in [("", &done.stdout), ("! ", &done.stderr)] {
         for line in text.lines().filter(|line| !line.is_empty()) {
-            let line = line.replace(place.work().to_str().unwrap(), "[work]").replace(place.home().to_str().unwrap(), "[home]");
+            let line = line
+                .replace(place.work().to_str().unwrap(), "[work]")
+                .replace(place.home().to_str().unwrap(), "[home]");
             let _ = writeln!(seen, "{mark}{line}");
         }
     }
