@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use wattle_capability::ai::{Ai, Inference, Options};
 use wattle_capability::files::{Files, OVERLAY_LIMIT};
@@ -96,7 +96,8 @@ async fn program(runtime: &Runtime, entry: &Entry) -> Program {
 }
 
 async fn call(runtime: &Runtime, name: &str, world: &World, args: &[&str]) -> Outcome {
-    let catalog = Catalog::built_in();
+    static BUILT_IN: LazyLock<Catalog> = LazyLock::new(Catalog::built_in);
+    let catalog = &*BUILT_IN;
     let entry = catalog.get(name).unwrap();
     let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
     let args = entry.arguments(&args).unwrap_or_else(|error| panic!("{error}\nhint: {}", error.hint()));
@@ -272,5 +273,106 @@ async fn edges_of_files() {
             (&Exit::Returned(Code(code)), vec![expected.to_owned()]),
             "{name} {args:?}"
         );
+    }
+}
+
+/// Texts of a few characters that matter to the programs, all different, always the same.
+fn texts(alphabet: &[&str], count: usize) -> impl Iterator<Item = String> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = move |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        usize::try_from(state % below as u64).unwrap()
+    };
+    (0..count).map(move |_| (0..next(12)).map(|_| alphabet[next(alphabet.len())]).collect())
+}
+
+#[tokio::test]
+async fn programs_agree_with_the_same_thing_in_rust() {
+    let runtime = runtime();
+    let world = World::empty(Vec::new(), Vec::new());
+    for text in texts(&["a", "A", "b", "\n", "\r\n", " ", "é", "\r"], 400) {
+        world.files.write("t", text.as_bytes()).unwrap();
+        let lines: Vec<&str> = text.split_inclusive('\n').collect();
+
+        let counted = call(&runtime, "word_count", &world, &[&text]).await.texts();
+        let (words, characters, bytes) = (text.split_ascii_whitespace().count(), text.chars().count(), text.len());
+        let expected =
+            format!("{{\"lines\":{},\"words\":{words},\"characters\":{characters},\"bytes\":{bytes}}}", lines.len());
+        assert_eq!(counted, [expected], "{text:?}");
+
+        for first in 1..=lines.len() {
+            let taken = lines[first - 1..].iter().take(2).copied().collect::<String>();
+            let expected = taken.strip_suffix('\n').map_or(&*taken, |t| t.strip_suffix('\r').unwrap_or(t));
+            let back = format!("-{}", lines.len() + 1 - first);
+            for from in [&first.to_string(), &back] {
+                let read = call(&runtime, "read_lines", &world, &["t", from, "2"]).await.texts();
+                assert_eq!(read, [expected], "{text:?} from {from}");
+            }
+        }
+
+        for (ignore_case, part) in [("false", "a"), ("true", "A"), ("false", "é"), ("false", "a b")] {
+            let matches = |line: &str| match ignore_case {
+                "true" => line.to_lowercase().contains(&part.to_lowercase()),
+                _ => line.contains(part),
+            };
+            // A bare CR at the very end of a file ends its line there, too.
+            let bare = |line: &str| {
+                line.trim_end_matches('\n').strip_suffix('\r').unwrap_or(line.trim_end_matches('\n')).to_owned()
+            };
+            let found: Vec<String> = lines
+                .iter()
+                .enumerate()
+                .map(|(index, line)| (index + 1, bare(line)))
+                .filter(|(_, line)| matches(line))
+                .map(|(number, line)| format!("{number}:{line}"))
+                .collect();
+            let expected = if found.is_empty() { "no line matches".to_owned() } else { found.join("\n") };
+            let grepped = call(&runtime, "grep_file", &world, &["t", part, ignore_case]).await.texts();
+            assert_eq!(grepped, [expected], "{text:?} for {part:?}");
+        }
+    }
+}
+
+/// Reads a column as the format is defined: fields, quoted where they must be, in lines.
+fn column(text: &str, wanted: usize) -> Option<Vec<String>> {
+    let mut rows: Vec<Vec<(String, bool)>> = vec![vec![(String::new(), false)]];
+    let mut quoted = false;
+    let mut fresh = true;
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        let row = rows.last_mut().unwrap();
+        let field = row.last_mut().unwrap();
+        match c {
+            '"' if quoted && rest.peek() == Some(&'"') => field.0.push(rest.next().unwrap()),
+            '"' if quoted => quoted = false,
+            '"' if fresh => (quoted, field.1) = (true, true),
+            c if quoted => field.0.push(c),
+            ',' => row.push((String::new(), false)),
+            '\n' => rows.push(vec![(String::new(), false)]),
+            '\r' if rest.peek().is_none_or(|next| *next == '\n') => {}
+            c => field.0.push(c),
+        }
+        fresh = !quoted && matches!(c, ',' | '\n');
+    }
+    let rows = rows.into_iter().skip(1).filter(|row| row.len() > 1 || row[0].1 || !row[0].0.is_empty());
+    (!quoted).then(|| rows.map(|row| row.get(wanted).map_or_else(String::new, |field| field.0.clone())).collect())
+}
+
+#[tokio::test]
+async fn csv_column_agrees_with_the_format() {
+    let runtime = runtime();
+    let world = World::empty(Vec::new(), Vec::new());
+    for rows in texts(&["a", "\"", "\"", ",", "\n", "\r\n", "é", "\r"], 1_500) {
+        let text = format!("k,v\n{rows}");
+        world.files.write("t.csv", text.as_bytes()).unwrap();
+        for (number, wanted) in [("1", 0), ("v", 1)] {
+            let outcome = call(&runtime, "csv_column", &world, &["t.csv", number]).await;
+            match column(&text, wanted) {
+                Some(values) => assert_eq!(outcome.texts(), [serde_json::json!(values).to_string()], "{text:?}"),
+                None => assert_eq!(outcome.exit, Exit::Returned(Code::EPARSE), "{text:?}"),
+            }
+        }
     }
 }
