@@ -7,6 +7,8 @@ pub mod ai;
 pub mod arr;
 pub mod dbg;
 pub mod egress;
+pub mod files;
+pub mod fs;
 pub mod http;
 pub mod json;
 pub mod kv;
@@ -18,7 +20,7 @@ use wattle_rt::Capability;
 
 /// Every capability of this crate, in the order of prompt and manual.
 pub const ALL: &[Capability] =
-    &[sys::SYS, str::STR, arr::ARR, map::MAP, json::JSON, kv::KV, http::HTTP, ai::AI, dbg::DBG];
+    &[sys::SYS, str::STR, arr::ARR, map::MAP, json::JSON, kv::KV, http::HTTP, fs::FS, ai::AI, dbg::DBG];
 
 /// The capabilities that reach nothing outside the run and need no configuration.
 pub const PURE: &[&str] = &["sys", "str", "arr", "map", "json", "dbg"];

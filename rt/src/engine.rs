@@ -36,6 +36,16 @@ impl Default for Limits {
 
 /// Makes the engine and starts its clock.
 pub(crate) fn engine(limits: &Limits) -> wasmtime::Result<Engine> {
+    let engine = Engine::new(&engine_config(limits)?)?;
+    start_clock(&engine)?;
+    Ok(engine)
+}
+
+/// Gives the engine's settings: public so that bare wasmtime can be measured beside the runtime with the same ones.
+///
+/// # Errors
+/// Where this build of the engine lacks what a setting needs.
+pub fn engine_config(limits: &Limits) -> wasmtime::Result<wasmtime::Config> {
     let mut pool = PoolingAllocationConfig::new();
     pool.total_core_instances(limits.instances)
         .total_memories(limits.instances)
@@ -63,9 +73,7 @@ pub(crate) fn engine(limits: &Limits) -> wasmtime::Result<Engine> {
         .wasm_multi_memory(false)
         .allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
     config.enable_incremental_compilation(Arc::new(FunctionCache::new()))?;
-    let engine = Engine::new(&config)?;
-    start_clock(&engine)?;
-    Ok(engine)
+    Ok(config)
 }
 
 /// Advances the epoch for as long as the engine lives.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use wasmtime::{InstancePre, ModuleExport};
 
-use crate::text::{Assembled, Diagnostic, Position};
-use crate::{Grants, Run, Signatures};
+use crate::text::{self, Diagnostic, Position};
+use crate::{Grants, Run, Signature, Signatures};
 
 /// A program that compiled. Cheap to clone, shared by all its runs, and holds nothing of any of them.
 #[derive(Clone)]
@@ -22,8 +22,8 @@ pub(crate) struct Compiled {
     pub(crate) memory: ModuleExport,
     /// The first address behind the static data.
     pub(crate) heap: u32,
-    /// Full names of the host functions that the module imports: its authority.
-    pub(crate) imports: Vec<String>,
+    /// The host functions that the module imports: its authority.
+    pub(crate) imports: Vec<Signature>,
     /// Namespaces of those.
     pub(crate) capabilities: Vec<&'static str>,
     /// Whether any imported function may wait.
@@ -51,9 +51,9 @@ impl Program {
         &self.warnings
     }
 
-    /// The host functions that the program can call, by full name: exactly its authority, since nothing else is linked.
+    /// The host functions that the program can call: exactly its authority, since nothing else is linked.
     #[must_use]
-    pub fn imports(&self) -> &[String] {
+    pub fn imports(&self) -> &[Signature] {
         &self.compiled.imports
     }
 
@@ -65,13 +65,13 @@ impl Program {
 
     /// Where in the author's text a place in the module stands; `None` where it belongs to no text.
     pub(crate) fn locate(&self, host: &Signatures, offset: Option<usize>) -> Option<Position> {
-        let assembled: Assembled = crate::text::assemble(&self.source, host).ok()?;
-        assembled.locate(&self.source, offset?)
+        let span = text::locate(&self.source, host, offset?)?;
+        Some(Position::of(&self.source, span.start as usize))
     }
 }
 
 impl std::fmt::Debug for Program {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Program").field("imports", &self.compiled.imports).finish_non_exhaustive()
+        f.debug_struct("Program").field("capabilities", &self.compiled.capabilities).finish_non_exhaustive()
     }
 }

@@ -10,8 +10,8 @@ use crate::cache::{Key, Known, Programs};
 use crate::engine::{Limits, engine};
 use crate::outcome::{CallFailure, Calls, Exit, Outcome, Trap, TrapKind};
 use crate::program::{Compiled, Program};
-use crate::text::{self, Diagnostic};
-use crate::{Capability, Code, Failure, Function, Grants, Run, Signatures};
+use crate::text::{self, Diagnostic, Severity};
+use crate::{Capability, Code, Failure, Function, Grants, Run, Signature, Signatures};
 
 /// Module text over which compiling leaves the calling thread, in bytes.
 const LARGE: usize = 64 << 10;
@@ -127,15 +127,13 @@ impl Runtime {
         let key: Key = hasher.update(&inner.settings).update(assembled.module.as_bytes()).finalize().into();
         let compile = async {
             if assembled.module.len() < LARGE {
-                return inner.compile(&assembled).map_err(|()| assembled.explain(source, &inner.signatures));
+                return inner.compile(&assembled).map_err(|refused| inner.explain(source, &refused));
             }
-            let (this, source) = (Arc::clone(inner), source.to_owned());
-            let assembled = assembled.clone();
-            tokio::task::spawn_blocking(move || {
-                this.compile(&assembled).map_err(|()| assembled.explain(&source, &this.signatures))
-            })
-            .await
-            .unwrap_or_else(|_| Err(Box::new(Diagnostic::interrupted())))
+            let (this, owned, assembled) = (Arc::clone(inner), source.to_owned(), assembled.clone());
+            let compiled = tokio::task::spawn_blocking(move || {
+                this.compile(&assembled).map_err(|refused| this.explain(&owned, &refused))
+            });
+            compiled.await.unwrap_or_else(|stopped| Err(inner.explain(source, &wasmtime::Error::new(stopped))))
         };
         let compiled = inner.programs.module(key, compile).await?;
         Ok(Program { source: source.into(), warnings: assembled.warnings.into(), compiled })
@@ -209,21 +207,15 @@ async fn execute(store: &mut Store<Run>, compiled: &Compiled) -> wasmtime::Resul
 }
 
 impl Inner {
-    /// Compiles module text; what is wrong with it is found out afterwards, from the author's text.
-    fn compile(&self, assembled: &text::Assembled) -> Result<Arc<Compiled>, ()> {
-        let binary = assembled.encode().map_err(drop)?;
-        let module = Module::from_binary(&self.engine, &binary).map_err(drop)?;
-        let export = |name| module.get_export_index(name).ok_or(());
-        let (run, memory) = (export("run")?, export("mem.tape")?);
-        let instance = self.linker.instantiate_pre(&module).map_err(drop)?;
-        let functions = || {
-            assembled.imports.iter().filter_map(|name| {
-                self.functions.iter().find(|f| {
-                    name.split_once('.').is_some_and(|(m, n)| m == f.signature.module && n == f.signature.name)
-                })
-            })
+    /// Encodes, compiles and links a module.
+    fn compile(&self, assembled: &text::Assembled) -> wasmtime::Result<Arc<Compiled>> {
+        let module = Module::from_binary(&self.engine, &assembled.encode()?)?;
+        let export = |name| {
+            module.get_export_index(name).ok_or_else(|| wasmtime::Error::msg(format!("the module has no export `{name}`")))
         };
-        let mut capabilities: Vec<&'static str> = functions().map(|f| f.signature.module).collect();
+        let (run, memory) = (export("run")?, export("mem.tape")?);
+        let instance = self.linker.instantiate_pre(&module)?;
+        let mut capabilities: Vec<&'static str> = assembled.imports.iter().map(|import| import.module).collect();
         capabilities.sort_unstable();
         capabilities.dedup();
         Ok(Arc::new(Compiled {
@@ -231,10 +223,22 @@ impl Inner {
             run,
             memory,
             heap: assembled.heap_base,
-            imports: assembled.imports.iter().map(ToString::to_string).collect(),
             capabilities,
-            waits: functions().any(|f| f.waits),
+            waits: assembled.imports.iter().any(|import| self.waits(import)),
+            imports: assembled.imports.clone(),
         }))
+    }
+
+    fn waits(&self, import: &Signature) -> bool {
+        self.functions.iter().any(|f| f.waits && f.signature == *import)
+    }
+
+    /// Why a module could not be made, in the author's lines; what only the engine knows stands at the text's beginning.
+    fn explain(&self, source: &str, refused: &wasmtime::Error) -> Box<Diagnostic> {
+        text::explain(source, &self.signatures).unwrap_or_else(|| {
+            let message = format!("the engine refuses the module: {}", refused.root_cause());
+            Box::new(Diagnostic::new(source, Severity::Error, "refused-module", 0..0, message, None))
+        })
     }
 
     fn name(&self, function: usize) -> String {

@@ -1,16 +1,122 @@
-//! stub
-use crate::Signatures;
-#[derive(Clone)]
-pub struct Assembled { pub module: String, pub imports: Vec<String>, pub heap_base: u32, pub warnings: Vec<Diagnostic> }
+//! From a program's text to a module's text, and from either back to the author's lines.
+//!
+//! ```text
+//! source ── lex ── tree ── program ── emit ──▶ module text ── encode ──▶ module bytes
+//!    ▲                                  │                                   │
+//!    └────────────── explain ◀──────────┴───────────── locate ◀─────────────┘
+//! ```
+//!
+//! The way down is one linear pass each and keeps no map. The way back repeats it with one, which only happens after
+//! a failure; so an assembled module carries nothing of the text that it came from.
+
+mod diagnostic;
+mod emit;
+mod explain;
+mod forms;
+mod lex;
+mod literal;
+mod locate;
+mod nearest;
+mod program;
+mod tree;
+mod wording;
+
+use std::fmt;
+
+pub use self::diagnostic::{Diagnostic, Position, Severity};
+use self::tree::Tree;
+use self::wording::Fault;
+use crate::{Signature, Signatures};
+
+/// A program's module.
 #[derive(Clone, Debug)]
-pub struct Diagnostic;
-impl Diagnostic { pub fn interrupted() -> Self { Diagnostic } }
-impl std::fmt::Display for Diagnostic { fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result { Ok(()) } }
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Position { pub line: u32, pub column: u32 }
-pub fn assemble(_: &str, _: &Signatures) -> Result<Assembled, Box<Diagnostic>> { Err(Box::new(Diagnostic)) }
+pub struct Assembled {
+    /// The whole module in WAT. The same text gives the same bytes, and texts that differ only in blanks within
+    /// lines and in comments do too.
+    pub module: String,
+    /// The host functions that it imports: exactly those that the text names, in the order of first use.
+    pub imports: Vec<Signature>,
+    /// The first address after the static data, a multiple of 16.
+    pub heap_base: u32,
+    /// What was mended or left out.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Makes a module of a program's text, in time linear in its length.
+///
+/// What is wrong with instructions and their operands shows only when the module is encoded and compiled;
+/// [`explain`] then says what it is.
+///
+/// ```
+/// # use wattle_rt::{Code, Param, Signature, Signatures, Ty};
+/// # const S: Ty = Ty::Str;
+/// # let host = Signatures::new([
+/// #     Signature { module: "sys", name: "argv", params: &[Param { name: "n", ty: Ty::Int }], results: &[Param { name: "ptr", ty: S }], errors: &[Code::EBOUND] },
+/// #     Signature { module: "sys", name: "resv", params: &[Param { name: "ptr", ty: S }], results: &[], errors: &[] },
+/// # ]);
+/// let program = wattle_rt::assemble("(argv 0 $name) (resv $name) (resv \"hello\") (i32.const 0)", &host)?;
+/// assert_eq!(program.imports.len(), 2);
+/// assert!(program.module.contains(r#"(import "sys" "resv" (func $sys.resv (param i32)))"#));
+/// assert!(program.encode()?.starts_with(b"\0asm"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// The first thing in the text that cannot be read, or a function that there is not, at its place.
+pub fn assemble(source: &str, host: &Signatures) -> Result<Assembled, Box<Diagnostic>> {
+    let module = build(source, host, false).map_err(|fault| Box::new(fault.told(source, Severity::Error)))?;
+    let warnings = module.warnings.into_iter().map(|fault| fault.told(source, Severity::Warning)).collect();
+    Ok(Assembled { module: module.text, imports: module.imports, heap_base: module.heap_base, warnings })
+}
+
 impl Assembled {
-  pub fn encode(&self) -> Result<Vec<u8>, ()> { Err(()) }
-  pub fn explain(&self, _: &str, _: &Signatures) -> Box<Diagnostic> { Box::new(Diagnostic) }
-  pub fn locate(&self, _: &str, _: usize) -> Option<Position> { None }
+    /// The module's binary. Byte offsets in it are what [`locate`] takes.
+    ///
+    /// # Errors
+    ///
+    /// Where the text is not a module; [`explain`] says why in the author's lines.
+    pub fn encode(&self) -> Result<Vec<u8>, EncodeError> {
+        let buffer = wast::parser::ParseBuffer::new(&self.module).map_err(EncodeError)?;
+        wast::parser::parse::<wast::Wat<'_>>(&buffer).and_then(|mut wat| wat.encode()).map_err(EncodeError)
+    }
+}
+
+/// A module text that has no binary.
+#[derive(Debug)]
+pub struct EncodeError(wast::Error);
+
+impl fmt::Display for EncodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message())
+    }
+}
+
+impl std::error::Error for EncodeError {}
+
+/// Says what is wrong with a text: what [`assemble`] says, or why its module has no binary or cannot be compiled.
+/// `None` where nothing is wrong with it. Takes far longer than assembling, so it is for after a failure, or for checks.
+#[must_use]
+pub fn explain(source: &str, host: &Signatures) -> Option<Box<Diagnostic>> {
+    let fault = Tree::read(source).and_then(|tree| explain::first_fault(tree, host)).err()?;
+    Some(Box::new(fault.told(source, Severity::Error)))
+}
+
+/// The author's place of the instruction at byte `module_offset` of the binary that [`Assembled::encode`] gives for
+/// this source; `None` where no instruction is there.
+#[must_use]
+pub fn locate(source: &str, host: &Signatures, module_offset: usize) -> Option<std::ops::Range<u32>> {
+    let tree = Tree::read(source).ok()?;
+    let module = build(source, host, true).ok()?;
+    let span = tree.span(locate::node_at(&module, module_offset)?);
+    Some(diagnostic::clamp(span.start)..diagnostic::clamp(span.end))
+}
+
+/// Builds the module, with marks where they are asked for.
+fn build(source: &str, host: &Signatures, marked: bool) -> Result<emit::Module, Box<Fault>> {
+    let mut tree = Tree::read(source)?;
+    let program = program::read(&mut tree, host)?;
+    let mut module = emit::module(&tree, &program, host, "", marked)?;
+    module.warnings.extend(program.warnings);
+    Ok(module)
 }

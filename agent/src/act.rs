@@ -1,0 +1,79 @@
+//! Acting: from a call to what became of it.
+
+use std::num::NonZeroI32;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use wattle_catalog::Catalog;
+use wattle_machine::{Call, Cost, Execution, Failure, Ran, SourceLine};
+use wattle_rt::{Exit, Grants, Outcome, Program, RunError, Runtime, TrapKind};
+
+use crate::Broken;
+
+/// Looks the call's program up, prepares it, runs it with those grants, and reports. What the model got wrong is in the report;
+/// an error is the host's.
+pub(crate) async fn perform(
+    runtime: &Runtime,
+    catalog: &Catalog,
+    grants: &Arc<Grants>,
+    call: &Call,
+) -> Result<Execution, Broken> {
+    let (source, args, time) = match call {
+        Call::Wat { body, args } => (body.as_str(), args.clone(), None),
+        Call::Catalog { name, args } => match catalog.resolve(name, args) {
+            Ok((entry, args)) => (entry.source(), args, entry.meta().timeout_ms.map(Duration::from_millis)),
+            Err(reason) => return Ok(Execution::Refused { reason: reason.to_string() }),
+        },
+    };
+    let program = match runtime.prepare(source).await {
+        Ok(program) => program,
+        Err(diagnostic) => return Ok(Execution::Rejected { diagnostic: diagnostic.to_string() }),
+    };
+    let started = Instant::now();
+    let time = time.unwrap_or(runtime.limits().time).min(runtime.limits().time);
+    match runtime.run_within(&program, grants, args, time).await {
+        Ok(outcome) => Ok(report(call.label(), &program, outcome, started.elapsed(), time)),
+        Err(RunError::Denied(missing)) => Ok(Execution::Refused { reason: crate::wiring::denied(&missing) }),
+        Err(RunError::Engine(error)) => Err(Broken::from(error)),
+    }
+}
+
+/// Puts an outcome into the words that the model reads.
+fn report(label: &str, program: &Program, outcome: Outcome, took: Duration, bound: Duration) -> Execution {
+    let cost = Cost { dur_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX), fuel: outcome.fuel };
+    let results = outcome.texts();
+    match outcome.exit {
+        Exit::Trapped(trap) if trap.kind == TrapKind::Time && outcome.fuel.is_none_or(|_| took >= bound) => {
+            let place = trap.position.map(|p| format!(" at line {}", p.line)).unwrap_or_default();
+            let reason = format!("tool error: {label} timed out after {} (killed){place}", seconds(bound));
+            Execution::Stopped { reason, results, cost }
+        }
+        Exit::Trapped(trap) => Execution::Stopped { reason: format!("program error: {trap}"), results, cost },
+        Exit::Returned(code) => {
+            let failure = NonZeroI32::new(code.number()).map(|exit_code| {
+                let call = outcome.failure;
+                let position = call.as_ref().and_then(|c| c.position);
+                Failure {
+                    exit_code,
+                    name: code.name().map(str::to_owned),
+                    meaning: code.name().map(|_| code.meaning().to_owned()),
+                    function: call.as_ref().map(|c| c.function.clone()),
+                    line: position.map(|p| SourceLine { number: p.line, text: line(program.source(), p.line) }),
+                    reason: call.map(|c| c.failure.reason),
+                }
+            });
+            let warnings = program.warnings().iter().map(|w| w.summary()).collect();
+            Execution::Ran(Ran { results, failure, cost, warnings })
+        }
+    }
+}
+
+fn line(source: &str, number: u32) -> String {
+    let index = (number as usize).saturating_sub(1);
+    source.lines().nth(index).unwrap_or_default().trim().to_owned()
+}
+
+/// A time as the bound's text says it.
+fn seconds(time: Duration) -> String {
+    if time.subsec_millis() == 0 { format!("{}s", time.as_secs()) } else { format!("{}ms", time.as_millis()) }
+}

@@ -1,0 +1,158 @@
+//! The driver: performs what the machine wants done, and tells it what came of it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::future::try_join_all;
+use tokio_util::sync::CancellationToken;
+use wattle_machine::{Ask, Call, Effect, Ending, Event, Execution, Input, Message, ModelAnswer, Setup, State, Usage, step};
+use wattle_rt::Grants;
+
+use crate::host::{Broken, Host, Settings};
+use crate::model::{Delta, Model, ModelRequest, ask_within};
+use crate::sink::{Sink, Stamp};
+use crate::steps::Steps;
+
+/// What one run is to do, with what.
+pub struct Job {
+    /// The user's message.
+    pub message: String,
+    /// The earlier turns of the session, oldest first.
+    pub history: Vec<Message>,
+    /// The session that the run belongs to.
+    pub session_id: Option<String>,
+    /// What the run's programs may use.
+    pub grants: Arc<Grants>,
+    /// Where `_steps.jsonl` is written.
+    pub workdir: Option<PathBuf>,
+    /// Ends the run when it is cancelled.
+    pub cancel: CancellationToken,
+}
+
+/// What a run came to.
+#[derive(Debug)]
+pub struct Report {
+    /// The run's id: sortable by time, unguessable.
+    pub run_id: String,
+    /// How it ended; its text is the result.
+    pub ending: Ending,
+    /// The messages that the run added to the conversation.
+    pub turns: Vec<Message>,
+    /// How many steps acted.
+    pub steps: u32,
+    /// Tokens used.
+    pub usage: Usage,
+}
+
+/// Runs a job to its end: think, read, act, observe, until the answer or a bound. There is always a report; nothing that goes wrong
+/// inside the run throws it off the rails.
+pub async fn run(host: &Host, model: &dyn Model, settings: &Settings, job: Job, sink: &dyn Sink) -> Report {
+    let run_id = ulid::Ulid::generate().to_string();
+    let performer = Performer::new(host, model, settings, &job, &run_id, sink);
+    let (known, begin) = (job.history.len() + 1, Input::Begin { message: job.message });
+    let (mut state, mut effects) = step(State::new(setup(host, settings, &job.grants, job.history, job.session_id)), begin);
+    let started = Instant::now();
+    loop {
+        let mut task = Task::Nothing;
+        for effect in effects {
+            match effect {
+                Effect::Emit(event) => performer.stamp.emit(event),
+                Effect::Ask(ask) => task = Task::Ask(ask),
+                Effect::Execute { step, calls } => task = Task::Execute { step, calls },
+                Effect::Finish(ending) => {
+                    let turns = state.conversation().get(known..).unwrap_or_default().to_vec();
+                    return Report { run_id, ending, turns, steps: state.steps(), usage: state.usage() };
+                }
+            }
+        }
+        let input = tokio::select! {
+            biased;
+            () = job.cancel.cancelled() => Input::Cancel { reason: String::new() },
+            limit_ms = expired(started, settings.timeout) => Input::Expired { limit_ms },
+            input = performer.perform(task) => input,
+        };
+        (state, effects) = step(state, input);
+    }
+}
+
+fn setup(host: &Host, settings: &Settings, grants: &Grants, history: Vec<Message>, session_id: Option<String>) -> Setup {
+    let system = host.prompt(settings, grants);
+    Setup { settings: settings.machine, system, history, session_id, descriptions: host.descriptions() }
+}
+
+/// Comes back when the run's time is up, with its bound; never where it has none.
+async fn expired(started: Instant, timeout: Option<Duration>) -> u64 {
+    match timeout {
+        Some(timeout) => {
+            tokio::time::sleep(timeout.saturating_sub(started.elapsed())).await;
+            u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// The one thing that the machine waits for.
+enum Task {
+    Ask(Ask),
+    Execute { step: u32, calls: Vec<Call> },
+    Nothing,
+}
+
+/// Performs tasks for one run.
+struct Performer<'a> {
+    host: &'a Host,
+    model: &'a dyn Model,
+    settings: &'a Settings,
+    grants: Arc<Grants>,
+    stamp: Stamp<'a>,
+    steps: Steps<'a>,
+}
+
+impl<'a> Performer<'a> {
+    fn new(
+        host: &'a Host,
+        model: &'a dyn Model,
+        settings: &'a Settings,
+        job: &Job,
+        run_id: &'a str,
+        sink: &'a dyn Sink,
+    ) -> Self {
+        let steps = Steps::new(run_id, &settings.agent, job.workdir.as_deref());
+        Performer { host, model, settings, grants: Arc::clone(&job.grants), stamp: Stamp::root(run_id, sink), steps }
+    }
+
+    async fn perform(&self, task: Task) -> Input {
+        match task {
+            Task::Ask(ask) => self.ask(ask).await,
+            Task::Execute { step, calls } => match try_join_all(calls.iter().map(|call| self.call(step, call))).await {
+                Ok(executions) => Input::Executed(executions),
+                Err(broken) => Input::ModelFailed(broken.to_string()),
+            },
+            Task::Nothing => Input::ModelFailed("the run came to a state that waits for nothing; this is a bug".to_owned()),
+        }
+    }
+
+    async fn ask(&self, ask: Ask) -> Input {
+        let settings = &self.settings;
+        let request =
+            ModelRequest { messages: &ask.messages, temperature: settings.temperature, max_tokens: settings.max_tokens };
+        let mut on_delta = |delta: Delta<'_>| {
+            if let Delta::Text(text) = delta {
+                self.stamp.emit(Event::Delta { step: ask.step, text: text.to_owned() });
+            }
+        };
+        match ask_within(self.model, &settings.timeouts, request, &mut on_delta).await {
+            Ok(reply) => Input::Answer(ModelAnswer { text: reply.text, usage: reply.usage }),
+            Err(error) => Input::ModelFailed(error.to_string()),
+        }
+    }
+
+    async fn call(&self, step: u32, call: &Call) -> Result<Execution, Broken> {
+        let started = Instant::now();
+        let execution = crate::act::perform(&self.host.runtime, &self.host.catalog(), &self.grants, call).await?;
+        let took = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.steps.write(step, call, &execution, took);
+        Ok(execution)
+    }
+}

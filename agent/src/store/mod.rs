@@ -1,0 +1,173 @@
+//! The store: sessions and their key-value state in one SQLite file, shared by every process that opens it.
+
+mod schema;
+mod state;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rusqlite::{Connection, OptionalExtension, params};
+use wattle_machine::{Message, Role};
+
+pub use state::SessionState;
+
+/// The most characters of earlier turns that a session gives to a new run; older turns are left out.
+const HISTORY_CHARS: usize = 100_000;
+
+/// Sessions: their conversation and their state. Cheap to clone.
+#[derive(Clone)]
+pub struct Store {
+    connection: Arc<Mutex<Connection>>,
+    ttl: Duration,
+}
+
+/// Why the store cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to {what} the store{}: {cause}", .path.as_ref().map(|p| format!(" `{}`", p.display())).unwrap_or_default())]
+pub struct StoreError {
+    what: &'static str,
+    path: Option<PathBuf>,
+    cause: rusqlite::Error,
+}
+
+impl StoreError {
+    fn new(what: &'static str) -> impl FnOnce(rusqlite::Error) -> StoreError {
+        move |cause| StoreError { what, path: None, cause }
+    }
+}
+
+impl Store {
+    /// Opens the file, making it where it is absent. Sessions that saw nothing for `ttl` are forgotten.
+    ///
+    /// # Errors
+    /// Where the file cannot be opened, is no store, or is one of a newer version.
+    pub fn open(path: &Path, ttl: Duration) -> Result<Store, StoreError> {
+        let opened = Connection::open(path).and_then(|mut c| schema::prepare(&mut c).map(|()| c));
+        let connection =
+            opened.map_err(|cause| StoreError { what: "open", path: Some(path.to_owned()), cause })?;
+        Ok(Store { connection: Arc::new(Mutex::new(connection)), ttl })
+    }
+
+    /// Makes a store that is gone with the process.
+    ///
+    /// # Errors
+    /// Where SQLite cannot give memory.
+    pub fn in_memory(ttl: Duration) -> Result<Store, StoreError> {
+        let opened = Connection::open_in_memory().and_then(|mut c| schema::prepare(&mut c).map(|()| c));
+        Ok(Store { connection: Arc::new(Mutex::new(opened.map_err(StoreError::new("open"))?)), ttl })
+    }
+
+    /// The earlier turns of a session, oldest first, and empty for a new one. Using it keeps the session alive.
+    ///
+    /// # Errors
+    /// Where the file cannot be read or written.
+    pub async fn history(&self, session: &str) -> Result<Vec<Message>, StoreError> {
+        let (session, ttl) = (session.to_owned(), self.ttl);
+        self.with(StoreError::new("read"), move |connection| {
+            let transaction = connection.transaction()?;
+            let now = now();
+            let oldest = now.saturating_sub(i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX));
+            transaction.execute("DELETE FROM session WHERE used < ?1", params![oldest])?;
+            transaction.execute(
+                "INSERT INTO session (id, made, used) VALUES (?1, ?2, ?2) ON CONFLICT (id) DO UPDATE SET used = ?2",
+                params![session, now],
+            )?;
+            let history = read_history(&transaction, &session)?;
+            transaction.commit()?;
+            Ok(history)
+        })
+        .await
+    }
+
+    /// Adds the turns of a finished run to a session.
+    ///
+    /// # Errors
+    /// Where the file cannot be written; then none of them was added.
+    pub async fn extend(&self, session: &str, messages: Vec<Message>) -> Result<(), StoreError> {
+        let session = session.to_owned();
+        self.with(StoreError::new("write"), move |connection| {
+            let transaction = connection.transaction()?;
+            transaction.execute(
+                "INSERT INTO session (id, made, used) VALUES (?1, ?2, ?2) ON CONFLICT (id) DO UPDATE SET used = ?2",
+                params![session, now()],
+            )?;
+            for message in messages {
+                transaction.execute(
+                    "INSERT INTO message (session, role, content) VALUES (?1, ?2, ?3)",
+                    params![session, role_name(message.role), message.content],
+                )?;
+            }
+            transaction.commit()
+        })
+        .await
+    }
+
+    /// The state of a session, for the `kv` capability.
+    #[must_use]
+    pub fn state(&self, session: &str) -> SessionState {
+        SessionState::new(self.clone(), session.to_owned())
+    }
+
+    /// Tells whether the store can be written.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    pub async fn check(&self) -> Result<(), StoreError> {
+        self.with(StoreError::new("write"), |c| c.execute_batch("BEGIN IMMEDIATE; ROLLBACK")).await
+    }
+
+    /// Works on the database away from the threads that run programs.
+    async fn with<T: Send + 'static, E: Send + 'static>(
+        &self,
+        failed: impl FnOnce(rusqlite::Error) -> E + Send + 'static,
+        work: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, E> {
+        let shared = Arc::clone(&self.connection);
+        let worked = tokio::task::spawn_blocking(move || {
+            // A transaction that did not come to its end was rolled back.
+            work(&mut shared.lock().unwrap_or_else(PoisonError::into_inner))
+        });
+        match worked.await {
+            Ok(done) => done.map_err(failed),
+            Err(_) => Err(failed(rusqlite::Error::ExecuteReturnedResults)),
+        }
+    }
+}
+
+fn read_history(connection: &Connection, session: &str) -> rusqlite::Result<Vec<Message>> {
+    let mut statement = connection.prepare("SELECT role, content FROM message WHERE session = ?1 ORDER BY id DESC")?;
+    let mut rows = statement.query(params![session])?;
+    let (mut newest_first, mut chars) = (Vec::new(), 0);
+    while let Some(row) = rows.next()? {
+        let (role, content): (String, String) = (row.get(0)?, row.get(1)?);
+        chars += content.len();
+        if chars > HISTORY_CHARS {
+            break;
+        }
+        newest_first.push(Message { role: if role == "user" { Role::User } else { Role::Assistant }, content });
+    }
+    newest_first.reverse();
+    // A history begins with what a user said, not in the middle of a turn.
+    let begin = newest_first.iter().position(|m| m.role == Role::User).unwrap_or(newest_first.len());
+    Ok(newest_first.split_off(begin))
+}
+
+fn role_name(role: Role) -> &'static str {
+    match role {
+        Role::User => "user",
+        _ => "assistant",
+    }
+}
+
+/// Milliseconds since 1970.
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn value_of(connection: &Connection, session: &str, key: &str) -> rusqlite::Result<Option<Vec<u8>>> {
+    connection
+        .query_row("SELECT value FROM state WHERE session = ?1 AND key = ?2", params![session, key], |row| row.get(0))
+        .optional()
+}

@@ -1,0 +1,53 @@
+//! The parts list: which capability a run is granted, on which backend.
+
+use std::sync::Arc;
+
+use wattle_capability::ai::{Ai, Inference};
+use wattle_capability::files::Files;
+use wattle_capability::fs::Fs;
+use wattle_capability::http::{self, Http};
+use wattle_capability::kv::{self, Kv};
+use wattle_rt::Grants;
+
+/// How many model calls the programs of one run may make.
+pub const AI_CALLS: u32 = 50;
+
+/// What a run works on. Authority flows from here down: whoever starts a run fills this in, and no program or model can widen it.
+#[derive(Clone)]
+pub struct Access {
+    /// The run's files.
+    pub files: Arc<Files>,
+    /// The session's state.
+    pub state: Arc<dyn kv::Backend>,
+    /// The way out to the network.
+    pub network: Arc<dyn http::Backend>,
+    /// The model that programs may ask; `None` where none is configured.
+    pub inference: Option<Arc<dyn Inference>>,
+}
+
+impl Access {
+    /// The grants of a run with this access.
+    #[must_use]
+    pub fn grants(self) -> Grants {
+        let pure = wattle_capability::PURE.iter().fold(Grants::new(), |grants, name| grants.allow(name));
+        let grants = pure.with(Kv(self.state)).with(Http(self.network)).with(Fs(self.files));
+        match self.inference {
+            Some(model) => grants.with(Ai::new(model, AI_CALLS)),
+            None => grants,
+        }
+    }
+}
+
+/// Which setting grants a capability that is withheld.
+pub(crate) fn how_to_grant(capability: &str) -> &'static str {
+    match capability {
+        "ai" => "no model is configured: set `--base-url` and `--model`",
+        _ => "whoever starts the run did not grant it",
+    }
+}
+
+/// What a program is told that needs more than it was granted.
+pub(crate) fn denied(missing: &[&str]) -> String {
+    let each: Vec<String> = missing.iter().map(|name| format!("`{name}` is not granted ({})", how_to_grant(name))).collect();
+    format!("denied before it ran: {}", each.join("; "))
+}

@@ -1,0 +1,104 @@
+//! `fs`: the run's files.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use wattle_rt::{Code, Config, Failure, Run, capability};
+
+use crate::arr::{Arrays, Handle};
+use crate::files::{EntryKind, Files, FilesError};
+
+capability! {
+    /// The run's files; paths are relative to the workdir, parent folders are made as needed.
+    pub const FS: "fs" 1;
+
+    /// Gives a file's content
+    #[example = "(drop (call $fs.write \"a.txt\" \"hello\")) (call $fs.read \"a.txt\") (drop) (call $sys.resv) (i32.const 0)"]
+    async read(path: str) -> ptr: bytes ! ENOENT EACCESS EBOUND = read;
+
+    /// Writes a file, replacing it
+    #[example = "(call $fs.write \"notes/a.txt\" \"hello\")"]
+    async write(path: str, data: bytes) ! EACCESS ENOMEM EEXIST = write;
+
+    /// Adds to the end of a file, made where absent
+    #[example = "(call $fs.append \"log.txt\" \"one line\\n\")"]
+    async append(path: str, data: bytes) ! EACCESS ENOMEM EEXIST = append;
+
+    /// Gives the sorted names in a folder, folders with a / behind
+    #[example = "(call $fs.list \"\") (drop) (call $str.join \", \") (drop) (call $sys.resv) (i32.const 0)"]
+    async list(path: str) -> arr: arr ! ENOENT EACCESS = list;
+
+    /// Gives JSON {kind: file|folder, size}
+    #[example = "(call $fs.stat \"/\") (drop) (call $sys.resv) (i32.const 0)"]
+    async stat(path: str) -> ptr: str ! ENOENT EACCESS = stat;
+
+    /// Makes a folder and its parents
+    #[example = "(call $fs.mkdir \"a/b\")"]
+    async mkdir(path: str) ! EACCESS EEXIST = mkdir;
+
+    /// Removes a file or an empty folder
+    #[example = "(drop (call $fs.write \"a.txt\" \"x\")) (call $fs.remove \"a.txt\")"]
+    async remove(path: str) ! ENOENT EACCESS = remove;
+
+    /// Moves a file or folder
+    #[example = "(drop (call $fs.write \"a.txt\" \"x\")) (call $fs.move \"a.txt\" \"b.txt\")"]
+    async move(from: str, to: str) ! ENOENT EACCESS EEXIST = rename;
+}
+
+/// Grants `fs` on those files.
+pub struct Fs(pub Arc<Files>);
+
+impl Config for Fs {
+    const CAPABILITY: &'static str = "fs";
+}
+
+/// Works on the files away from the threads that run programs.
+async fn on_files<T: Send + 'static>(
+    run: &Run,
+    work: impl FnOnce(&Files) -> Result<T, FilesError> + Send + 'static,
+) -> Result<T, Failure> {
+    let files = Arc::clone(&run.config::<Fs>()?.0);
+    match tokio::task::spawn_blocking(move || work(&files)).await {
+        Ok(done) => done.map_err(|e| Failure::new(e.code(), e.to_string())),
+        Err(_) => Err(Failure::new(Code::ECANCEL, "the host is shutting down")),
+    }
+}
+
+async fn read(run: &mut Run, path: String) -> Result<Vec<u8>, Failure> {
+    on_files(run, move |files| files.read(&path)).await.map(Into::into)
+}
+
+async fn write(run: &mut Run, path: String, data: Vec<u8>) -> Result<(), Failure> {
+    on_files(run, move |files| files.write(&path, &data)).await
+}
+
+async fn append(run: &mut Run, path: String, data: Vec<u8>) -> Result<(), Failure> {
+    on_files(run, move |files| files.append(&path, &data)).await
+}
+
+async fn list(run: &mut Run, path: String) -> Result<Handle, Failure> {
+    let entries = on_files(run, move |files| files.list(&path)).await?;
+    let names = entries.into_iter().map(|entry| match entry.kind {
+        EntryKind::Folder => format!("{}/", entry.name),
+        _ => entry.name,
+    });
+    Arrays::make(run, names)
+}
+
+async fn stat(run: &mut Run, path: String) -> Result<String, Failure> {
+    let stat = on_files(run, move |files| files.stat(&path)).await?;
+    let kind = if stat.kind == EntryKind::Folder { "folder" } else { "file" };
+    Ok(json!({"kind": kind, "size": stat.size}).to_string())
+}
+
+async fn mkdir(run: &mut Run, path: String) -> Result<(), Failure> {
+    on_files(run, move |files| files.mkdir(&path)).await
+}
+
+async fn remove(run: &mut Run, path: String) -> Result<(), Failure> {
+    on_files(run, move |files| files.remove(&path)).await
+}
+
+async fn rename(run: &mut Run, from: String, to: String) -> Result<(), Failure> {
+    on_files(run, move |files| files.rename(&from, &to)).await
+}

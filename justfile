@@ -1,0 +1,30 @@
+# Recipes for daily work. `just` alone lists them.
+default:
+    @just --list
+
+# Format, lint, docs.
+check:
+    cargo fmt --all --check
+    cargo clippy --workspace --all-targets -- -D warnings
+    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+
+# All tests, and the examples in the documentation.
+test:
+    cargo nextest run --workspace
+    cargo test --workspace --doc
+
+# Benches beside their peers; figures go to docs/benchmarks.md.
+bench *ARGS:
+    cargo bench -p wattle-tests {{ARGS}}
+
+# One fuzz target (reader, expand) for some minutes.
+fuzz TARGET MINUTES="10":
+    cd fuzz && RUSTC_BOOTSTRAP=1 cargo fuzz run {{TARGET}} -- -max_total_time=$(( {{MINUTES}} * 60 ))
+
+# The loop by itself, for WebAssembly.
+component:
+    cargo build -p wattle-machine --target wasm32-wasip2
+
+# Licences, banned crates, sources.
+deny:
+    cargo deny check licenses bans sources

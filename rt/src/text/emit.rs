@@ -1,0 +1,362 @@
+//! The module text of a program.
+
+use std::fmt::Write;
+
+use super::diagnostic::clamp;
+use super::forms;
+use super::literal::{self, StaticData};
+use super::program::{Func, Program};
+use super::tree::{Kind, NodeId, Nodes, Tree};
+use super::wording::{self, Fault};
+use crate::{Signature, Signatures};
+
+/// A module text with what is known of it.
+pub(super) struct Module {
+    pub(super) text: String,
+    pub(super) imports: Vec<Signature>,
+    pub(super) heap_base: u32,
+    pub(super) warnings: Vec<Box<Fault>>,
+    /// Where each piece of the text comes from, by ascending offset; empty unless it was asked for.
+    pub(super) marks: Vec<(u32, NodeId)>,
+}
+
+/// Writes the module. `ending` is what the body lacks at its end; `marked` asks for [`Module::marks`].
+pub(super) fn module(
+    tree: &Tree<'_>,
+    program: &Program<'_>,
+    host: &Signatures,
+    ending: &str,
+    marked: bool,
+) -> Result<Module, Box<Fault>> {
+    let mut emit = Emitter {
+        tree,
+        program,
+        host,
+        out: String::with_capacity(tree.source.len() * 2),
+        data: StaticData::default(),
+        imports: Vec::new(),
+        warnings: Vec::new(),
+        marks: marked.then(Vec::new),
+        depth: 1,
+        code: code_local(tree.source),
+    };
+    for item in &program.items {
+        emit.line();
+        emit.list(*item)?;
+    }
+    let last = program.funcs.len().saturating_sub(1);
+    for (at, func) in program.funcs.iter().enumerate() {
+        let run = at == last;
+        emit.func(func, run, if run { ending } else { "" })?;
+    }
+    let mut text = String::with_capacity(emit.out.len() + 1024);
+    text.push_str("(module\n");
+    for import in &emit.imports {
+        write_import(&mut text, import);
+    }
+    let heap_base = emit.data.end();
+    let pages = heap_base.div_ceil(65_536) + 1;
+    let _ = writeln!(text, "  (memory (export \"mem.tape\") {pages})");
+    emit.data.write(&mut text);
+    let shift = clamp(text.len());
+    text.push_str(emit.out.trim_start_matches('\n'));
+    let trimmed = clamp(emit.out.len() - emit.out.trim_start_matches('\n').len());
+    text.push_str(")\n");
+    let mut marks = emit.marks.unwrap_or_default();
+    for (offset, _) in &mut marks {
+        *offset = *offset - trimmed.min(*offset) + shift;
+    }
+    Ok(Module { text, imports: emit.imports, heap_base, warnings: emit.warnings, marks })
+}
+
+/// Writes `(import "str" "len" (func $str.len (param i32) (result i32)))`.
+fn write_import(text: &mut String, import: &Signature) {
+    let (module, name) = (import.module, import.name);
+    let _ = write!(text, "  (import \"{module}\" \"{name}\" (func ${module}.{name}");
+    if !import.params.is_empty() {
+        text.push_str(" (param");
+        for ty in import.pops() {
+            text.push(' ');
+            text.push_str(ty.wat());
+        }
+        text.push(')');
+    }
+    if import.pushes().next().is_some() {
+        text.push_str(" (result");
+        for ty in import.pushes() {
+            text.push(' ');
+            text.push_str(ty.wat());
+        }
+        text.push(')');
+    }
+    text.push_str("))\n");
+}
+
+/// A local's name that the source has nowhere: `$.err`, with more dots than any name in the source begins with.
+fn code_local(source: &str) -> String {
+    let (mut longest, mut run) = (0, None);
+    for byte in source.bytes() {
+        run = match (byte, run) {
+            (b'$', _) => Some(0),
+            (b'.', Some(dots)) => Some(dots + 1),
+            _ => None,
+        };
+        longest = longest.max(run.unwrap_or(0));
+    }
+    format!("${}err", ".".repeat(longest + 1))
+}
+
+/// Writes WAT for nodes of the tree.
+pub(super) struct Emitter<'a, 's> {
+    pub(super) tree: &'a Tree<'s>,
+    program: &'a Program<'s>,
+    host: &'a Signatures,
+    out: String,
+    data: StaticData<'s>,
+    imports: Vec<Signature>,
+    warnings: Vec<Box<Fault>>,
+    marks: Option<Vec<(u32, NodeId)>>,
+    depth: usize,
+    code: String,
+}
+
+impl<'a, 's> Emitter<'a, 's> {
+    /// Writes text that comes from a node.
+    pub(super) fn put(&mut self, from: NodeId, text: &str) {
+        if let Some(marks) = &mut self.marks {
+            marks.push((clamp(self.out.len()), from));
+        }
+        self.out.push_str(text);
+    }
+
+    /// Writes the name of the local that expansions keep an error code in.
+    pub(super) fn code_name(&mut self) {
+        self.out.push_str(&self.code);
+    }
+
+    /// Writes the name of a host function that a form calls, and imports it.
+    pub(super) fn host_call(&mut self, full_name: &str, form: NodeId) -> Result<(), Box<Fault>> {
+        let host = self.host;
+        let Some(signature) = host.get(full_name) else {
+            return Err(Fault::new(self.tree.span(form), wording::unknown_function(full_name, "", host, None)));
+        };
+        self.import(signature);
+        self.put(form, "$");
+        self.out.push_str(full_name);
+        Ok(())
+    }
+
+    /// Writes a list: a form's expansion, or the same list in WAT.
+    pub(super) fn list(&mut self, list: NodeId) -> Result<(), Box<Fault>> {
+        let mut nodes = self.tree.children(list);
+        if let Some(head) = self.tree.head(list) {
+            if let Some(form) = forms::form(head) {
+                return (form.expand)(self, list);
+            }
+            if head == "i32.const"
+                && let Ok([operand]) = forms::operands::<1>(self.tree, list)
+                && matches!(self.tree.node(operand).kind, Kind::Text | Kind::Block)
+            {
+                return self.literal(operand);
+            }
+            if head == "elem" {
+                return self.elem(list);
+            }
+        }
+        self.put(list, "(");
+        self.depth += 1;
+        self.sequence(&mut nodes)?;
+        self.depth -= 1;
+        self.out.push(')');
+        Ok(())
+    }
+
+    /// Writes the address of a literal.
+    pub(super) fn literal(&mut self, node: NodeId) -> Result<(), Box<Fault>> {
+        self.put(node, "(i32.const ");
+        self.address(node)?;
+        self.out.push(')');
+        Ok(())
+    }
+
+    fn address(&mut self, node: NodeId) -> Result<(), Box<Fault>> {
+        let block = self.tree.node(node).kind == Kind::Block;
+        let quotes = if block { 3 } else { 1 };
+        let text = self.tree.text(node);
+        let inner = text.get(quotes..text.len().saturating_sub(quotes)).unwrap_or("");
+        let value = literal::decode(inner, self.tree.span(node).start + quotes, block)?;
+        if std::str::from_utf8(&value).is_err() {
+            self.warnings.push(Fault::new(self.tree.span(node), wording::not_utf8()));
+        }
+        let address = self.data.address(value);
+        let _ = write!(self.out, "{address}");
+        Ok(())
+    }
+
+    /// Writes siblings, each list as [`Emitter::list`] does.
+    fn sequence(&mut self, nodes: &mut Nodes) -> Result<(), Box<Fault>> {
+        let tree = self.tree;
+        while let Some(node) = nodes.next(tree) {
+            match tree.node(node).kind {
+                Kind::List if tree.head(node) == Some("local") => {}
+                Kind::List => {
+                    self.gap(node);
+                    self.list(node)?;
+                }
+                Kind::Text | Kind::Block => {
+                    self.gap(node);
+                    self.literal(node)?;
+                }
+                Kind::Atom => {
+                    self.gap(node);
+                    let text = tree.text(node);
+                    match text {
+                        "call" | "return_call" | "ref.func" => {
+                            self.put(node, text);
+                            if let Some(callee) = nodes.peek(tree).filter(|node| tree.atom(*node).is_some()) {
+                                nodes.next(tree);
+                                self.out.push(' ');
+                                self.function(callee)?;
+                            }
+                        }
+                        "i32.const" => match nodes.peek(tree).map(|next| (next, tree.node(next).kind)) {
+                            Some((next, Kind::Text | Kind::Block)) => {
+                                nodes.next(tree);
+                                self.put(node, "i32.const ");
+                                self.address(next)?;
+                            }
+                            _ => self.put(node, text),
+                        },
+                        _ => self.put(node, text),
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes an element segment: every name in it but its own and its table's is a function's.
+    fn elem(&mut self, list: NodeId) -> Result<(), Box<Fault>> {
+        let tree = self.tree;
+        let mut nodes = tree.children(list);
+        self.put(list, "(elem");
+        nodes.next(tree);
+        if let Some((node, name)) = nodes.peek(tree).and_then(|node| Some((node, tree.name(node)?))) {
+            nodes.next(tree);
+            self.put(node, " ");
+            self.out.push_str(name);
+        }
+        while let Some(node) = nodes.next(tree) {
+            self.out.push(' ');
+            match tree.node(node).kind {
+                Kind::Atom if tree.name(node).is_some() => self.function(node)?,
+                Kind::Atom => self.put(node, tree.text(node)),
+                Kind::List => self.list(node)?,
+                Kind::Text | Kind::Block => self.literal(node)?,
+            }
+        }
+        self.out.push(')');
+        Ok(())
+    }
+
+    /// Writes a reference to a function, and imports it where it is the host's.
+    fn function(&mut self, node: NodeId) -> Result<(), Box<Fault>> {
+        let (tree, host, text) = (self.tree, self.host, self.tree.text(node));
+        if self.program.defined.contains_key(text) {
+            self.put(node, text);
+            return Ok(());
+        }
+        if let Some(signature) = self.program.aliases.get(text) {
+            let signature = *signature;
+            self.import(&signature);
+            self.put(node, "$");
+            let _ = write!(self.out, "{}.{}", signature.module, signature.name);
+            return Ok(());
+        }
+        match text.strip_prefix('$').and_then(|plain| host.get(plain)) {
+            Some(signature) => {
+                self.import(signature);
+                self.put(node, text);
+                Ok(())
+            }
+            None if text.bytes().all(|b| b.is_ascii_digit()) => {
+                Err(Fault::new(tree.span(node), wording::function_number(text)))
+            }
+            None => {
+                let words = wording::unknown_function(text.trim_start_matches('$'), text, host, Some(self.program));
+                Err(Fault::new(tree.span(node), words))
+            }
+        }
+    }
+
+    fn import(&mut self, signature: &Signature) {
+        let same = |known: &Signature| known.name == signature.name && known.module == signature.module;
+        if !self.imports.iter().any(same) {
+            self.imports.push(*signature);
+        }
+    }
+
+    /// Writes a function; `ending` is written after its body.
+    fn func(&mut self, func: &Func<'s>, run: bool, ending: &str) -> Result<(), Box<Fault>> {
+        let tree = self.tree;
+        let origin = func.node.unwrap_or(NodeId(0));
+        self.line();
+        self.put(origin, "(func");
+        if let Some(name) = func.name.or(run.then_some("$run")) {
+            self.out.push(' ');
+            self.out.push_str(name);
+        }
+        if run {
+            self.out.push_str(" (export \"run\") (result i32)");
+        }
+        for node in &func.header {
+            self.out.push(' ');
+            self.list(*node)?;
+        }
+        self.depth += 1;
+        for local in func.locals.list.iter().filter(|local| !local.param) {
+            self.line();
+            self.put(local.node, "(local ");
+            if let Some(name) = local.name {
+                self.out.push_str(name);
+                self.out.push(' ');
+            }
+            self.out.push_str(local.ty);
+            self.out.push(')');
+        }
+        if func.locals.code {
+            self.line();
+            let _ = write!(self.out, "(local {} i32)", self.code);
+        }
+        let mut body = func.body;
+        self.line();
+        self.sequence(&mut body)?;
+        if !ending.is_empty() {
+            self.line();
+            self.put(origin, ending);
+        }
+        self.depth -= 1;
+        self.out.push_str(")\n");
+        Ok(())
+    }
+
+    /// Begins a line.
+    fn line(&mut self) {
+        self.out.truncate(self.out.trim_end_matches(' ').len());
+        if !self.out.ends_with('\n') {
+            self.out.push('\n');
+        }
+        for _ in 0..self.depth {
+            self.out.push_str("  ");
+        }
+    }
+
+    /// Separates a node from what stands before it: as a line where the author began one.
+    fn gap(&mut self, node: NodeId) {
+        if self.tree.node(node).fresh {
+            self.line();
+        } else if !self.out.ends_with(['(', ' ', '\n']) {
+            self.out.push(' ');
+        }
+    }
+}

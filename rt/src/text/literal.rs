@@ -1,0 +1,155 @@
+//! String literals: their escapes, and the static data that they become.
+//!
+//! Each literal is laid out in wire format, aligned to 4, equal ones once:
+//!
+//! ```text
+//! 0        the null address
+//! 16       u32 length, little-endian │ bytes │ zeros up to a multiple of 4
+//! …        the next literal
+//! ```
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use super::diagnostic::clamp;
+use super::wording::{self, Fault};
+
+/// Where static data begins; addresses below mean nothing, and 0 is null.
+pub(super) const BASE: u32 = 16;
+
+/// The literals met so far.
+#[derive(Default)]
+pub(super) struct StaticData<'s> {
+    bytes: Vec<u8>,
+    starts: Vec<usize>,
+    known: HashMap<Cow<'s, [u8]>, u32>,
+}
+
+impl<'s> StaticData<'s> {
+    /// The address of a literal of that value.
+    pub(super) fn address(&mut self, value: Cow<'s, [u8]>) -> u32 {
+        if let Some(address) = self.known.get(&value) {
+            return *address;
+        }
+        self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
+        let address = BASE + clamp(self.bytes.len());
+        self.starts.push(self.bytes.len());
+        self.bytes.extend_from_slice(&clamp(value.len()).to_le_bytes());
+        self.bytes.extend_from_slice(&value);
+        self.known.insert(value, address);
+        address
+    }
+
+    /// The first address after the data, aligned to 16.
+    pub(super) fn end(&self) -> u32 {
+        (BASE + clamp(self.bytes.len())).next_multiple_of(16)
+    }
+
+    /// Writes the data segment, a literal a line; nothing where there is none.
+    pub(super) fn write(&self, out: &mut String) {
+        if self.starts.is_empty() {
+            return;
+        }
+        let _ = write!(out, "  (data (i32.const {BASE})");
+        let ends = self.starts.iter().skip(1).copied().chain([self.bytes.len()]);
+        for (start, end) in self.starts.iter().zip(ends) {
+            out.push_str("\n    \"");
+            for byte in self.bytes.get(*start..end).unwrap_or(&[]) {
+                match byte {
+                    b' '..=b'~' if !matches!(byte, b'"' | b'\\') => out.push(char::from(*byte)),
+                    _ => {
+                        let _ = write!(out, "\\{byte:02x}");
+                    }
+                }
+            }
+            out.push('"');
+        }
+        out.push_str(")\n");
+    }
+}
+
+/// The value of a literal. `inner` is what stands between its quotes and begins at byte `start` of the source.
+///
+/// Escapes are those of WAT (`\n \t \r \" \' \\ \hh \u{…}`) and JSON's `\uXXXX`, also as a surrogate pair. In a
+/// block (`"""`) a backslash that begins no escape stands for itself.
+pub(super) fn decode(inner: &str, start: usize, block: bool) -> Result<Cow<'_, [u8]>, Box<Fault>> {
+    let Some(first) = inner.find('\\') else {
+        return Ok(Cow::Borrowed(inner.as_bytes()));
+    };
+    let mut bytes = Vec::with_capacity(inner.len());
+    let mut at = 0;
+    let mut next = Some(first);
+    while let Some(escape) = next {
+        bytes.extend_from_slice(inner.get(at..escape).unwrap_or("").as_bytes());
+        let rest = inner.get(escape + 1..).unwrap_or("");
+        match unescape(rest, &mut bytes) {
+            Some(used) => at = escape + 1 + used,
+            None if block => {
+                bytes.push(b'\\');
+                at = escape + 1;
+            }
+            None => {
+                let width = 1 + rest.chars().next().map_or(0, char::len_utf8);
+                let at = start + escape;
+                let found = inner.get(escape..escape + width).unwrap_or("\\");
+                return Err(Fault::new(at..at + width, wording::bad_escape(found)));
+            }
+        }
+        next = inner.get(at..).and_then(|rest| rest.find('\\')).map(|found| at + found);
+    }
+    bytes.extend_from_slice(inner.get(at..).unwrap_or("").as_bytes());
+    Ok(Cow::Owned(bytes))
+}
+
+/// Decodes what follows a backslash; gives how many bytes of it were used, or `None` where it is no escape.
+fn unescape(rest: &str, out: &mut Vec<u8>) -> Option<usize> {
+    let mut bytes = rest.bytes();
+    let plain = match bytes.next()? {
+        b'n' => b'\n',
+        b't' => b'\t',
+        b'r' => b'\r',
+        quoted @ (b'"' | b'\'' | b'\\') => quoted,
+        b'u' => {
+            let (scalar, used) = unicode(rest)?;
+            out.extend_from_slice(scalar.encode_utf8(&mut [0; 4]).as_bytes());
+            return Some(used);
+        }
+        high => {
+            let value = hex(high)? * 16 + hex(bytes.next()?)?;
+            out.push(u8::try_from(value).ok()?);
+            return Some(2);
+        }
+    };
+    out.push(plain);
+    Some(1)
+}
+
+/// Decodes `u{…}` or `uXXXX`.
+fn unicode(rest: &str) -> Option<(char, usize)> {
+    if let Some(digits) = rest.strip_prefix("u{") {
+        let digits = digits.get(..digits.find('}')?)?;
+        let plain = digits.replace('_', "");
+        if plain.is_empty() || !plain.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return None;
+        }
+        return Some((char::from_u32(u32::from_str_radix(&plain, 16).ok()?)?, digits.len() + 3));
+    }
+    let high = four(rest.get(1..)?)?;
+    if let Some(c) = char::from_u32(high) {
+        return Some((c, 5));
+    }
+    let low = four(rest.get(5..)?.strip_prefix("\\u")?)?;
+    let pair = [u16::try_from(high).ok()?, u16::try_from(low).ok()?];
+    Some((char::decode_utf16(pair).next()?.ok()?, 11))
+}
+
+/// The value of four hexadecimal digits.
+fn four(text: &str) -> Option<u32> {
+    let digits = text.get(..4)?;
+    digits.bytes().try_fold(0, |value, digit| Some(value * 16 + hex(digit)?))
+}
+
+fn hex(digit: u8) -> Option<u32> {
+    char::from(digit).to_digit(16)
+}

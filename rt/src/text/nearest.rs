@@ -1,0 +1,112 @@
+//! The names that an unknown one probably stands for.
+
+use super::program::Program;
+use crate::{Signature, Signatures};
+
+/// The most names that a hint shows.
+const SHOWN: usize = 3;
+
+/// Words that people use for a function of another name, by last part.
+const SYNONYMS: &[(&str, &[&str])] = &[
+    ("fetch", &["get"]),
+    ("concat", &["cat"]),
+    ("concatenate", &["cat"]),
+    ("append", &["cat", "push"]),
+    ("length", &["len"]),
+    ("size", &["len"]),
+    ("count", &["len"]),
+    ("substring", &["slice"]),
+    ("substr", &["slice"]),
+    ("sub", &["slice"]),
+    ("index_of", &["find"]),
+    ("indexof", &["find"]),
+    ("includes", &["contains"]),
+    ("equals", &["eq"]),
+    ("equal", &["eq"]),
+    ("print", &["log"]),
+    ("println", &["log"]),
+    ("puts", &["log"]),
+    ("parse_int", &["to_int"]),
+    ("atoi", &["to_int"]),
+    ("itoa", &["from_int"]),
+    ("int_to_str", &["from_int"]),
+    ("to_string", &["from_int"]),
+    ("add", &["push", "set"]),
+    ("put", &["set"]),
+    ("insert", &["set", "push"]),
+    ("load", &["read"]),
+    ("save", &["write"]),
+    ("malloc", &["alloc"]),
+    ("summarize", &["assist"]),
+    ("complete", &["assist"]),
+    ("chat", &["assist"]),
+    ("args", &["argv"]),
+    ("arg", &["argv"]),
+    ("return", &["resv"]),
+    ("output", &["resv"]),
+];
+
+/// A hint with the functions that `name` may mean, with their signatures; `None` where nothing is close.
+pub(super) fn functions(name: &str, host: &Signatures, program: Option<&Program<'_>>) -> Option<String> {
+    let mut found: Vec<(usize, String)> = Vec::new();
+    let helpers = program.into_iter().flat_map(|program| program.defined.keys().chain(program.aliases.keys()));
+    for helper in helpers {
+        if let Some(distance) = distance(name, helper.trim_start_matches('$')) {
+            found.push((distance, format!("`{helper}`")));
+        }
+    }
+    for signature in host.iter() {
+        if let Some(distance) = function_distance(name, signature) {
+            found.push((distance, format!("`${signature}`")));
+        }
+    }
+    if !found.is_empty() {
+        found.sort();
+        let best = found.first().map_or(0, |(distance, _)| *distance);
+        let names: Vec<String> =
+            found.into_iter().filter(|(far, _)| *far <= best + 1).take(SHOWN).map(|(_, text)| text).collect();
+        return Some(format!("nearest: {}", names.join(", ")));
+    }
+    let module = name.split(['.', '_', ':']).next().unwrap_or("");
+    let all: Vec<String> =
+        host.iter().filter(|s| s.module == module).map(|s| format!("`${}.{}`", s.module, s.name)).collect();
+    (!all.is_empty()).then(|| format!("functions of `{module}`: {}", all.join(", ")))
+}
+
+/// The names closest to `name` among `candidates`, best first; none that is far.
+pub(super) fn names<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut found: Vec<(usize, &str)> =
+        candidates.into_iter().filter_map(|candidate| Some((distance(name, candidate)?, candidate))).collect();
+    found.sort();
+    found.dedup();
+    let best = found.first().map_or(0, |(distance, _)| *distance);
+    found.into_iter().filter(|(far, _)| *far == best).take(SHOWN).map(|(_, text)| text).collect()
+}
+
+/// How far two names are apart in edits; `None` where they are no likely slip of one another.
+fn distance(a: &str, b: &str) -> Option<usize> {
+    let (short, long) = if a.len() < b.len() { (a.len(), b.len()) } else { (b.len(), a.len()) };
+    // A giant name is a slip of nothing, and comparing it would take time.
+    if long > 64 || long - short > 4 {
+        return None;
+    }
+    let apart = strsim::damerau_levenshtein(a, b);
+    (apart <= (long / 3).max(1) && apart < long).then_some(apart)
+}
+
+fn function_distance(name: &str, signature: &Signature) -> Option<usize> {
+    let same = |part: &str| part == signature.name;
+    let (module, last) = match name.split_once(['.', '_', ':']) {
+        Some((module, last)) => (Some(module), last.trim_start_matches(':')),
+        None => (None, name),
+    };
+    let synonyms = |part: &str| SYNONYMS.iter().any(|(word, meant)| *word == part && meant.contains(&signature.name));
+    match module {
+        Some(module) if module == signature.module && same(last) => return Some(0),
+        Some(module) if module == signature.module && synonyms(last) => return Some(1),
+        None if same(last) => return Some(1),
+        _ if synonyms(name) && signature.module != "arr" => return Some(2),
+        _ => {}
+    }
+    distance(name, &format!("{}.{}", signature.module, signature.name))
+}

@@ -1,0 +1,387 @@
+//! What a text is made of: its body, and the items that stand beside it.
+
+use std::collections::HashMap;
+
+use super::forms;
+use super::tree::{Kind, NodeId, Nodes, Tree};
+use super::wording::{self, Fault};
+use crate::{Signature, Signatures};
+
+/// The most locals that a function may have; the engine's own bound.
+const MAX_LOCALS: usize = 50_000;
+
+/// A text taken apart.
+pub(super) struct Program<'s> {
+    /// Types, globals, tables and element segments, as the author wrote them.
+    pub(super) items: Vec<NodeId>,
+    /// Helper functions, and the program itself as the last one.
+    pub(super) funcs: Vec<Func<'s>>,
+    /// The place of every named function in `funcs`.
+    pub(super) defined: HashMap<&'s str, usize>,
+    /// The author's own names for host functions, from import declarations.
+    pub(super) aliases: HashMap<&'s str, Signature>,
+    /// What was left out.
+    pub(super) warnings: Vec<Box<Fault>>,
+}
+
+/// One function.
+pub(super) struct Func<'s> {
+    /// The `(func …)` list; `None` for a bare body.
+    pub(super) node: Option<NodeId>,
+    /// Its name, with the `$`.
+    pub(super) name: Option<&'s str>,
+    /// Its `(type …)`, `(param …)` and `(result …)` lists.
+    pub(super) header: Vec<NodeId>,
+    /// Parameters, then what the body declares.
+    pub(super) locals: Locals<'s>,
+    /// Its instructions.
+    pub(super) body: Nodes,
+}
+
+/// The parameters and locals of a function.
+#[derive(Default)]
+pub(super) struct Locals<'s> {
+    pub(super) list: Vec<Local<'s>>,
+    pub(super) by_name: HashMap<&'s str, usize>,
+    /// Whether an expansion needs a local for an error code.
+    pub(super) code: bool,
+}
+
+/// One parameter or local.
+#[derive(Clone, Copy)]
+pub(super) struct Local<'s> {
+    pub(super) name: Option<&'s str>,
+    pub(super) ty: &'s str,
+    /// Where it is declared.
+    pub(super) node: NodeId,
+    pub(super) param: bool,
+}
+
+impl<'s> Locals<'s> {
+    /// Adds a local. One declared twice with one type is fine; a parameter is not a local.
+    pub(super) fn declare(&mut self, tree: &Tree<'s>, new: Local<'s>) -> Result<(), Box<Fault>> {
+        if let Some(known) = new.name.and_then(|name| self.get(name)) {
+            if !known.param && !new.param && known.ty == new.ty {
+                return Ok(());
+            }
+            let line = super::Position::of(tree.source, tree.span(known.node).start).line;
+            let name = new.name.unwrap_or("");
+            let words = match known.param || new.param {
+                true => wording::duplicate_param(name, line),
+                false => wording::two_types(name, known.ty, new.ty, line),
+            };
+            return Err(Fault::new(tree.span(new.node), words));
+        }
+        if self.list.len() >= MAX_LOCALS {
+            return Err(Fault::new(tree.span(new.node), wording::too_many_locals(MAX_LOCALS)));
+        }
+        if let Some(name) = new.name {
+            self.by_name.insert(name, self.list.len());
+        }
+        self.list.push(new);
+        Ok(())
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&Local<'s>> {
+        self.list.get(*self.by_name.get(name)?)
+    }
+
+    /// Reads `(local $x i32)`, `(local $a $b i32)`, `(local i32 i32)` or the same of `param`.
+    fn read(&mut self, tree: &Tree<'s>, list: NodeId, param: bool) -> Result<(), Box<Fault>> {
+        let mut nodes = tree.children(list);
+        nodes.next(tree);
+        let mut waiting: Vec<(NodeId, &'s str)> = Vec::new();
+        while let Some(node) = nodes.next(tree) {
+            if let Some(name) = tree.name(node) {
+                waiting.push((node, name));
+                continue;
+            }
+            let ty = tree.text(node);
+            if !is_type(tree, node) {
+                return Err(Fault::new(tree.span(node), wording::unknown_type(ty)));
+            }
+            if waiting.is_empty() {
+                self.declare(tree, Local { name: None, ty, node, param })?;
+            }
+            for (node, name) in waiting.drain(..) {
+                self.declare(tree, Local { name: Some(name), ty, node, param })?;
+            }
+        }
+        match waiting.first() {
+            Some((node, name)) => Err(Fault::new(tree.span(*node), wording::no_type(name, param))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Whether a node is a value type.
+pub(super) fn is_type(tree: &Tree<'_>, node: NodeId) -> bool {
+    match tree.node(node).kind {
+        Kind::Atom => matches!(tree.text(node), "i32" | "i64" | "f32" | "f64" | "v128" | "funcref" | "externref"),
+        Kind::List => tree.head(node) == Some("ref"),
+        Kind::Text | Kind::Block => false,
+    }
+}
+
+/// Takes a text apart. Items are marked as lifted in the tree.
+pub(super) fn read<'s>(tree: &mut Tree<'s>, host: &Signatures) -> Result<Program<'s>, Box<Fault>> {
+    let forms = unwrap_module(tree)?;
+    let mut program = Program {
+        items: Vec::new(),
+        funcs: Vec::new(),
+        defined: HashMap::new(),
+        aliases: HashMap::new(),
+        warnings: Vec::new(),
+    };
+    let mut exported_run = None;
+    let mut funcs = Vec::new();
+    let mut body_form = None;
+    let mut at = forms;
+    while let Some(node) = at.next(tree) {
+        match tree.head(node) {
+            Some("func") => match inline_import(tree, node) {
+                Some(import) => program.import(tree, import, node, host)?,
+                None => funcs.push(node),
+            },
+            Some("import") => program.import(tree, node, node, host)?,
+            Some("type" | "rec" | "global" | "table" | "elem" | "tag") => program.items.push(node),
+            Some("memory") => program.drop_memory(tree, node)?,
+            Some("export") => {
+                if let Some(func) = exported(tree, node, "run") {
+                    exported_run = Some(func);
+                }
+                program.warnings.push(Fault::new(tree.span(node), wording::dropped_export()));
+            }
+            Some("data") => return Err(Fault::new(tree.span(node), wording::data_field())),
+            Some("start") => return Err(Fault::new(tree.span(node), wording::start_field())),
+            Some("module") => return Err(Fault::new(tree.span(node), wording::module_among_others())),
+            _ => {
+                body_form = body_form.or(Some(node));
+                continue;
+            }
+        }
+        tree.lift(node);
+    }
+    let run = match (body_form, choose_run(tree, &funcs, exported_run)) {
+        (Some(form), Some(func)) if is_run(tree, func, exported_run) => {
+            return Err(Fault::new(tree.span(form), wording::two_bodies()));
+        }
+        (Some(_), _) => None,
+        (None, Some(func)) => Some(func),
+        (None, None) => {
+            return Err(match funcs.first() {
+                Some(first) => Fault::new(tree.span(*first), wording::no_body()),
+                None => Fault::new(0..0, wording::empty()),
+            });
+        }
+    };
+    for node in funcs.into_iter().filter(|node| Some(*node) != run) {
+        let func = program.func(tree, node, false)?;
+        program.add(tree, func, host)?;
+    }
+    let func = match run {
+        Some(node) => program.func(tree, node, true)?,
+        None => {
+            let mut func = Func { node: None, name: None, header: Vec::new(), locals: Locals::default(), body: forms };
+            func.collect(tree)?;
+            func
+        }
+    };
+    program.add(tree, func, host)?;
+    Ok(program)
+}
+
+/// The forms inside a `(module …)` that is the whole text, or those of the text.
+fn unwrap_module(tree: &Tree<'_>) -> Result<Nodes, Box<Fault>> {
+    let mut top = tree.top();
+    let first = top.next(tree);
+    let Some(module) = first.filter(|node| tree.head(*node) == Some("module")) else {
+        return Ok(tree.top());
+    };
+    if top.next(tree).is_some() {
+        return Err(Fault::new(tree.span(module), wording::module_among_others()));
+    }
+    let mut inside = tree.children(module);
+    inside.next(tree);
+    if inside.peek(tree).is_some_and(|node| tree.name(node).is_some()) {
+        inside.next(tree);
+    }
+    Ok(inside)
+}
+
+/// The function that is the program, where no form stands outside of functions.
+fn choose_run(tree: &Tree<'_>, funcs: &[NodeId], exported: Option<&str>) -> Option<NodeId> {
+    funcs.iter().copied().find(|func| is_run(tree, *func, exported)).or(match funcs {
+        [only] => Some(*only),
+        _ => None,
+    })
+}
+
+/// Whether a function is named or exported as the program.
+fn is_run(tree: &Tree<'_>, func: NodeId, exported_run: Option<&str>) -> bool {
+    let mut nodes = tree.children(func);
+    nodes.next(tree);
+    let name = nodes.peek(tree).and_then(|node| tree.name(node));
+    if name == Some("$run") || (name.is_some() && name == exported_run) {
+        return true;
+    }
+    while let Some(node) = nodes.next(tree) {
+        if tree.head(node) == Some("export") {
+            let mut inner = tree.children(node);
+            inner.next(tree);
+            return inner.next(tree).is_some_and(|text| tree.text(text) == "\"run\"");
+        }
+    }
+    false
+}
+
+/// The function that an `(export "name" (func $f))` field exports under that name.
+fn exported<'s>(tree: &Tree<'s>, field: NodeId, as_name: &str) -> Option<&'s str> {
+    let mut nodes = tree.children(field);
+    nodes.next(tree);
+    let name = nodes.next(tree)?;
+    let target = nodes.next(tree).filter(|node| tree.head(*node) == Some("func"))?;
+    let mut inner = tree.children(target);
+    inner.next(tree);
+    let func = tree.name(inner.next(tree)?)?;
+    (tree.text(name).trim_matches('"') == as_name).then_some(func)
+}
+
+/// The `(import …)` inside a function that is only a declaration.
+fn inline_import(tree: &Tree<'_>, func: NodeId) -> Option<NodeId> {
+    let mut nodes = tree.children(func);
+    nodes.next(tree);
+    while let Some(node) = nodes.next(tree) {
+        match tree.head(node) {
+            Some("import") => return Some(node),
+            Some("export") => {}
+            Some(_) => return None,
+            None => {}
+        }
+    }
+    None
+}
+
+impl<'s> Program<'s> {
+    /// Drops an import declaration of a known function, keeping the name that it gives. `field` is the import itself
+    /// or the function that it stands in.
+    fn import(&mut self, tree: &Tree<'s>, import: NodeId, field: NodeId, host: &Signatures) -> Result<(), Box<Fault>> {
+        let mut nodes = tree.children(import);
+        nodes.next(tree);
+        let mut part = || nodes.next(tree).map_or("", |node| tree.text(node).trim_matches('"'));
+        let full_name = format!("{}.{}", part(), part());
+        let described = if import == field { nodes.next(tree) } else { Some(field) };
+        match described.and_then(|node| tree.head(node)) {
+            Some("func") => {}
+            Some("memory") => {
+                self.warnings.push(Fault::new(tree.span(field), wording::dropped_memory()));
+                return Ok(());
+            }
+            _ => return Err(Fault::new(tree.span(import), wording::unknown_import(&full_name, host))),
+        }
+        let Some(signature) = host.get(&full_name) else {
+            return Err(Fault::new(tree.span(import), wording::unknown_import(&full_name, host)));
+        };
+        let mut inner = described.map_or(Nodes::NONE, |node| tree.children(node));
+        inner.next(tree);
+        if let Some((node, name)) = inner.next(tree).and_then(|node| Some((node, tree.name(node)?))) {
+            let known = name.strip_prefix('$').and_then(|plain| host.get(plain));
+            if known.is_some_and(|known| known != signature) {
+                return Err(Fault::new(tree.span(node), wording::misleading_import(name, &full_name)));
+            }
+            if self.aliases.insert(name, *signature).is_some_and(|before| before != *signature) {
+                return Err(Fault::new(tree.span(node), wording::duplicate_function(name)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops a memory; its contents, if it has any, cannot be dropped.
+    fn drop_memory(&mut self, tree: &Tree<'s>, field: NodeId) -> Result<(), Box<Fault>> {
+        let mut nodes = tree.children(field);
+        while let Some(node) = nodes.next(tree) {
+            if tree.head(node) == Some("data") {
+                return Err(Fault::new(tree.span(node), wording::data_field()));
+            }
+        }
+        self.warnings.push(Fault::new(tree.span(field), wording::dropped_memory()));
+        Ok(())
+    }
+
+    /// Takes a `(func …)` apart.
+    fn func(&mut self, tree: &Tree<'s>, list: NodeId, run: bool) -> Result<Func<'s>, Box<Fault>> {
+        let mut nodes = tree.children(list);
+        nodes.next(tree);
+        let name = nodes.peek(tree).and_then(|node| tree.name(node));
+        if name.is_some() {
+            nodes.next(tree);
+        }
+        let mut func = Func { node: Some(list), name, header: Vec::new(), locals: Locals::default(), body: nodes };
+        while let Some(node) = func.body.peek(tree) {
+            match tree.head(node) {
+                Some("export") if run => {}
+                Some("export") => self.warnings.push(Fault::new(tree.span(node), wording::dropped_export())),
+                Some("param" | "type") if run => return Err(Fault::new(tree.span(node), wording::run_params())),
+                Some("result") if run => {
+                    let mut inner = tree.children(node);
+                    inner.next(tree);
+                    let plain = inner.next(tree).and_then(|ty| tree.atom(ty)) == Some("i32");
+                    if !plain || inner.next(tree).is_some() {
+                        return Err(Fault::new(tree.span(node), wording::run_result()));
+                    }
+                }
+                Some("param") => {
+                    func.locals.read(tree, node, true)?;
+                    func.header.push(node);
+                }
+                Some("type" | "result") => func.header.push(node),
+                _ => break,
+            }
+            func.body.next(tree);
+        }
+        func.collect(tree)?;
+        Ok(func)
+    }
+
+    /// Adds a function under its name.
+    fn add(&mut self, tree: &Tree<'s>, func: Func<'s>, host: &Signatures) -> Result<(), Box<Fault>> {
+        if let Some(name) = func.name {
+            let place = || func.node.map_or(0..0, |node| tree.span(node));
+            if self.defined.insert(name, self.funcs.len()).is_some() || self.aliases.contains_key(name) {
+                return Err(Fault::new(place(), wording::duplicate_function(name)));
+            }
+            if let Some(known) = name.strip_prefix('$').and_then(|plain| host.get(plain)) {
+                return Err(Fault::new(place(), wording::host_function_name(known)));
+            }
+        }
+        self.funcs.push(func);
+        Ok(())
+    }
+}
+
+impl<'s> Func<'s> {
+    /// Collects the locals that the body declares anywhere.
+    fn collect(&mut self, tree: &Tree<'s>) -> Result<(), Box<Fault>> {
+        let mut nodes = self.body;
+        while let Some(node) = nodes.next_deep(tree) {
+            match tree.head(node) {
+                Some("local") => self.locals.read(tree, node, false)?,
+                Some("func") => return Err(Fault::new(tree.span(node), self.nested(tree, node))),
+                Some(head) => forms::declare(tree, head, node, &mut self.locals)?,
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// What to say of a function inside a form of the body: that form is not closed.
+    fn nested(&self, tree: &Tree<'s>, inner: NodeId) -> wording::Words {
+        let mut nodes = self.body;
+        let mut around = None;
+        while let Some(node) = nodes.next(tree).filter(|node| *node < inner) {
+            around = Some(node);
+        }
+        let line = around.map_or(1, |node| super::Position::of(tree.source, tree.span(node).start).line);
+        wording::nested_function(around.and_then(|node| tree.head(node)).unwrap_or(""), line)
+    }
+}

@@ -1,0 +1,187 @@
+//! The author's tree: lists, atoms and texts in one arena, in the order of the text.
+
+use super::diagnostic::clamp;
+use super::lex::{Kind as TokenKind, Lexer};
+use super::wording::{self, Fault};
+
+/// The longest source, in bytes.
+pub(super) const MAX_SOURCE: usize = 1 << 20;
+
+/// The deepest nesting of parentheses. Walks over the tree recurse, so this also bounds their stack.
+pub(super) const MAX_DEPTH: usize = 256;
+
+/// What a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    List,
+    Atom,
+    Text,
+    Block,
+}
+
+/// A node's number; a parent comes before its children, and they before its next sibling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct NodeId(pub(super) u32);
+
+/// One list, atom or text.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Node {
+    pub(super) kind: Kind,
+    /// First of its line.
+    pub(super) fresh: bool,
+    /// Stands beside the body in the module, so no walk over a body enters it.
+    pub(super) lifted: bool,
+    pub(super) start: u32,
+    pub(super) end: u32,
+    /// The number of the first node after this one and all in it.
+    next: u32,
+}
+
+/// A source with its nodes.
+pub(super) struct Tree<'s> {
+    pub(super) source: &'s str,
+    nodes: Vec<Node>,
+    /// Lists that the end of the text leaves open, outermost first.
+    pub(super) open: Vec<NodeId>,
+}
+
+impl<'s> Tree<'s> {
+    /// Reads a source.
+    pub(super) fn read(source: &'s str) -> Result<Tree<'s>, Box<Fault>> {
+        if source.len() > MAX_SOURCE {
+            return Err(Fault::new(0..0, wording::too_long(source.len())));
+        }
+        let mut nodes: Vec<Node> = Vec::with_capacity(source.len() / 6);
+        let mut open: Vec<NodeId> = Vec::new();
+        let mut lexer = Lexer::new(source);
+        while let Some(token) = lexer.next()? {
+            let at = clamp(nodes.len());
+            let kind = match token.kind {
+                TokenKind::Open => Kind::List,
+                TokenKind::Atom => Kind::Atom,
+                TokenKind::Text => Kind::Text,
+                TokenKind::Block => Kind::Block,
+                TokenKind::Close => {
+                    let Some(list) = open.pop().and_then(|id| nodes.get_mut(id.0 as usize)) else {
+                        return Err(Fault::new(token.start as usize..token.end as usize, wording::stray_close()));
+                    };
+                    (list.end, list.next) = (token.end, at);
+                    continue;
+                }
+            };
+            let (start, end) = (token.start, token.end);
+            nodes.push(Node { kind, fresh: token.fresh, lifted: false, start, end, next: at + 1 });
+            if kind == Kind::List {
+                if open.len() >= MAX_DEPTH {
+                    return Err(Fault::new(start as usize..end as usize, wording::too_deep(MAX_DEPTH)));
+                }
+                open.push(NodeId(at));
+            }
+        }
+        let (end, next) = (clamp(source.trim_end().len()), clamp(nodes.len()));
+        for id in &open {
+            if let Some(list) = nodes.get_mut(id.0 as usize) {
+                (list.end, list.next) = (end, next);
+            }
+        }
+        Ok(Tree { source, nodes, open })
+    }
+
+    /// The node of that number; for a number of no node, an empty atom at the end of the text.
+    pub(super) fn node(&self, id: NodeId) -> Node {
+        let end = clamp(self.source.len());
+        let none =
+            Node { kind: Kind::Atom, fresh: false, lifted: false, start: end, end, next: id.0.saturating_add(1) };
+        self.nodes.get(id.0 as usize).copied().unwrap_or(none)
+    }
+
+    /// The node's own text.
+    pub(super) fn text(&self, id: NodeId) -> &'s str {
+        let node = self.node(id);
+        self.source.get(node.start as usize..node.end as usize).unwrap_or("")
+    }
+
+    /// The node's text where it is an atom.
+    pub(super) fn atom(&self, id: NodeId) -> Option<&'s str> {
+        (self.node(id).kind == Kind::Atom).then(|| self.text(id))
+    }
+
+    /// The node's text where it is a name (`$x`).
+    pub(super) fn name(&self, id: NodeId) -> Option<&'s str> {
+        self.atom(id).filter(|text| text.starts_with('$'))
+    }
+
+    /// The first atom of a list: `call` of `(call $f)`.
+    pub(super) fn head(&self, list: NodeId) -> Option<&'s str> {
+        if self.node(list).kind != Kind::List {
+            return None;
+        }
+        self.children(list).next(self).and_then(|first| self.atom(first))
+    }
+
+    /// The nodes of a list.
+    pub(super) fn children(&self, list: NodeId) -> Nodes {
+        Nodes { at: list.0 + 1, end: self.node(list).next }
+    }
+
+    /// The forms of the whole text.
+    pub(super) fn top(&self) -> Nodes {
+        Nodes { at: 0, end: clamp(self.nodes.len()) }
+    }
+
+    /// Takes a node out of the body around it.
+    pub(super) fn lift(&mut self, id: NodeId) {
+        if let Some(node) = self.nodes.get_mut(id.0 as usize) {
+            node.lifted = true;
+        }
+    }
+
+    /// Where a node is, in bytes.
+    pub(super) fn span(&self, id: NodeId) -> std::ops::Range<usize> {
+        let node = self.node(id);
+        node.start as usize..node.end as usize
+    }
+}
+
+/// Siblings in order, without the lifted ones. Holds no borrow, so that a walk may change what it walks with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Nodes {
+    at: u32,
+    end: u32,
+}
+
+impl Nodes {
+    pub(super) const NONE: Nodes = Nodes { at: 0, end: 0 };
+
+    /// The next sibling.
+    pub(super) fn next(&mut self, tree: &Tree<'_>) -> Option<NodeId> {
+        while self.at < self.end {
+            let id = NodeId(self.at);
+            let node = tree.node(id);
+            self.at = node.next;
+            if !node.lifted {
+                return Some(id);
+            }
+        }
+        None
+    }
+
+    /// The next sibling, left where it is.
+    pub(super) fn peek(&self, tree: &Tree<'_>) -> Option<NodeId> {
+        let mut ahead = *self;
+        ahead.next(tree)
+    }
+
+    /// The next node in the order of the text, whatever its depth.
+    pub(super) fn next_deep(&mut self, tree: &Tree<'_>) -> Option<NodeId> {
+        while self.at < self.end {
+            let id = NodeId(self.at);
+            let node = tree.node(id);
+            self.at = if node.lifted { node.next } else { self.at + 1 };
+            if !node.lifted {
+                return Some(id);
+            }
+        }
+        None
+    }
+}

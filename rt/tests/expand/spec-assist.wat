@@ -1,0 +1,7 @@
+(argv 0 $body_ptr)
+(call $ai.assist (local.get $body_ptr) "Summarize in one sentence." (i32.const 0))
+(local $sum_err i32) (local $sum_ptr i32)
+(local.set $sum_err) (local.set $sum_ptr)
+(check $sum_err)
+(resv $sum_ptr)
+(i32.const 0)

@@ -1,0 +1,8 @@
+(argv 0 $url_ptr)
+(call $http.get (local.get $url_ptr))
+(local $body_err i32) (local $body_ptr i32)
+(local.set $body_err)
+(local.set $body_ptr)
+(check $body_err)
+(resv $body_ptr)
+(i32.const 0)
