@@ -48,12 +48,10 @@ pub(crate) async fn serve(stream: TcpStream, shared: Arc<Shared>, router: Router
     let ended = loop {
         tokio::select! {
             ended = poll_fn(|cx| connection.poll_without_shutdown(cx)) => break ended,
-            () = shared.stopping.cancelled(), if !told => {
-                told = true;
-                Pin::new(&mut connection).graceful_shutdown();
-            }
             () = shared.aborted.cancelled() => return,
+            () = shared.stopping.cancelled(), if !told => told = true,
         }
+        Pin::new(&mut connection).graceful_shutdown();
     };
     let stream = connection.into_parts().io.into_inner().into_inner();
     let unheard = !heard.load(Ordering::Relaxed);

@@ -173,6 +173,5 @@ pub(crate) mod told {
     pub(crate) const STORE: &str = "error: the session could not be read; the server's log says why";
     pub(crate) const BROKE_OFF: &str = "error: the run broke off, which is a bug; the server's log says more";
     pub(crate) const CANCELLED: &str = "error: the server stopped before the session's turn came";
-    pub(crate) const NOT_KEPT: &str = "error: the run ended but the session could not be written; the server's log says why";
     pub(crate) const LAGGED: &str = "error: the client read the events too slowly, so the run was cancelled";
 }

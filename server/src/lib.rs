@@ -5,7 +5,7 @@
 //! | `POST /chat {message, session_id?}` | the run's events as they happen, as SSE; the last one is `response` or `error` |
 //! | `GET /healthz` | `{"status":"ok",…}`, without a token |
 //!
-//! Everything else asks for the bearer token. An error is always JSON: `{"error":{"code","message","hint","retryable"}}`.
+//! All but `/healthz` asks for the bearer token. An error is always JSON: `{"error":{"code","message","hint","retryable"}}`.
 //! Runs that come in over HTTP are plain ones: they have no workdir below their overlay, and reach the network as far as
 //! the host's egress policy says.
 //!
