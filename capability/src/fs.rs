@@ -77,6 +77,8 @@ async fn append(run: &mut Run, path: String, data: Vec<u8>) -> Result<(), Failur
 }
 
 async fn list(run: &mut Run, path: String) -> Result<Handle, Failure> {
+    // No path is the workdir itself, as in `ls`.
+    let path = if path.is_empty() { "/".to_owned() } else { path };
     let entries = on_files(run, move |files| files.list(&path)).await?;
     let names = entries.into_iter().map(|entry| match entry.kind {
         EntryKind::Folder => format!("{}/", entry.name),

@@ -1,1 +1,34 @@
-//! x
+//! The catalog of the Wattle agent runtime: named programs with typed arguments, which a model calls by name.
+//!
+//! A catalog program is a `.wat` file: front matter, which is TOML in lines that begin with `;;;`, then the program's body.
+//! [`Catalog::load`] reads the built-in programs and the user's folders over them; what is wrong with a file is a
+//! [`Problem`], never the end of the others.
+//!
+//! ```
+//! let catalog = wattle_catalog::Catalog::built_in();
+//! let entry = catalog.get("http_get").expect("a built-in program");
+//! assert_eq!(entry.usage(), "http_get(url: url)");
+//!
+//! let error = entry.arguments(&[]).unwrap_err();
+//! assert_eq!(error.to_string(), "http_get error: required arg `url` missing or not a url");
+//! ```
+
+mod argument;
+mod builtin;
+mod catalog;
+mod entry;
+mod example;
+mod folder;
+mod front;
+mod meta;
+mod name;
+mod nearest;
+mod problem;
+
+pub use argument::ArgumentError;
+pub use catalog::Catalog;
+pub use entry::{Entry, Origin};
+pub use example::{Example, Expected, Fixtures, HttpAnswer, Results};
+pub use meta::{Arg, Meta, TypeHint};
+pub use name::Name;
+pub use problem::Problem;

@@ -53,7 +53,7 @@ impl EndpointClient {
             return Err(EgressError::other_origin(&hop.url, &self.origin.origin().ascii_serialization()));
         }
         let exchange = Exchange::begin(self.limits);
-        let answer = exchange.perform(self.clients.of(Reach::Named)?, &hop).await?;
+        let answer = exchange.perform(self.clients.of(Reach::Named, &hop.url)?, &hop).await?;
         match location(answer.status, &answer.headers) {
             Some(to) => Err(EgressError::endpoint_moved(&hop.url, to.unwrap_or("an unreadable location"))),
             None => Ok(answer),

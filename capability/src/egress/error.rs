@@ -195,7 +195,10 @@ impl EgressError {
     }
 
     pub(super) fn no_client(why: &str) -> Self {
-        error(EgressErrorKind::Connect, format!("failed to set up the HTTP client: {why}"))
+        error(
+            EgressErrorKind::Connect,
+            format!("failed to set up the HTTP client: {why}; https needs the system's CA certificates"),
+        )
     }
 
     /// Sorts an error of the HTTP library. A refusal that the resolver made comes back as it was.

@@ -148,7 +148,7 @@ impl Egress {
         let mut followed = 0;
         loop {
             let reach = self.policy.admit(&Target::of(&hop.url)?)?;
-            let answer = exchange.perform(self.clients.of(reach)?, &hop).await?;
+            let answer = exchange.perform(self.clients.of(reach, &hop.url)?, &hop).await?;
             match hop.next(answer.status, &answer.headers)? {
                 None => return Ok(answer),
                 Some(next) if followed == limits.redirects => {

@@ -10,6 +10,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::{Client, redirect};
+use url::Url;
 
 use super::error::EgressError;
 use super::policy::Reach;
@@ -65,35 +66,40 @@ fn check(name: &str, answer: io::Result<Vec<IpAddr>>, reach: Reach) -> Result<Ve
     Ok(addresses)
 }
 
-/// The HTTP clients, one for each [`Reach`], each with its own resolver and its own pool of connections.
+/// The HTTP clients, one for each [`Reach`] and scheme, each with its own resolver and its own pool of connections.
 ///
 /// A pooled connection is reused only within its reach, and was opened to an address that this reach
 /// permits. So it does not matter that a name may answer otherwise by now, nor that the resolver is not told the port.
+/// Plain http has clients of its own because it needs no certificates: it starts at once, and works where there are none.
 pub(super) struct Clients {
     resolver: Arc<dyn Resolver>,
-    public: OnceLock<Result<Client, String>>,
-    named: OnceLock<Result<Client, String>>,
+    pools: [OnceLock<Result<Client, String>>; 4],
 }
 
 impl Clients {
     pub(super) fn new(resolver: Arc<dyn Resolver>) -> Self {
-        Self { resolver, public: OnceLock::new(), named: OnceLock::new() }
+        Self { resolver, pools: Default::default() }
     }
 
-    pub(super) fn of(&self, reach: Reach) -> Result<&Client, EgressError> {
-        let cell = match reach {
-            Reach::Public => &self.public,
-            Reach::Named => &self.named,
+    /// Gives the client that may be asked for `url`, which is http or https.
+    pub(super) fn of(&self, reach: Reach, url: &Url) -> Result<&Client, EgressError> {
+        let tls = url.scheme() == "https";
+        let [plain, plain_named, secure, secure_named] = &self.pools;
+        let pool = match (tls, reach) {
+            (false, Reach::Public) => plain,
+            (false, Reach::Named) => plain_named,
+            (true, Reach::Public) => secure,
+            (true, Reach::Named) => secure_named,
         };
-        cell.get_or_init(|| client(CheckedResolver { inner: Arc::clone(&self.resolver), reach }))
+        pool.get_or_init(|| client(CheckedResolver { inner: Arc::clone(&self.resolver), reach }, tls))
             .as_ref()
             .map_err(|why| EgressError::no_client(why))
     }
 }
 
 /// Makes a client that takes nothing from the environment, keeps nothing between requests and follows nothing by itself.
-fn client(resolver: CheckedResolver) -> Result<Client, String> {
-    Client::builder()
+fn client(resolver: CheckedResolver, tls: bool) -> Result<Client, String> {
+    let builder = Client::builder()
         .no_proxy()
         .redirect(redirect::Policy::none())
         .referer(false)
@@ -102,7 +108,13 @@ fn client(resolver: CheckedResolver) -> Result<Client, String> {
         .pool_idle_timeout(Duration::from_secs(30))
         .pool_max_idle_per_host(8)
         .user_agent(concat!("wattle/", env!("CARGO_PKG_VERSION")))
-        .dns_resolver(Arc::new(resolver))
-        .build()
-        .map_err(|why| why.to_string())
+        .dns_resolver(Arc::new(resolver));
+    let builder = if tls { builder.https_only(true) } else { builder.tls_certs_only([]) };
+    builder.build().map_err(|why| {
+        let mut cause: &dyn Error = &why;
+        while let Some(next) = cause.source() {
+            cause = next;
+        }
+        cause.to_string()
+    })
 }

@@ -1,0 +1,286 @@
+//! Recorded models: turns played from a file, and the recorder that writes such a file.
+//!
+//! A recording is JSON, one object a line: a header, then a line for each turn in the order in which they were asked.
+//!
+//! ```text
+//! {"wattle_cassette":1,"model":"some-model"}
+//! {"request":{"digests":["5f0c…","91ab…"],"last":{"role":"user","content":"…"}},"reply":{"text":"…","usage":{…}}}
+//! {"reply":"written by hand: the text is enough"}
+//! ```
+//!
+//! `digests` has the first 16 hex digits of a BLAKE3 hash for each message of the request, `last` its last message.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, ready};
+use serde::{Deserialize, Serialize};
+use wattle_machine::{Message, Role};
+
+use super::{Delta, Model, ModelError, ModelReply, ModelRequest};
+
+/// The version of the format.
+const VERSION: u32 = 1;
+
+#[derive(Serialize, Deserialize)]
+struct Header {
+    wattle_cassette: u32,
+    #[serde(default)]
+    model: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Turn {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    request: Option<Asked>,
+    reply: Said,
+}
+
+#[derive(Serialize, Deserialize, PartialEq, Eq, Debug)]
+struct Asked {
+    digests: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    last: Option<Message>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Said {
+    Text(String),
+    Reply(ModelReply),
+}
+
+impl Asked {
+    fn of(messages: &[Message]) -> Self {
+        Self { digests: messages.iter().map(digest).collect(), last: messages.last().cloned() }
+    }
+
+    /// Names the first message in which a request is not the recorded one.
+    fn difference(&self, messages: &[Message]) -> Option<String> {
+        let (recorded, asked) = (self.digests.len(), messages.len());
+        for (at, message) in messages.iter().enumerate().take(recorded) {
+            if self.digests.get(at) == Some(&digest(message)) {
+                continue;
+            }
+            let what = format!("message {} of {asked} ({}) is another one", at + 1, role(message.role));
+            let was = self.last.as_ref().filter(|_| at + 1 == recorded);
+            return Some(match was {
+                Some(was) => format!("{what}: {}", first_difference(&was.content, &message.content)),
+                None => what,
+            });
+        }
+        (recorded != asked).then(|| format!("it has {asked} messages, recorded were {recorded}"))
+    }
+}
+
+fn digest(message: &Message) -> String {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(role(message.role).as_bytes()).update(&[0]).update(message.content.as_bytes());
+    let mut hex = hasher.finalize().to_hex().to_string();
+    hex.truncate(16);
+    hex
+}
+
+fn role(role: Role) -> &'static str {
+    match role {
+        Role::System => "system",
+        Role::User => "user",
+        Role::Assistant => "assistant",
+    }
+}
+
+fn first_difference(was: &str, is: &str) -> String {
+    let mut was_lines = was.lines();
+    let mut line = 1;
+    for is_line in is.lines() {
+        match was_lines.next() {
+            Some(was_line) if was_line == is_line => line += 1,
+            Some(was_line) => return format!("line {line} was `{}`, is `{}`", clip(was_line), clip(is_line)),
+            None => return format!("line {line} `{}` was not there", clip(is_line)),
+        }
+    }
+    match was_lines.next() {
+        Some(was_line) => format!("line {line} `{}` is missing", clip(was_line)),
+        None => "it differs in its role or line ends".to_owned(),
+    }
+}
+
+fn clip(line: &str) -> String {
+    const LIMIT: usize = 80;
+    match line.char_indices().nth(LIMIT) {
+        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
+        None => line.to_owned(),
+    }
+}
+
+/// Answers from a recording, turn by turn in the recorded order, whoever asks.
+#[derive(Debug)]
+pub struct Cassette {
+    model: String,
+    turns: Vec<(Option<Asked>, ModelReply)>,
+    next: AtomicUsize,
+    strict: bool,
+}
+
+impl Cassette {
+    /// Opens a recording.
+    ///
+    /// # Errors
+    /// Where the file cannot be read, or is no recording; the text names the line.
+    pub fn open(path: &Path) -> Result<Self, ModelError> {
+        let text =
+            std::fs::read_to_string(path).map_err(|why| ModelError::no_recording(&path.display().to_string(), &why))?;
+        Self::parse(&text)
+    }
+
+    /// Reads a recording.
+    ///
+    /// # Errors
+    /// Where the text is no recording; the error names the line.
+    pub fn parse(text: &str) -> Result<Self, ModelError> {
+        let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
+        let model = read_header(lines.next())?.model;
+        let turns = lines.map(|(at, line)| {
+            let turn: Turn = serde_json::from_str(line)
+                .map_err(|why| ModelError::bad_recording(at, &format!("it is no turn `{{\"reply\":…}}`: {why}")))?;
+            let reply = match turn.reply {
+                Said::Text(text) => ModelReply { text, ..ModelReply::default() },
+                Said::Reply(reply) => reply,
+            };
+            Ok((turn.request, reply))
+        });
+        Ok(Self { model, turns: turns.collect::<Result<_, _>>()?, next: AtomicUsize::new(0), strict: false })
+    }
+
+    /// Makes playback fail where a request is not the recorded one. Turns that were recorded without their request
+    /// take any.
+    pub fn strict(self) -> Self {
+        Self { strict: true, ..self }
+    }
+
+    fn play(&self, messages: &[Message]) -> Result<ModelReply, ModelError> {
+        let at = self.next.fetch_add(1, Ordering::Relaxed);
+        let (asked, reply) = self.turns.get(at).ok_or_else(|| ModelError::recording_over(self.turns.len()))?;
+        let asked = asked.as_ref().filter(|_| self.strict);
+        match asked.and_then(|asked| asked.difference(messages)) {
+            Some(what) => Err(ModelError::recording_differs(at + 1, &what)),
+            None => Ok(reply.clone()),
+        }
+    }
+}
+
+fn read_header(first: Option<(usize, &str)>) -> Result<Header, ModelError> {
+    let (at, line) = first.ok_or_else(|| ModelError::bad_recording(1, "the file is empty"))?;
+    let header: Header = serde_json::from_str(line.trim_start_matches('\u{feff}')).map_err(|why| {
+        ModelError::bad_recording(at, &format!("it is no header `{{\"wattle_cassette\":1,…}}`: {why}"))
+    })?;
+    if header.wattle_cassette != VERSION {
+        let why = format!("version {} is unknown, this program reads version {VERSION}", header.wattle_cassette);
+        return Err(ModelError::bad_recording(at, &why));
+    }
+    Ok(header)
+}
+
+impl Model for Cassette {
+    fn name(&self) -> &str {
+        &self.model
+    }
+
+    fn complete<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        ready(self.play(request.messages)).boxed()
+    }
+
+    fn stream<'a>(
+        &'a self,
+        request: ModelRequest<'a>,
+        on_delta: &'a mut (dyn FnMut(Delta<'_>) + Send),
+    ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        let reply = self.play(request.messages);
+        if let Ok(reply) = &reply {
+            reply.text.split_inclusive(char::is_whitespace).for_each(|word| on_delta(Delta::Text(word)));
+        }
+        ready(reply).boxed()
+    }
+}
+
+/// Records the turns of a model while it works. Failed turns are not recorded.
+pub struct Recorder {
+    model: Arc<dyn Model>,
+    file: Mutex<File>,
+}
+
+impl Recorder {
+    /// Records `model` into a file: a new one, or behind the turns of a recording that is there.
+    ///
+    /// # Errors
+    /// Where the file cannot be written, or is something else than a recording.
+    pub fn create(model: Arc<dyn Model>, path: &Path) -> Result<Self, ModelError> {
+        let cannot_open = |why| ModelError::no_recording(&path.display().to_string(), &why);
+        let mut file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(cannot_open)?;
+        let mut text = String::new();
+        file.read_to_string(&mut text).map_err(cannot_open)?;
+        if text.trim().is_empty() {
+            let header = Header { wattle_cassette: VERSION, model: model.name().to_owned() };
+            write_line(&mut file, &header)?;
+        } else {
+            Cassette::parse(&text)?;
+            if !text.ends_with('\n') {
+                file.write_all(b"\n").map_err(|why| ModelError::unwritable_recording(&why))?;
+            }
+        }
+        Ok(Self { model, file: Mutex::new(file) })
+    }
+
+    fn record(&self, messages: &[Message], reply: &ModelReply) -> Result<(), ModelError> {
+        let turn = Turn { request: Some(Asked::of(messages)), reply: Said::Reply(reply.clone()) };
+        write_line(&mut self.file.lock().unwrap_or_else(PoisonError::into_inner), &turn)
+    }
+}
+
+/// Writes a line by one call, so that a line is there wholly or not at all even where others append too.
+fn write_line(file: &mut File, line: &impl Serialize) -> Result<(), ModelError> {
+    let written = serde_json::to_vec(line).map_err(std::io::Error::from).and_then(|mut line| {
+        line.push(b'\n');
+        file.write_all(&line)?;
+        file.flush()
+    });
+    written.map_err(|why| ModelError::unwritable_recording(&why))
+}
+
+impl Model for Recorder {
+    fn name(&self) -> &str {
+        self.model.name()
+    }
+
+    fn complete<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        async move {
+            let reply = self.model.complete(request).await?;
+            self.record(request.messages, &reply)?;
+            Ok(reply)
+        }
+        .boxed()
+    }
+
+    fn stream<'a>(
+        &'a self,
+        request: ModelRequest<'a>,
+        on_delta: &'a mut (dyn FnMut(Delta<'_>) + Send),
+    ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        async move {
+            let reply = self.model.stream(request, on_delta).await?;
+            self.record(request.messages, &reply)?;
+            Ok(reply)
+        }
+        .boxed()
+    }
+}
+
+impl std::fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Recorder").field("model", &self.model.name()).finish_non_exhaustive()
+    }
+}

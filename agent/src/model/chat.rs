@@ -1,0 +1,272 @@
+//! The client of chat-completions endpoints: one question, asked again where that may help.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use wattle_capability::egress::{
+    Egress, EgressErrorKind, EndpointClient, HeaderValue, Limits, Request, Streamed, header,
+};
+
+use super::deadline::{Timeouts, retry_after};
+use super::endpoint::Endpoint;
+use super::error::{Asked, EndpointError, ModelError};
+use super::key::Scrubber;
+use super::wire::{self, Answer, Fields, Frames, Wrong};
+use super::{Delta, Model, ModelReply, ModelRequest};
+
+/// Greatest length of a response in bytes.
+const ANSWER_LIMIT: usize = 16 << 20;
+
+/// As much of an error's body as is read, in bytes.
+const ERROR_LIMIT: usize = 64 << 10;
+
+/// How often one question is asked anew because the endpoint does not know one of its fields.
+const ADAPTIONS: u32 = 3;
+
+/// Asks an endpoint that speaks the chat-completions protocol, in whichever of its dialects.
+#[derive(Debug)]
+pub struct ChatCompletions {
+    endpoint: Endpoint,
+    url: String,
+    client: EndpointClient,
+    timeouts: Timeouts,
+    /// What the endpoint has been found to take.
+    fields: Mutex<Fields>,
+}
+
+impl ChatCompletions {
+    /// Makes a client for `endpoint` that goes through `egress`.
+    ///
+    /// # Errors
+    /// Where the endpoint's URL cannot be asked.
+    pub fn new(endpoint: Endpoint, egress: &Egress, timeouts: Timeouts) -> Result<Self, EndpointError> {
+        let mut url = endpoint.base_url.clone();
+        let path = url.path().trim_end_matches('/');
+        let path = path.strip_suffix("/chat/completions").unwrap_or(path);
+        url.set_path(&format!("{path}/chat/completions"));
+        let limits = Limits { body: ANSWER_LIMIT, time: timeouts.request, redirects: 0 };
+        let client =
+            egress.endpoint(&url).map_err(|why| EndpointError::unreachable(endpoint.base_url.as_str(), &why))?;
+        let fields = Fields { length: endpoint.length_field, temperature: true, stream_options: true };
+        Ok(Self { client: client.with_limits(limits), url: url.into(), timeouts, fields: Mutex::new(fields), endpoint })
+    }
+
+    async fn ask(
+        &self,
+        request: ModelRequest<'_>,
+        stream: bool,
+        on_delta: &mut (dyn FnMut(Delta<'_>) + Send),
+    ) -> Result<ModelReply, ModelError> {
+        let mut attempt = 0;
+        let mut adapted = 0;
+        loop {
+            let fields = *self.fields.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut shown = false;
+            let mut show = |text: &str| {
+                shown = true;
+                on_delta(Delta::Text(text));
+            };
+            let failure = match self.attempt(&request, fields, stream, &mut show).await {
+                Ok(reply) => return Ok(reply),
+                Err(failure) => failure,
+            };
+            let wait = match failure.then {
+                // Not a failure of the endpoint's, so it counts apart from the repetitions.
+                Then::Without(fields) if adapted < ADAPTIONS => {
+                    adapted += 1;
+                    *self.fields.lock().unwrap_or_else(PoisonError::into_inner) = fields;
+                    Duration::ZERO
+                }
+                Then::Again(asked) if attempt < self.timeouts.retries => {
+                    attempt += 1;
+                    self.timeouts.wait(attempt - 1, asked)
+                }
+                Then::Again(_) | Then::Without(_) | Then::GiveUp => return Err(failure.error.after(attempt + 1)),
+            };
+            tracing::debug!(error = %failure.error, wait_ms = wait.as_millis(), "asking the model again");
+            if shown {
+                on_delta(Delta::Restart);
+            }
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    async fn attempt(
+        &self,
+        request: &ModelRequest<'_>,
+        fields: Fields,
+        stream: bool,
+        show: &mut (dyn FnMut(&str) + Send),
+    ) -> Result<ModelReply, Failure> {
+        let body = wire::body(&self.endpoint.model, request, fields, stream)
+            .map_err(|why| Failure::final_(ModelError::unwritable_request(&why)))?;
+        let mut response = self.client.start(self.http(body)).await.map_err(|why| self.broken(&why))?;
+        if !response.status.is_success() {
+            return Err(self.refused(&mut response, fields).await);
+        }
+        let mut answer = Answer::default();
+        let mut frames = Frames::default();
+        let mut head = Vec::new();
+        let mut scrubber = Scrubber::new(self.endpoint.key.as_ref());
+        let mut take = |answer: &mut Answer, frame: &str| -> Result<(), Wrong> {
+            let before = answer.text.len();
+            answer.absorb(frame)?;
+            let piece = scrubber.push(answer.text.get(before..).unwrap_or_default());
+            if stream && !piece.is_empty() {
+                show(&piece);
+            }
+            Ok(())
+        };
+        while !answer.done {
+            let piece = match response.chunk().await {
+                Ok(Some(piece)) => piece,
+                Ok(None) => break,
+                Err(_) if answer.is_whole() => break,
+                Err(why) => return Err(self.broken(&why)),
+            };
+            let room = ERROR_LIMIT.saturating_sub(head.len());
+            head.extend(piece.iter().take(room));
+            for frame in frames.push(&piece) {
+                take(&mut answer, &frame).map_err(|wrong| self.wrong(wrong, &head))?;
+                if answer.done {
+                    break;
+                }
+            }
+        }
+        if !answer.done
+            && let Some(frame) = frames.finish()
+        {
+            take(&mut answer, &frame).map_err(|wrong| self.wrong(wrong, &head))?;
+        }
+        let held = scrubber.finish();
+        if stream && !held.is_empty() {
+            show(&held);
+        }
+        let reply = answer.into_reply().ok_or_else(|| {
+            let why = if head.is_empty() { "the response is empty" } else { "it holds no message" };
+            Failure::again(ModelError::malformed(&self.url, why, &self.said(&head)))
+        })?;
+        Ok(ModelReply {
+            text: self.scrub(reply.text),
+            reasoning: reply.reasoning.map(|thought| self.scrub(thought)),
+            finish: reply.finish.map(|finish| self.scrub(finish)),
+            ..reply
+        })
+    }
+
+    fn http(&self, body: Vec<u8>) -> Request {
+        let mut request = Request::post(self.url.as_str(), body);
+        request.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        request.headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        if let Some(key) = &self.endpoint.key {
+            request.headers.insert(header::AUTHORIZATION, key.header());
+        }
+        request
+    }
+
+    /// Reads what a response with a failure status says.
+    async fn refused(&self, response: &mut Streamed, fields: Fields) -> Failure {
+        let mut body = Vec::new();
+        // What the body says is a courtesy: where it breaks off, the status still counts.
+        while let Ok(Some(piece)) = response.chunk().await {
+            let room = ERROR_LIMIT - body.len();
+            body.extend(piece.iter().take(room));
+            if body.len() == ERROR_LIMIT {
+                break;
+            }
+        }
+        let status = response.status.as_u16();
+        let said = self.said(&body);
+        let error = ModelError::of_status(self.asked(), status, &said);
+        let then = match status {
+            400 | 422 => fields.without_refused(&said).map_or(Then::GiveUp, Then::Without),
+            status if wire::passes(status) => {
+                let asked = response.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
+                Then::Again(asked.and_then(|text| retry_after(text, SystemTime::now())))
+            }
+            _ => Then::GiveUp,
+        };
+        Failure { error, then }
+    }
+
+    fn wrong(&self, wrong: Wrong, head: &[u8]) -> Failure {
+        match wrong {
+            Wrong::Reported { unavailable, status, said } => {
+                let said = self.scrub(said);
+                let error = match status {
+                    Some(status) => ModelError::of_status(self.asked(), status, &said),
+                    None => ModelError::in_answer(unavailable, &said),
+                };
+                Failure { error, then: if unavailable { Then::Again(None) } else { Then::GiveUp } }
+            }
+            Wrong::NotJson(why) => Failure::again(ModelError::malformed(&self.url, &why, &self.said(head))),
+        }
+    }
+
+    fn broken(&self, why: &wattle_capability::egress::EgressError) -> Failure {
+        let error = ModelError::of_egress(why, self.timeouts.request);
+        let certain = why.kind() == EgressErrorKind::Connect && why.to_string().contains("certificate");
+        if why.is_transient() && !certain { Failure::again(error) } else { Failure::final_(error) }
+    }
+
+    fn said(&self, body: &[u8]) -> String {
+        let text = String::from_utf8_lossy(body);
+        self.scrub(wire::words_of_error(&text).unwrap_or_else(|| text.into_owned()))
+    }
+
+    fn scrub(&self, text: String) -> String {
+        match &self.endpoint.key {
+            Some(key) => key.scrub(&text),
+            None => text,
+        }
+    }
+
+    fn asked(&self) -> Asked<'_> {
+        let Endpoint { model, key_variable, key, .. } = &self.endpoint;
+        Asked { url: &self.url, model, key_variable, with_key: key.is_some() }
+    }
+}
+
+impl Model for ChatCompletions {
+    fn name(&self) -> &str {
+        &self.endpoint.model
+    }
+
+    fn complete<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        async move { self.ask(request, false, &mut |_| {}).await }.boxed()
+    }
+
+    fn stream<'a>(
+        &'a self,
+        request: ModelRequest<'a>,
+        on_delta: &'a mut (dyn FnMut(Delta<'_>) + Send),
+    ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        self.ask(request, true, on_delta).boxed()
+    }
+}
+
+/// Is a failed attempt, and what to do about it.
+struct Failure {
+    error: ModelError,
+    then: Then,
+}
+
+enum Then {
+    GiveUp,
+    /// Ask again, after the time that the server named.
+    Again(Option<Duration>),
+    /// Ask again at once, with these fields.
+    Without(Fields),
+}
+
+impl Failure {
+    fn again(error: ModelError) -> Self {
+        Self { error, then: Then::Again(None) }
+    }
+
+    fn final_(error: ModelError) -> Self {
+        Self { error, then: Then::GiveUp }
+    }
+}

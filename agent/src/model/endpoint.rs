@@ -1,0 +1,292 @@
+//! From settings to an endpoint: which URL, which model, which key.
+
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+use url::Url;
+
+use super::error::EndpointError;
+use super::key::ApiKey;
+use super::wire::LengthField;
+
+/// The variable that holds the key for any endpoint.
+const ANY_KEY: &str = "WATTLE_API_KEY";
+
+/// Describes a well-known endpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Preset {
+    /// The name that `--provider` takes.
+    pub name: String,
+    /// Where `/chat/completions` is appended.
+    pub base_url: Url,
+    /// The environment variable for this provider's key.
+    #[serde(default)]
+    pub key_variable: Option<String>,
+    /// Whether a request without a key is pointless.
+    #[serde(default)]
+    pub needs_key: bool,
+    /// What is asked where no model is named.
+    #[serde(default)]
+    pub model: Option<String>,
+    #[serde(default)]
+    length_field: LengthField,
+}
+
+/// Gives the well-known endpoints, in the order in which they are tried.
+pub fn presets() -> &'static [Preset] {
+    #[derive(Deserialize)]
+    struct File {
+        preset: Vec<Preset>,
+    }
+    // The file is compiled in, and a test reads it.
+    static PRESETS: LazyLock<Vec<Preset>> = LazyLock::new(|| {
+        toml::from_str(include_str!("presets.toml")).map(|file: File| file.preset).unwrap_or_default()
+    });
+    &PRESETS
+}
+
+/// Holds what was set about the model: flags, variables or files, each with its own way of being absent.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EndpointSettings<'a> {
+    /// The name of a preset (`--provider`).
+    pub provider: Option<&'a str>,
+    /// The endpoint's URL (`--base-url`), in place of the preset's.
+    pub base_url: Option<&'a str>,
+    /// The model's name (`--model`).
+    pub model: Option<&'a str>,
+    /// The variable that holds the key (`--api-key-env`).
+    pub api_key_env: Option<&'a str>,
+}
+
+/// Is an endpoint that can be asked.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    /// Where `/chat/completions` is appended.
+    pub base_url: Url,
+    /// The model's name.
+    pub model: String,
+    /// The key, where there is one.
+    pub key: Option<ApiKey>,
+    /// The variable that the key came from, or should come from.
+    pub key_variable: String,
+    pub(super) length_field: LengthField,
+}
+
+/// Finds the endpoint that the settings mean.
+///
+/// The preset is the one named, else the one whose host `base_url` has, else (with neither set) the first whose own key
+/// variable is set. The key is read from `api_key_env` if set, else from `WATTLE_API_KEY`, else from the preset's
+/// variable; a provider's key thus never goes to a host that is not that provider's, unless somebody says so.
+///
+/// # Errors
+/// Where nothing says which endpoint, or the preset is unknown, the URL bad, the key missing or the model not named.
+///
+/// ```
+/// use wattle_agent::model::{EndpointSettings, resolve};
+/// let settings = EndpointSettings { provider: Some("ollama"), model: Some("qwen3"), ..Default::default() };
+/// let endpoint = resolve(&settings, |_| None).unwrap();
+/// assert_eq!(endpoint.base_url.as_str(), "http://127.0.0.1:11434/v1");
+/// ```
+pub fn resolve(
+    settings: &EndpointSettings<'_>,
+    env: impl Fn(&str) -> Option<String>,
+) -> Result<Endpoint, EndpointError> {
+    let env = |name: &str| env(name).filter(|value| !value.trim().is_empty());
+    let base_url = settings.base_url.map(parse_base).transpose()?;
+    let preset = match (settings.provider, &base_url) {
+        (Some(name), _) => Some(named(name)?),
+        (None, Some(url)) => presets().iter().find(|preset| preset.base_url.origin() == url.origin()),
+        (None, None) => {
+            presets().iter().find(|preset| preset.key_variable.as_deref().is_some_and(|v| env(v).is_some()))
+        }
+    };
+    let base_url = match (base_url, preset) {
+        (Some(url), _) => url,
+        (None, Some(preset)) => preset.base_url.clone(),
+        (None, None) if env(ANY_KEY).is_some() => return Err(EndpointError::key_without_endpoint(ANY_KEY)),
+        (None, None) => return Err(EndpointError::nothing_set()),
+    };
+    let (key, key_variable) = find_key(settings.api_key_env, preset, &env)?;
+    let model = settings.model.map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned);
+    let model = model.or_else(|| preset?.model.clone()).ok_or_else(EndpointError::no_model)?;
+    let length_field = preset.map(|preset| preset.length_field).unwrap_or_default();
+    Ok(Endpoint { base_url, model, key, key_variable, length_field })
+}
+
+fn named(name: &str) -> Result<&'static Preset, EndpointError> {
+    let plain = |text: &str| text.to_ascii_lowercase().replace(['.', '-', '_', ' '], "");
+    presets()
+        .iter()
+        .find(|preset| plain(&preset.name) == plain(name))
+        .ok_or_else(|| EndpointError::unknown_preset(name, presets().iter().map(|preset| preset.name.as_str())))
+}
+
+fn parse_base(text: &str) -> Result<Url, EndpointError> {
+    let url = Url::parse(text.trim()).map_err(|why| EndpointError::bad_url(text, &why.to_string()))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
+        return Err(EndpointError::bad_url(text, "it does not begin with `http://` or `https://`"));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(EndpointError::key_in_url());
+    }
+    Ok(url)
+}
+
+fn find_key(
+    asked: Option<&str>,
+    preset: Option<&Preset>,
+    env: &impl Fn(&str) -> Option<String>,
+) -> Result<(Option<ApiKey>, String), EndpointError> {
+    let own = preset.and_then(|preset| preset.key_variable.as_deref());
+    let variables = match asked {
+        Some(variable) => vec![variable],
+        None => [Some(ANY_KEY), own].into_iter().flatten().collect(),
+    };
+    for variable in &variables {
+        if let Some(text) = env(variable) {
+            let key = ApiKey::new(&text).ok_or_else(|| EndpointError::bad_key(variable))?;
+            return Ok((Some(key), (*variable).to_owned()));
+        }
+    }
+    match preset {
+        _ if asked.is_some() => Err(EndpointError::no_key(None, &variables)),
+        Some(preset) if preset.needs_key => Err(EndpointError::no_key(Some(&preset.name), &variables)),
+        _ => Ok((None, own.unwrap_or(ANY_KEY).to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::EndpointErrorKind as Kind;
+
+    fn settings<'a>(provider: &'a str, base_url: &'a str, model: &'a str, key: &'a str) -> EndpointSettings<'a> {
+        let some = |text: &'a str| (!text.is_empty()).then_some(text);
+        EndpointSettings {
+            provider: some(provider),
+            base_url: some(base_url),
+            model: some(model),
+            api_key_env: some(key),
+        }
+    }
+
+    fn env<'a>(set: &'a [&'a str]) -> impl Fn(&str) -> Option<String> + 'a {
+        |name| set.contains(&name).then(|| format!("key-of-{name}"))
+    }
+
+    #[test]
+    fn presets_are_read() {
+        let names: Vec<&str> = presets().iter().map(|preset| preset.name.as_str()).collect();
+        assert_eq!(names, ["openrouter", "cerebras", "openai", "ollama", "llama.cpp", "vllm", "lmstudio"]);
+    }
+
+    #[test]
+    fn settings_lead_to_an_endpoint() {
+        // provider, base URL, model, key variable; variables that are set; expected: URL, model, variable, has key
+        for (given, set, url, model, variable, has_key) in [
+            (
+                ["openai", "", "m", ""],
+                &["OPENAI_API_KEY"][..],
+                "https://api.openai.com/v1",
+                "m",
+                "OPENAI_API_KEY",
+                true,
+            ),
+            (
+                ["openai", "", "m", ""],
+                &["OPENAI_API_KEY", "WATTLE_API_KEY"],
+                "https://api.openai.com/v1",
+                "m",
+                "WATTLE_API_KEY",
+                true,
+            ),
+            (["openai", "", "m", "MINE"], &["OPENAI_API_KEY", "MINE"], "https://api.openai.com/v1", "m", "MINE", true),
+            (
+                ["", "", "m", ""],
+                &["CEREBRAS_API_KEY", "OPENAI_API_KEY"],
+                "https://api.cerebras.ai/v1",
+                "m",
+                "CEREBRAS_API_KEY",
+                true,
+            ),
+            (
+                ["", "", "", ""],
+                &["OPENROUTER_API_KEY"],
+                "https://openrouter.ai/api/v1",
+                "openrouter/auto",
+                "OPENROUTER_API_KEY",
+                true,
+            ),
+            (
+                ["", "https://api.openai.com/v1/", "m", ""],
+                &["OPENAI_API_KEY"],
+                "https://api.openai.com/v1/",
+                "m",
+                "OPENAI_API_KEY",
+                true,
+            ),
+            (
+                ["", "http://10.0.0.9:9/v1", "m", ""],
+                &["OPENAI_API_KEY"],
+                "http://10.0.0.9:9/v1",
+                "m",
+                "WATTLE_API_KEY",
+                false,
+            ),
+            (
+                ["", "http://10.0.0.9:9/v1", "m", ""],
+                &["WATTLE_API_KEY"],
+                "http://10.0.0.9:9/v1",
+                "m",
+                "WATTLE_API_KEY",
+                true,
+            ),
+            (["LlamaCpp", "", "", ""], &[], "http://127.0.0.1:8080/v1", "default", "WATTLE_API_KEY", false),
+            (["lm-studio", "", "m", ""], &[], "http://127.0.0.1:1234/v1", "m", "WATTLE_API_KEY", false),
+            (["vllm", "http://box:1/v1", "m", ""], &["VLLM_API_KEY"], "http://box:1/v1", "m", "VLLM_API_KEY", true),
+        ] {
+            let [provider, base_url, name, key] = given;
+            let endpoint = resolve(&settings(provider, base_url, name, key), env(set)).unwrap();
+            let got = (
+                endpoint.base_url.as_str(),
+                endpoint.model.as_str(),
+                endpoint.key_variable.as_str(),
+                endpoint.key.is_some(),
+            );
+            assert_eq!(got, (url, model, variable, has_key), "{given:?} {set:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        for (given, set, kind, words) in [
+            (["", "", "m", ""], &[][..], Kind::NothingSet, &["--provider", "--base-url"][..]),
+            (["", "", "m", ""], &["WATTLE_API_KEY"], Kind::NothingSet, &["WATTLE_API_KEY", "--provider"]),
+            (["openai", "", "m", ""], &[], Kind::NoKey, &["openai", "`WATTLE_API_KEY`", "`OPENAI_API_KEY`"]),
+            (["ollama", "", "m", "MINE"], &["WATTLE_API_KEY"], Kind::NoKey, &["`MINE`"]),
+            (["opnai", "", "m", ""], &[], Kind::UnknownPreset, &["opnai", "openai", "lmstudio"]),
+            (["ollama", "", "", ""], &[], Kind::NoModel, &["--model"]),
+            (["ollama", "", "  ", ""], &[], Kind::NoModel, &["--model"]),
+            (["", "localhost:8080", "m", ""], &[], Kind::BadUrl, &["http://"]),
+            (["", "not a url", "m", ""], &[], Kind::BadUrl, &["not a url"]),
+            (["", "ftp://host/v1", "m", ""], &[], Kind::BadUrl, &["http://"]),
+            (["", "http://me:pass@host/v1", "m", ""], &[], Kind::BadUrl, &["--api-key-env"]),
+        ] {
+            let [provider, base_url, name, key] = given;
+            let why = resolve(&settings(provider, base_url, name, key), env(set)).unwrap_err();
+            assert_eq!(why.kind(), kind, "{why}");
+            for word in words {
+                assert!(why.to_string().contains(word), "{why}");
+            }
+            assert!(!why.to_string().contains("key-of-") && !why.to_string().contains("pass@"), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_no_header_can_carry_is_not_shown() {
+        let why = resolve(&settings("ollama", "", "m", ""), |_| Some("sk-top\nsecret".to_owned())).unwrap_err();
+        assert_eq!(why.kind(), Kind::NoKey);
+        assert!(why.to_string().contains("WATTLE_API_KEY") && !why.to_string().contains("top"), "{why}");
+    }
+}

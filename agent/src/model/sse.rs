@@ -1,0 +1,101 @@
+//! Server-sent events, read from pieces of bytes that may be cut anywhere.
+
+/// Collects the `data` of events. It copes with any line ending, with comments and unknown fields, with `data:` without
+/// a blank, and with a stream that ends in the middle of an event.
+#[derive(Debug, Default)]
+pub(super) struct Events {
+    /// The line that is not ended yet.
+    line: Vec<u8>,
+    /// Whether the last byte was a carriage return, whose line feed may still come.
+    after_cr: bool,
+    /// The data lines of the event that is not ended yet.
+    data: Option<String>,
+}
+
+impl Events {
+    /// Takes a piece of the stream and gives the data of each event that ends in it.
+    pub(super) fn push(&mut self, piece: &[u8]) -> Vec<String> {
+        let mut ended = Vec::new();
+        let mut rest = piece;
+        if self.after_cr && !rest.is_empty() {
+            rest = rest.strip_prefix(b"\n").unwrap_or(rest);
+            self.after_cr = false;
+        }
+        while let Some(at) = rest.iter().position(|&byte| byte == b'\n' || byte == b'\r') {
+            let (line, end) = rest.split_at(at);
+            self.line.extend_from_slice(line);
+            ended.extend(self.end_line());
+            rest = match end {
+                [b'\r'] => {
+                    self.after_cr = true;
+                    &[]
+                }
+                [b'\r', b'\n', tail @ ..] | [_, tail @ ..] => tail,
+                [] => &[],
+            };
+        }
+        self.line.extend_from_slice(rest);
+        ended
+    }
+
+    /// Ends the stream and gives the data of the event that stood open.
+    pub(super) fn finish(mut self) -> Option<String> {
+        if !self.line.is_empty() {
+            self.end_line();
+        }
+        self.data
+    }
+
+    fn end_line(&mut self) -> Option<String> {
+        let line = std::mem::take(&mut self.line);
+        let line = String::from_utf8_lossy(&line);
+        let line = line.strip_prefix('\u{feff}').unwrap_or(&line);
+        if line.is_empty() {
+            return self.data.take();
+        }
+        let value = line.strip_prefix("data:").or_else(|| (line == "data").then_some(""))?;
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match &mut self.data {
+            Some(data) => {
+                data.push('\n');
+                data.push_str(value);
+            }
+            None => self.data = Some(value.to_owned()),
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(pieces: &[&[u8]]) -> Vec<String> {
+        let mut events = Events::default();
+        let mut all: Vec<String> = pieces.iter().flat_map(|piece| events.push(piece)).collect();
+        all.extend(events.finish());
+        all
+    }
+
+    #[test]
+    fn events_are_the_same_wherever_the_stream_is_cut() {
+        let stream = "\u{feff}: hello\r\n\r\ndata: ä one\r\n\r\nevent: x\ndata:two\ndata: lines\nid: 7\n\n\n\
+                      retry: 5\n\ndata\n\ndata:  blank\r\rdata: €nd";
+        let expected = ["ä one", "two\nlines", "", " blank", "€nd"];
+        assert_eq!(read(&[stream.as_bytes()]), expected);
+        for at in 0..=stream.len() {
+            let (head, tail) = stream.as_bytes().split_at(at);
+            assert_eq!(read(&[head, tail]), expected, "cut at {at}");
+        }
+        let bytes: Vec<&[u8]> = stream.as_bytes().chunks(1).collect();
+        assert_eq!(read(&bytes), expected);
+    }
+
+    #[test]
+    fn what_is_no_event_stream_has_no_events() {
+        assert!(read(&[b"<html>\n<body>data: no</body>\n\n"]).is_empty());
+        assert!(read(&[b""]).is_empty());
+        assert!(read(&[b"\n\r\n\r"]).is_empty());
+        assert_eq!(read(&[b"data: \xff\xfe\n\n"]), ["\u{fffd}\u{fffd}"]);
+    }
+}

@@ -1,0 +1,335 @@
+//! The chat-completions protocol as endpoints really speak it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use wattle_machine::{Message, Usage};
+
+use super::sse::Events;
+use super::{ModelReply, ModelRequest};
+
+/// Names the field for an answer's greatest length, on which endpoints differ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum LengthField {
+    #[default]
+    MaxTokens,
+    MaxCompletionTokens,
+}
+
+/// Says which optional fields an endpoint takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fields {
+    pub(super) length: LengthField,
+    pub(super) temperature: bool,
+    pub(super) stream_options: bool,
+}
+
+impl Fields {
+    /// Gives the fields without the one that an endpoint does not know; `None` where it complains about something else.
+    pub(super) fn without_refused(self, said: &str) -> Option<Self> {
+        const SIGNS: &[&str] = &[
+            "support",
+            "unknown",
+            "unrecognized",
+            "unexpected",
+            "permitted",
+            "allowed",
+            "deprecated",
+            "extra",
+            "invalid",
+        ];
+        let said = said.to_ascii_lowercase();
+        if !SIGNS.iter().any(|sign| said.contains(sign)) {
+            return None;
+        }
+        let mut fields = self;
+        if said.contains("stream_options") {
+            fields.stream_options = false;
+        } else if said.contains("max_completion_tokens") {
+            let names_both = said.replace("max_completion_tokens", "").contains("max_tokens");
+            fields.length = if names_both { LengthField::MaxCompletionTokens } else { LengthField::MaxTokens };
+        } else if said.contains("temperature") {
+            fields.temperature = false;
+        }
+        (fields != self).then_some(fields)
+    }
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    messages: &'a [Message],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u32>,
+    stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_options: Option<StreamOptions>,
+}
+
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+}
+
+/// Writes a request's body.
+pub(super) fn body(
+    model: &str,
+    request: &ModelRequest<'_>,
+    fields: Fields,
+    stream: bool,
+) -> Result<Vec<u8>, serde_json::Error> {
+    let length = |field| (fields.length == field).then_some(request.max_tokens);
+    serde_json::to_vec(&Body {
+        model,
+        messages: request.messages,
+        temperature: fields.temperature.then_some(request.temperature),
+        max_tokens: length(LengthField::MaxTokens),
+        max_completion_tokens: length(LengthField::MaxCompletionTokens),
+        stream,
+        stream_options: (stream && fields.stream_options).then_some(StreamOptions { include_usage: true }),
+    })
+}
+
+/// Splits a response's body into frames: the JSON texts of its events, or the whole of it where it is one JSON text.
+/// The first character decides; what the content type says is as often wrong as right.
+#[derive(Debug, Default)]
+pub(super) enum Frames {
+    #[default]
+    Undecided,
+    Json(Vec<u8>),
+    Events(Events),
+}
+
+impl Frames {
+    pub(super) fn push(&mut self, piece: &[u8]) -> Vec<String> {
+        if let Self::Undecided = self {
+            // A byte order mark counts as blank; an event stream drops it by itself.
+            let first = piece.iter().find(|byte| !byte.is_ascii_whitespace() && !b"\xef\xbb\xbf".contains(byte));
+            *self = match first {
+                None => return Vec::new(),
+                Some(b'{' | b'[') => Self::Json(Vec::new()),
+                Some(_) => Self::Events(Events::default()),
+            };
+        }
+        match self {
+            Self::Undecided => Vec::new(),
+            Self::Json(text) => {
+                text.extend_from_slice(piece);
+                Vec::new()
+            }
+            Self::Events(events) => events.push(piece),
+        }
+    }
+
+    pub(super) fn finish(self) -> Option<String> {
+        match self {
+            Self::Undecided => None,
+            Self::Json(text) => Some(String::from_utf8_lossy(&text).trim_matches('\u{feff}').to_owned()),
+            Self::Events(events) => events.finish(),
+        }
+    }
+}
+
+/// Tells why a frame brought no part of a message.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Wrong {
+    /// The provider says that it failed: whether it may pass, and its words.
+    Reported { unavailable: bool, status: Option<u16>, said: String },
+    /// The frame is not JSON.
+    NotJson(String),
+}
+
+/// Gathers a message from frames.
+#[derive(Debug, Default)]
+pub(super) struct Answer {
+    pub(super) text: String,
+    reasoning: String,
+    usage: Usage,
+    finish: Option<String>,
+    /// Whether anything came that belongs to a chat completion.
+    begun: bool,
+    /// Whether the provider said that nothing more comes.
+    pub(super) done: bool,
+}
+
+impl Answer {
+    /// Takes the data of one event, or a whole body. Lines that are no JSON object (`ping`) are passed over.
+    pub(super) fn absorb(&mut self, frame: &str) -> Result<(), Wrong> {
+        let frame = frame.trim();
+        if frame == "[DONE]" {
+            self.done = true;
+            return Ok(());
+        }
+        if !frame.starts_with(['{', '[']) {
+            return Ok(());
+        }
+        match serde_json::from_str::<Value>(frame) {
+            Ok(value) => self.absorb_value(&value),
+            // Some servers leave out the empty line between events.
+            Err(_) if frame.contains('\n') && !frame.starts_with('[') => {
+                for line in frame.lines().map(str::trim).filter(|line| !line.is_empty()) {
+                    if line == "[DONE]" {
+                        self.done = true;
+                        return Ok(());
+                    }
+                    let value = serde_json::from_str(line).map_err(|why| Wrong::NotJson(why.to_string()))?;
+                    self.absorb_value(&value)?;
+                }
+                Ok(())
+            }
+            Err(why) => Err(Wrong::NotJson(why.to_string())),
+        }
+    }
+
+    fn absorb_value(&mut self, value: &Value) -> Result<(), Wrong> {
+        let value = value.as_array().and_then(|list| list.first()).unwrap_or(value);
+        if let Some(wrong) = reported(value) {
+            return Err(wrong);
+        }
+        if let Some(usage) = value.get("usage").filter(|usage| usage.is_object()) {
+            self.usage = read_usage(usage);
+            self.begun = true;
+        }
+        let choices = value.get("choices").and_then(Value::as_array).into_iter().flatten();
+        let Some(choice) = choices.into_iter().find(|choice| index(choice) == 0) else { return Ok(()) };
+        if let Some(wrong) = reported(choice) {
+            return Err(wrong);
+        }
+        self.begun = true;
+        if let Some(finish) = choice.get("finish_reason").and_then(Value::as_str).filter(|reason| !reason.is_empty()) {
+            self.finish = Some(finish.to_owned());
+        }
+        if let Some(delta) = choice.get("delta").filter(|delta| delta.is_object()) {
+            self.absorb_message(delta);
+        } else if self.text.is_empty() {
+            // A whole message; at the end of a stream it only repeats what the pieces said.
+            match choice.get("message") {
+                Some(message) if message.is_object() => self.absorb_message(message),
+                _ => self.text.push_str(choice.get("text").and_then(Value::as_str).unwrap_or_default()),
+            }
+        }
+        Ok(())
+    }
+
+    fn absorb_message(&mut self, message: &Value) {
+        let thought = ["reasoning_content", "reasoning"].iter().find_map(|name| message.get(name)?.as_str());
+        self.reasoning.push_str(thought.unwrap_or_default());
+        let before = self.text.len();
+        match message.get("content") {
+            Some(Value::String(text)) => self.text.push_str(text),
+            Some(Value::Array(parts)) => parts.iter().for_each(|part| self.absorb_part(part)),
+            _ => {}
+        }
+        if self.text.len() == before {
+            self.text.push_str(message.get("refusal").and_then(Value::as_str).unwrap_or_default());
+        }
+    }
+
+    fn absorb_part(&mut self, part: &Value) {
+        if let Some(text) = part.as_str().or_else(|| part.get("text")?.as_str()) {
+            self.text.push_str(text);
+        }
+        let thoughts = part.get("thinking");
+        let thoughts = thoughts.and_then(Value::as_array).into_iter().flatten().chain(thoughts);
+        for thought in thoughts.filter_map(|thought| thought.as_str().or_else(|| thought.get("text")?.as_str())) {
+            self.reasoning.push_str(thought);
+        }
+    }
+
+    /// Tells whether the message is whole, even if the connection breaks now.
+    pub(super) fn is_whole(&self) -> bool {
+        self.done || self.finish.is_some()
+    }
+
+    /// Gives the message; `None` where nothing came that belongs to one.
+    pub(super) fn into_reply(self) -> Option<ModelReply> {
+        let Self { text, reasoning, usage, finish, begun, .. } = self;
+        let said_something = begun && !(text.is_empty() && reasoning.is_empty() && finish.is_none());
+        said_something.then(|| ModelReply {
+            text,
+            reasoning: (!reasoning.is_empty()).then_some(reasoning),
+            usage,
+            finish,
+        })
+    }
+}
+
+/// Takes the words of an error from whatever body an endpoint gave it; `None` where the text is not JSON.
+pub(super) fn words_of_error(body: &str) -> Option<String> {
+    let value: Value = serde_json::from_str(body.trim_start_matches('\u{feff}').trim()).ok()?;
+    let value = value.as_array().and_then(|list| list.first()).unwrap_or(&value);
+    ["error", "message", "detail", "errors", "msg"].iter().find_map(|name| words(value.get(name)?))
+}
+
+fn words(error: &Value) -> Option<String> {
+    match error {
+        Value::String(text) if !text.trim().is_empty() => Some(text.clone()),
+        Value::Array(list) => list.first().and_then(words),
+        Value::Object(fields) => {
+            let message = ["message", "msg", "detail", "error"].iter().find_map(|name| words(fields.get(*name)?));
+            // A relaying provider puts the words of the one behind it there.
+            let behind = fields.get("metadata").and_then(|data| data.get("raw")).and_then(words);
+            let code = ["code", "type"].iter().find_map(|name| words(fields.get(*name)?));
+            let all: Vec<String> = [message, behind].into_iter().flatten().collect();
+            if all.is_empty() { code } else { Some(all.join(": ")) }
+        }
+        _ => None,
+    }
+}
+
+fn reported(value: &Value) -> Option<Wrong> {
+    let flat = value.get("object").and_then(Value::as_str) == Some("error");
+    let error = if flat { value } else { value.get("error").filter(|error| is_set(error))? };
+    let field = |name: &str| error.get(name).unwrap_or(&Value::Null);
+    let status = [field("code"), field("status"), field("status_code")].iter().find_map(|code| {
+        code.as_u64().or_else(|| code.as_str()?.parse().ok()).and_then(|code| u16::try_from(code).ok())
+    });
+    let status = status.filter(|status| (400..600).contains(status));
+    let said = words(error).unwrap_or_else(|| error.to_string());
+    let signs = format!("{} {} {said}", field("code"), field("type")).to_ascii_lowercase();
+    const PASSING: &[&str] =
+        &["server_error", "overloaded", "rate_limit", "rate limit", "timeout", "timed out", "unavailable", "internal"];
+    let unavailable = match status {
+        Some(status) => passes(status),
+        None => PASSING.iter().any(|sign| signs.contains(sign)),
+    };
+    Some(Wrong::Reported { unavailable, status, said })
+}
+
+/// `"error": null`, `false`, `""` and `{}` stand for none.
+fn is_set(error: &Value) -> bool {
+    match error {
+        Value::Null | Value::Bool(false) => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+        _ => true,
+    }
+}
+
+/// Tells whether a request with this status may succeed when it is repeated.
+pub(super) fn passes(status: u16) -> bool {
+    matches!(status, 408 | 409 | 425 | 429 | 500..=599)
+}
+
+fn index(choice: &Value) -> u64 {
+    choice.get("index").and_then(Value::as_u64).unwrap_or(0)
+}
+
+fn read_usage(usage: &Value) -> Usage {
+    let count = |value: &Value| value.as_u64().or_else(|| value.as_f64().map(|count| count as u64));
+    let field = |names: &[&str]| names.iter().find_map(|name| count(usage.pointer(name)?)).unwrap_or(0);
+    Usage {
+        prompt: field(&["/prompt_tokens", "/input_tokens"]),
+        completion: field(&["/completion_tokens", "/output_tokens"]),
+        cached: field(&[
+            "/prompt_tokens_details/cached_tokens",
+            "/input_tokens_details/cached_tokens",
+            "/prompt_cache_hit_tokens",
+            "/cached_tokens",
+        ]),
+    }
+}

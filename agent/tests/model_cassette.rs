@@ -1,0 +1,153 @@
+//! Recordings: what plays, what is written, what is told.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, pending};
+use wattle_agent::model::{
+    Cassette, Delta, Model, ModelError, ModelErrorKind, ModelReply, ModelRequest, Recorder, Timeouts, ask_within,
+};
+use wattle_machine::{Message, Usage};
+
+const HEADER: &str = "{\"wattle_cassette\":1,\"model\":\"demo\"}\n";
+
+async fn ask(model: &dyn Model, messages: &[Message]) -> Result<ModelReply, ModelError> {
+    model.complete(ModelRequest::new(messages)).await
+}
+
+fn folder() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.jsonl");
+    (folder, path)
+}
+
+#[tokio::test]
+async fn turns_play_in_their_order_and_then_the_recording_is_over() {
+    let text = format!(
+        "{HEADER}\n{{\"reply\":\"one\"}}\r\n{{\"reply\":{{\"text\":\"two\",\"usage\":{{\"prompt\":7}},\"finish\":\"stop\"}}}}"
+    );
+    let model = Cassette::parse(&text).unwrap();
+    assert_eq!(model.name(), "demo");
+    assert_eq!(ask(&model, &[]).await.unwrap(), ModelReply { text: "one".to_owned(), ..ModelReply::default() });
+    let two = ask(&model, &[]).await.unwrap();
+    assert_eq!((two.text.as_str(), two.usage.prompt, two.finish.as_deref()), ("two", 7, Some("stop")));
+    let why = ask(&model, &[]).await.unwrap_err();
+    assert_eq!(why.kind(), ModelErrorKind::Cassette);
+    assert!(why.to_string().contains("it has 2 turns"), "{why}");
+}
+
+#[tokio::test]
+async fn playback_streams() {
+    let model = Cassette::parse(&format!("{HEADER}{{\"reply\":\"a few  words\\nhere \"}}\n")).unwrap();
+    let mut pieces = Vec::new();
+    let mut take = |delta: Delta<'_>| match delta {
+        Delta::Text(text) => pieces.push(text.to_owned()),
+        Delta::Restart => pieces.push("restart".to_owned()),
+    };
+    let reply = model.stream(ModelRequest::new(&[]), &mut take).await.unwrap();
+    assert!(pieces.len() > 1);
+    assert_eq!(pieces.concat(), reply.text);
+}
+
+#[tokio::test]
+async fn what_was_recorded_plays_again() {
+    let (_folder, path) = folder();
+    let source = format!(
+        "{HEADER}{{\"reply\":{{\"text\":\"ä\\n\\\"b\\\"\",\"reasoning\":\"hm\",\"usage\":{{\"prompt\":1,\"completion\":2,\"cached\":3}}}}}}\n{{\"reply\":\"two\"}}\n{{\"reply\":\"three\"}}\n"
+    );
+    let asked = [Message::system("be brief"), Message::user("one?")];
+    let recorder = Recorder::create(Arc::new(Cassette::parse(&source).unwrap()), &path).unwrap();
+    let one = ask(&recorder, &asked).await.unwrap();
+    recorder.stream(ModelRequest::new(&asked[..1]), &mut |_| {}).await.unwrap();
+    // What is there so far can be read while the recording goes on.
+    assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 3);
+    drop(recorder);
+
+    // A second recorder goes on behind the first one's turns, and mends a missing line end.
+    std::fs::write(&path, std::fs::read_to_string(&path).unwrap().trim_end()).unwrap();
+    let next = Cassette::parse(&format!("{HEADER}{{\"reply\":\"three\"}}")).unwrap();
+    ask(&Recorder::create(Arc::new(next), &path).unwrap(), &[]).await.unwrap();
+
+    let model = Cassette::open(&path).unwrap().strict();
+    assert_eq!(ask(&model, &asked).await.unwrap(), one);
+    assert_eq!(one.usage, Usage { prompt: 1, completion: 2, cached: 3 });
+    assert_eq!(ask(&model, &asked[..1]).await.unwrap().text, "two");
+    assert_eq!(ask(&model, &[]).await.unwrap().text, "three");
+}
+
+#[tokio::test]
+async fn a_strict_recording_names_the_first_difference() {
+    let (_folder, path) = folder();
+    let recorded = [Message::system("rules"), Message::user("first line\nsecond line")];
+    let source = Arc::new(Cassette::parse(&format!("{HEADER}{{\"reply\":\"x\"}}")).unwrap());
+    ask(&Recorder::create(source, &path).unwrap(), &recorded).await.unwrap();
+    for (asked, words) in [
+        (vec![Message::system("other rules"), recorded[1].clone()], "turn 1: message 1 of 2 (system) is another one"),
+        (vec![recorded[0].clone(), Message::user("first line\n2nd line")], "line 2 was `second line`, is `2nd line`"),
+        (vec![recorded[0].clone(), Message::user("first line")], "line 2 `second line` is missing"),
+        (vec![recorded[0].clone(), Message::user("first line\nsecond line\nx")], "line 3 `x` was not there"),
+        (vec![recorded[0].clone(), Message::assistant("first line\nsecond line")], "message 2 of 2 (assistant)"),
+        (recorded[..1].to_vec(), "it has 1 messages, recorded were 2"),
+        ([&recorded[..], &recorded[..1]].concat(), "it has 3 messages, recorded were 2"),
+    ] {
+        let why = ask(&Cassette::open(&path).unwrap().strict(), &asked).await.unwrap_err();
+        assert!(why.to_string().contains(words), "{why}");
+        assert_eq!(ask(&Cassette::open(&path).unwrap(), &asked).await.unwrap().text, "x", "only strict playback minds");
+    }
+}
+
+#[test]
+fn what_is_no_recording_is_told_by_line() {
+    for (text, words) in [
+        ("", "line 1: the file is empty"),
+        ("\n\n", "line 1: the file is empty"),
+        ("hello", "line 1: it is no header"),
+        ("{\"reply\":\"x\"}", "line 1: it is no header"),
+        ("{\"wattle_cassette\":2}", "line 1: version 2 is unknown"),
+        (&format!("{HEADER}\n{{\"reply\":\"x\"}}\n{{\"answer\":1}}"), "line 4: it is no turn"),
+        (&format!("{HEADER}{{\"reply\":"), "line 2: it is no turn"),
+        (&format!("{HEADER}{{\"reply\":7}}"), "line 2: it is no turn"),
+    ] {
+        let why = Cassette::parse(text).unwrap_err();
+        assert!(why.to_string().contains(words), "{text}: {why}");
+        assert!(why.is_configuration());
+    }
+    let (_folder, path) = folder();
+    assert!(Cassette::open(&path).unwrap_err().to_string().contains("run.jsonl"));
+    std::fs::write(&path, "my notes").unwrap();
+    let model = Arc::new(Cassette::parse(HEADER).unwrap());
+    assert!(Recorder::create(model, &path).unwrap_err().to_string().contains("line 1"));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "my notes", "a file that is no recording stays as it was");
+}
+
+/// Never answers, whatever its own bounds are.
+struct Stuck;
+
+impl Model for Stuck {
+    fn name(&self) -> &str {
+        "stuck"
+    }
+
+    fn complete<'a>(&'a self, _: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        pending().boxed()
+    }
+
+    fn stream<'a>(
+        &'a self,
+        _: ModelRequest<'a>,
+        _: &'a mut (dyn FnMut(Delta<'_>) + Send),
+    ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        pending().boxed()
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_never_answers_is_given_up_from_outside() {
+    let short = Duration::from_millis(5);
+    let timeouts = Timeouts { request: short, slack: short, ..Timeouts::default() };
+    let why = ask_within(&Stuck, &timeouts, ModelRequest::new(&[]), &mut |_| {}).await.unwrap_err();
+    assert_eq!((why.kind(), why.to_string().as_str()), (ModelErrorKind::HardTimeout, "llm hard timeout"));
+}

@@ -1,0 +1,131 @@
+//! The check of a call's arguments: defaults filled in, each text held against its type.
+
+use std::fmt;
+
+use crate::{Arg, Entry, Name, TypeHint};
+
+/// Why a call's arguments do not fit: text that is the call's result, for the model to read.
+///
+/// [`hint`](ArgumentError::hint) says what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArgumentError {
+    program: Name,
+    usage: String,
+    kind: Kind,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Kind {
+    Missing { arg: String, type_hint: TypeHint },
+    Unfit { arg: String, type_hint: TypeHint, required: bool, given: String },
+    TooMany { takes: usize, given: usize },
+}
+
+impl Entry {
+    /// The arguments that the program gets for the given ones: omitted optional ones filled in, each checked against its
+    /// type. An empty text for an optional argument whose type has no empty value stands for its default.
+    ///
+    /// # Errors
+    /// Where a required argument is missing, one does not fit its type, or there are too many.
+    pub fn arguments(&self, given: &[String]) -> Result<Vec<String>, ArgumentError> {
+        check(self.name(), &self.meta().args, given)
+    }
+
+    /// How the program is called, such as `grep_file(path: path, text: string, max: int = 100)`.
+    #[must_use]
+    pub fn usage(&self) -> String {
+        usage(self.name(), &self.meta().args)
+    }
+}
+
+fn usage(program: &Name, args: &[Arg]) -> String {
+    let args: Vec<String> = args.iter().map(ToString::to_string).collect();
+    format!("{program}({})", args.join(", "))
+}
+
+pub(crate) fn check(program: &Name, args: &[Arg], given: &[String]) -> Result<Vec<String>, ArgumentError> {
+    let error = |kind| ArgumentError { program: program.clone(), usage: usage(program, args), kind };
+    if given.len() > args.len() {
+        return Err(error(Kind::TooMany { takes: args.len(), given: given.len() }));
+    }
+    let texts = given.iter().map(Some).chain(std::iter::repeat(None));
+    args.iter().zip(texts).map(|(arg, text)| argument(arg, text).map_err(error)).collect()
+}
+
+fn argument(arg: &Arg, given: Option<&String>) -> Result<String, Kind> {
+    let (name, type_hint) = (|| arg.name.clone(), arg.type_hint);
+    let given = given.filter(|text| arg.default.is_none() || type_hint == TypeHint::String || !text.is_empty());
+    match (given, &arg.default) {
+        (None, Some(default)) => Ok(default.clone()),
+        (None, None) => Err(Kind::Missing { arg: name(), type_hint }),
+        (Some(text), default) => type_hint.accept(text).map(Into::into).ok_or_else(|| Kind::Unfit {
+            arg: name(),
+            type_hint,
+            required: default.is_none(),
+            given: excerpt(text),
+        }),
+    }
+}
+
+/// The beginning of a text, quoted, as a message shows it.
+pub(crate) fn excerpt(text: &str) -> String {
+    match text.char_indices().nth(60) {
+        Some((at, _)) => format!("{:?}…", text.get(..at).unwrap_or_default()),
+        None => format!("{text:?}"),
+    }
+}
+
+/// What texts a type takes, as a message says it.
+fn wanted(type_hint: TypeHint) -> &'static str {
+    match type_hint {
+        TypeHint::String => "a text",
+        TypeHint::Int => "an integer such as 42",
+        TypeHint::Float => "a number such as 2.5",
+        TypeHint::Bool => "true or false",
+        TypeHint::Json => "a JSON text",
+        TypeHint::Path => "a path that is not empty",
+        TypeHint::Url => "an absolute URL that begins with http:// or https://",
+    }
+}
+
+fn with_article(type_hint: TypeHint) -> String {
+    let article = if type_hint == TypeHint::Int { "an" } else { "a" };
+    format!("{article} {type_hint}")
+}
+
+impl ArgumentError {
+    /// What to do about it, without a leading `hint:`: what was found, what is expected, how the program is called.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        let usage = &self.usage;
+        match &self.kind {
+            Kind::Missing { type_hint, .. } => format!("expected {}; usage: {usage}", wanted(*type_hint)),
+            Kind::Unfit { type_hint, given, .. } => {
+                format!("expected {}, found {given}; usage: {usage}", wanted(*type_hint))
+            }
+            Kind::TooMany { .. } => "quote an argument that has blanks or commas of its own".to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for ArgumentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} error: ", self.program)?;
+        match &self.kind {
+            Kind::Missing { arg, type_hint } | Kind::Unfit { arg, type_hint, required: true, .. } => {
+                write!(f, "required arg `{arg}` missing or not {}", with_article(*type_hint))
+            }
+            Kind::Unfit { arg, type_hint, .. } => write!(f, "optional arg `{arg}` not {}", with_article(*type_hint)),
+            Kind::TooMany { takes, given } => {
+                let takes = match takes {
+                    0 => "no arguments".to_owned(),
+                    1 => "1 argument".to_owned(),
+                    n => format!("{n} arguments"),
+                };
+                write!(f, "takes {takes}, {given} given; usage: {}", self.usage)
+            }
+        }
+    }
+}
+
+impl std::error::Error for ArgumentError {}

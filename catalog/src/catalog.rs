@@ -1,0 +1,104 @@
+//! The index of all programs.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::problem::{Fault, Problem};
+use crate::{Entry, Name, builtin, folder, nearest};
+
+/// The most names that a suggestion has.
+const SUGGESTED: usize = 3;
+
+/// All programs by name, and what was wrong with the files that are left out. A value that does not change: a reload makes
+/// another one. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Catalog {
+    entries: Arc<BTreeMap<Name, Arc<Entry>>>,
+    problems: Arc<[Problem]>,
+}
+
+impl Catalog {
+    /// The programs that are compiled into the binary.
+    #[must_use]
+    pub fn built_in() -> Catalog {
+        Catalog::of_layers([builtin::programs()])
+    }
+
+    /// The built-in programs and over them those of the folders: a program takes the place of one of its name in an earlier
+    /// folder. Files are the `.wat` files directly in a folder.
+    ///
+    /// Never fails: files and folders that cannot be used are left out, and [`problems`](Catalog::problems) says why.
+    #[must_use]
+    pub fn load<P: AsRef<Path>>(folders: &[P]) -> Catalog {
+        let folders = folders.iter().map(|folder| folder::read(folder.as_ref()));
+        Catalog::of_layers(std::iter::once(builtin::programs()).chain(folders))
+    }
+
+    fn of_layers(layers: impl IntoIterator<Item = Vec<Result<Entry, Problem>>>) -> Catalog {
+        let mut entries = BTreeMap::new();
+        let mut problems = Vec::new();
+        for layer in layers {
+            let mut named: BTreeMap<Name, Vec<Entry>> = BTreeMap::new();
+            for program in layer {
+                match program {
+                    Ok(entry) => named.entry(entry.name().clone()).or_default().push(entry),
+                    Err(problem) => problems.push(problem),
+                }
+            }
+            for (name, mut same) in named {
+                match (same.pop(), same.is_empty()) {
+                    (Some(only), true) => drop(entries.insert(name, Arc::new(only))),
+                    // None of several can be preferred, so what an earlier layer has stays.
+                    (Some(last), false) => problems.extend(same.iter().map(|other| twice(&last, other))),
+                    (None, _) => {}
+                }
+            }
+        }
+        Catalog { entries: Arc::new(entries), problems: problems.into() }
+    }
+
+    /// The program of exactly that name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Arc<Entry>> {
+        self.entries.get(name)
+    }
+
+    /// The programs that a name comes close to, closest first, three at the most; for a suggestion, never for a call.
+    /// Case, separators, the order of words and a namespace before the name do not count.
+    #[must_use]
+    pub fn nearest(&self, name: &str) -> Vec<&Name> {
+        let apart = |known: &Name| nearest::distance(name, known.as_str());
+        let mut close: Vec<(usize, &Name)> = self.entries.keys().filter_map(|known| Some((apart(known)?, known))).collect();
+        close.sort();
+        close.into_iter().take(SUGGESTED).map(|(_, known)| known).collect()
+    }
+
+    /// All programs, sorted by name.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<Entry>> {
+        self.entries.values()
+    }
+
+    /// How many programs there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is no program.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// What is wrong with the files and folders that were left out, in the order of the folders.
+    #[must_use]
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+}
+
+fn twice(entry: &Entry, other: &Entry) -> Problem {
+    let fault = Fault::Twice { name: entry.name().to_string(), other: other.origin().to_string() };
+    Problem::new(entry.origin().to_string(), None, fault)
+}

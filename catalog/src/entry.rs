@@ -1,0 +1,112 @@
+//! One program of the catalog.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::problem::{Fault, Problem};
+use crate::{Meta, Name, front};
+
+/// Where a program comes from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    /// Compiled into the binary, from the file of that name.
+    BuiltIn(&'static str),
+    /// Read from that file.
+    File(PathBuf),
+}
+
+impl Origin {
+    /// The file that the program was read from; `None` for a built-in one.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Origin::BuiltIn(_) => None,
+            Origin::File(path) => Some(path),
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::BuiltIn(file) => write!(f, "built-in {file}"),
+            Origin::File(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+/// One program of the catalog: its name, what its front matter says, and its text. Cheap to clone through the catalog's
+/// [`Arc`].
+#[derive(Clone, Debug)]
+pub struct Entry {
+    name: Name,
+    meta: Meta,
+    source: Arc<str>,
+    body: usize,
+    origin: Origin,
+}
+
+impl Entry {
+    /// Reads a program from the text of a file.
+    ///
+    /// # Errors
+    /// Where the front matter is missing, is no TOML, or breaks a rule: the problem names the origin and the line.
+    pub fn parse(text: &str, origin: Origin) -> Result<Entry, Problem> {
+        // A byte order mark would be a character of the program.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        match front::read(text) {
+            Ok(front) => Ok(Entry { name: front.name, meta: front.meta, body: front.body, source: text.into(), origin }),
+            Err((line, fault)) => Err(Problem::new(origin.to_string(), Some(line), fault)),
+        }
+    }
+
+    /// The name that the program is called by.
+    #[must_use]
+    pub fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// What the front matter says.
+    #[must_use]
+    pub fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    /// The whole text of the file. Front matter is comment to the runtime, so the positions in diagnostics are the file's.
+    #[must_use]
+    pub fn source(&self) -> &Arc<str> {
+        &self.source
+    }
+
+    /// The text behind the front matter.
+    #[must_use]
+    pub fn body(&self) -> &str {
+        self.source.get(self.body..).unwrap_or_default()
+    }
+
+    /// Where the program comes from.
+    #[must_use]
+    pub fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// Holds `uses` against the host functions that the compiled program imports (full names, such as `http.get`).
+    /// `sys` needs no mention. Without `uses` in the front matter everything is in order.
+    ///
+    /// # Errors
+    /// Where the body names a capability that `uses` lacks, or `uses` one that the body does not name.
+    pub fn check_uses<S: AsRef<str>>(&self, imports: &[S]) -> Result<(), Problem> {
+        let Some(declared) = &self.meta.uses else { return Ok(()) };
+        let namespace = |import: &S| import.as_ref().split('.').next().unwrap_or_default().to_owned();
+        let named: Vec<String> = imports.iter().map(namespace).filter(|n| n != "sys").collect();
+        let problem = |fault| Err(Problem::new(self.origin.to_string(), None, fault));
+        if let Some(undeclared) = named.iter().find(|n| !declared.contains(n)) {
+            return problem(Fault::Undeclared(undeclared.clone()));
+        }
+        match declared.iter().find(|d| *d != "sys" && !named.contains(d)) {
+            Some(unused) => problem(Fault::Unused(unused.clone())),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Examples: a call, the world that it meets, and what it gives.
+
+use std::collections::BTreeMap;
+
+use wattle_rt::Code;
+
+/// One `[[example]]`: a call of the program on fixtures, with what is expected of it. It runs as a test and shows in the manual.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Example {
+    /// The line of the file that it begins in.
+    pub line: usize,
+    /// The arguments as a caller gives them; defaults are not filled in.
+    pub args: Vec<String>,
+    /// The world that the call meets.
+    pub fixtures: Fixtures,
+    /// What the call gives.
+    pub expected: Expected,
+}
+
+/// The world that an example's call meets; what is not here is not there.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Fixtures {
+    /// Files by path, relative to the top of the run's files.
+    pub files: BTreeMap<String, String>,
+    /// The session's state by key.
+    pub kv: BTreeMap<String, String>,
+    /// Answers to HTTP requests. A request that none of them is for fails.
+    pub http: Vec<HttpAnswer>,
+    /// The model's answers, first call first. A call past the last one fails.
+    pub ai: Vec<String>,
+}
+
+/// The answer to the HTTP requests of one method and URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpAnswer {
+    /// The URL that is asked for.
+    pub url: String,
+    /// The method in capital letters; `GET` where the example does not say.
+    pub method: String,
+    /// The status, 100 to 599; 200 where the example does not say.
+    pub status: u16,
+    /// The header `content-type`, where the answer has one.
+    pub content_type: Option<String>,
+    /// The body.
+    pub body: String,
+}
+
+/// What an example's call gives.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expected {
+    /// What the program leaves with.
+    pub code: Code,
+    /// What it puts out.
+    pub results: Results,
+    /// Files by path that have this content afterwards; others may be there.
+    pub files: BTreeMap<String, String>,
+    /// State by key that has this value afterwards; other keys may be there.
+    pub kv: BTreeMap<String, String>,
+}
+
+/// What is expected of a call's results.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Results {
+    /// Nothing is said of them.
+    Any,
+    /// Exactly these, in this order.
+    Exactly(Vec<String>),
+    /// Each of these texts occurs in some result.
+    Containing(Vec<String>),
+}

@@ -1,0 +1,183 @@
+//! Front matter: from the text of a file to its name, its [`Meta`] and where its body begins.
+
+use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::front::keys::{RawArg, RawProgram, Scalar};
+use crate::problem::Fault;
+use crate::{Arg, Meta, Name, TypeHint};
+
+mod examples;
+mod keys;
+
+/// A fault and the line that it stands in, counted from 1.
+pub(crate) type Wrong = (usize, Fault);
+
+/// A file's front matter, checked, and the offset of its body.
+pub(crate) struct Front {
+    pub(crate) name: Name,
+    pub(crate) meta: Meta,
+    pub(crate) body: usize,
+}
+
+/// Reads the front matter of a file.
+pub(crate) fn read(text: &str) -> Result<Front, Wrong> {
+    let block = block(text)?;
+    let raw = RawProgram::deserialize(toml::Deserializer::parse(&block.toml).map_err(|e| block.wrong(&e))?)
+        .map_err(|e| block.wrong(&e))?;
+    let (name, meta) = check(raw, &block)?;
+    let body = text.get(block.end..).unwrap_or_default();
+    if body.lines().all(|line| line.trim_start().is_empty() || line.trim_start().starts_with(";;")) {
+        return Err((block.first, Fault::NoBody));
+    }
+    Ok(Front { name, meta, body: block.end })
+}
+
+/// The front matter of a file as TOML. Its lines are the file's lines, so a line in the one is that line in the other.
+struct Block {
+    toml: String,
+    first: usize,
+    end: usize,
+}
+
+/// What a line of front matter says; `None` for any other line. Four semicolons begin a comment.
+fn front_line(line: &str) -> Option<&str> {
+    let rest = line.trim_start().strip_prefix(";;;").filter(|rest| !rest.starts_with(';'))?;
+    Some(rest.strip_prefix(' ').unwrap_or(rest))
+}
+
+fn block(text: &str) -> Result<Block, Wrong> {
+    let mut block = Block { toml: String::new(), first: 0, end: 0 };
+    let mut at = 0;
+    for (index, line) in text.split_inclusive('\n').enumerate() {
+        at += line.len();
+        if let Some(rest) = front_line(line) {
+            block.toml.push_str(rest.trim_end_matches(['\n', '\r']));
+            block.end = at;
+            if block.first == 0 {
+                block.first = index + 1;
+            }
+        } else if !line.trim().is_empty() && !line.trim_start().starts_with(";;") {
+            break;
+        }
+        block.toml.push('\n');
+    }
+    if block.first > 0 {
+        return Ok(block);
+    }
+    let is_setting = |line: &str| front_line(line).is_some_and(|rest| rest.contains('=') || rest.starts_with('['));
+    let later = text.lines().position(is_setting).map(|index| index + 1);
+    Err((1, Fault::NoFrontMatter { later }))
+}
+
+impl Block {
+    fn line(&self, offset: usize) -> usize {
+        self.toml.bytes().take(offset).filter(|b| *b == b'\n').count() + 1
+    }
+
+    fn line_of<T>(&self, value: &Spanned<T>) -> usize {
+        self.line(value.span().start)
+    }
+
+    /// The fault that an error of the TOML reader stands for.
+    fn wrong(&self, error: &toml::de::Error) -> Wrong {
+        let line = error.span().map_or(self.first, |span| self.line(span.start)).max(self.first);
+        let message = error.message();
+        let fault = if let Some((key, known)) = unknown(message, "unknown field ") {
+            let top = known.iter().any(|key| key == "args");
+            Fault::UnknownKey { key, known, top }
+        } else if let Some((hint, known)) = unknown(message, "unknown variant ") {
+            Fault::UnknownHint { hint, known }
+        } else if let Some(key) = message.strip_prefix("missing field ") {
+            Fault::MissingKey(key.trim_matches('`').to_owned())
+        } else {
+            Fault::Toml(message.split_whitespace().collect::<Vec<_>>().join(" "))
+        };
+        (line, fault)
+    }
+}
+
+/// The word and the known words in serde's ``unknown field `x`, expected one of `a`, `b` ``.
+fn unknown(message: &str, kind: &str) -> Option<(String, Vec<String>)> {
+    let (word, rest) = message.strip_prefix(kind)?.strip_prefix('`')?.split_once("`, expected ")?;
+    Some((word.to_owned(), rest.split('`').skip(1).step_by(2).map(str::to_owned).collect()))
+}
+
+fn check(raw: RawProgram, block: &Block) -> Result<(Name, Meta), Wrong> {
+    let name: Name =
+        raw.name.get_ref().parse().map_err(|_| (block.line_of(&raw.name), Fault::Name(raw.name.get_ref().clone())))?;
+    if raw.description.get_ref().trim().is_empty() {
+        return Err((block.line_of(&raw.description), Fault::Empty("description")));
+    }
+    if let Some(uses) = &raw.uses {
+        let is_name = |name: &&String| !(name.parse::<Name>().is_ok() && !name.contains('.'));
+        if let Some(wrong) = uses.get_ref().iter().find(is_name) {
+            return Err((block.line_of(uses), Fault::Uses(wrong.clone())));
+        }
+    }
+    if let Some(time) = raw.timeout_ms.as_ref().filter(|time| *time.get_ref() == 0) {
+        return Err((block.line_of(time), Fault::NoTime));
+    }
+    let meta = Meta {
+        description: raw.description.into_inner(),
+        args: args(raw.args, block)?,
+        returns: raw.returns,
+        uses: raw.uses.map(Spanned::into_inner),
+        version: raw.version,
+        tags: raw.tags,
+        exclusive: raw.exclusive,
+        silent: raw.silent,
+        timeout: raw.timeout_ms.map(|time| Duration::from_millis(time.into_inner())),
+        examples: Vec::new(),
+    };
+    examples::check(name, meta, raw.examples, block)
+}
+
+fn args(raw: Vec<RawArg>, block: &Block) -> Result<Vec<Arg>, Wrong> {
+    let mut args: Vec<Arg> = Vec::with_capacity(raw.len());
+    let mut names = HashSet::new();
+    for raw in raw {
+        let line = block.line_of(&raw.name);
+        let name = raw.name.into_inner();
+        if !(name.parse::<Name>().is_ok() && !name.contains('.')) {
+            return Err((line, Fault::ArgName(name)));
+        }
+        if !names.insert(name.clone()) {
+            return Err((line, Fault::ArgTwice(name)));
+        }
+        if raw.description.get_ref().trim().is_empty() {
+            return Err((block.line_of(&raw.description), Fault::Empty("description")));
+        }
+        let default = match raw.default {
+            None => None,
+            Some(value) => {
+                let line = block.line_of(&value);
+                Some(default(&name, raw.type_hint, value.into_inner()).map_err(|fault| (line, fault))?)
+            }
+        };
+        if let (None, Some(optional)) = (&default, args.last().filter(|arg| arg.default.is_some())) {
+            return Err((line, Fault::ArgOrder { arg: name, optional: optional.name.clone() }));
+        }
+        args.push(Arg { name, type_hint: raw.type_hint, description: raw.description.into_inner(), default });
+    }
+    Ok(args)
+}
+
+fn default(arg: &str, hint: TypeHint, value: Scalar) -> Result<String, Fault> {
+    let given = value.to_string();
+    let fits = match (&value, hint) {
+        (Scalar::Text(_), _) | (_, TypeHint::Int | TypeHint::Float | TypeHint::Bool | TypeHint::Json) => hint.accept(&given),
+        (_, TypeHint::String | TypeHint::Path | TypeHint::Url) => None,
+    };
+    fits.map(Into::into).ok_or_else(|| Fault::Default {
+        arg: arg.to_owned(),
+        hint,
+        given: crate::argument::excerpt(&given),
+    })
+}
+
+/// A table of texts in the order of its keys.
+type Texts = BTreeMap<String, String>;

@@ -1,0 +1,118 @@
+//! The keys of front matter as they stand in the file.
+
+use std::fmt;
+
+use serde::de::{self, Deserialize, Deserializer, Visitor};
+use serde::Deserialize as DeriveDeserialize;
+use toml::Spanned;
+
+use crate::TypeHint;
+use crate::front::Texts;
+
+#[derive(DeriveDeserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawProgram {
+    pub(super) name: Spanned<String>,
+    pub(super) description: Spanned<String>,
+    #[serde(default)]
+    pub(super) args: Vec<RawArg>,
+    pub(super) returns: Option<String>,
+    pub(super) uses: Option<Spanned<Vec<String>>>,
+    pub(super) version: Option<String>,
+    #[serde(default)]
+    pub(super) tags: Vec<String>,
+    #[serde(default)]
+    pub(super) exclusive: bool,
+    #[serde(default)]
+    pub(super) silent: bool,
+    pub(super) timeout_ms: Option<Spanned<u64>>,
+    #[serde(default, rename = "example")]
+    pub(super) examples: Vec<Spanned<RawExample>>,
+}
+
+#[derive(DeriveDeserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawArg {
+    pub(super) name: Spanned<String>,
+    #[serde(default)]
+    pub(super) type_hint: TypeHint,
+    pub(super) description: Spanned<String>,
+    pub(super) default: Option<Spanned<Scalar>>,
+}
+
+#[derive(DeriveDeserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawExample {
+    #[serde(default)]
+    pub(super) args: Vec<Scalar>,
+    #[serde(default)]
+    pub(super) files: Texts,
+    #[serde(default)]
+    pub(super) kv: Texts,
+    #[serde(default)]
+    pub(super) http: Vec<RawHttp>,
+    #[serde(default)]
+    pub(super) ai: Vec<String>,
+    pub(super) results: Option<Vec<String>>,
+    pub(super) contains: Option<Vec<String>>,
+    pub(super) code: Option<Spanned<Scalar>>,
+    #[serde(default)]
+    pub(super) files_after: Texts,
+    #[serde(default)]
+    pub(super) kv_after: Texts,
+}
+
+#[derive(DeriveDeserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawHttp {
+    pub(super) url: Spanned<String>,
+    pub(super) method: Option<Spanned<String>>,
+    pub(super) status: Option<Spanned<i64>>,
+    pub(super) content_type: Option<String>,
+    #[serde(default)]
+    pub(super) body: String,
+}
+
+/// A text, a number or a boolean; programs get all of them as text.
+pub(super) enum Scalar {
+    Text(String),
+    Int(i64),
+    Float(f64),
+    Bool(bool),
+}
+
+impl fmt::Display for Scalar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Scalar::Text(text) => f.write_str(text),
+            Scalar::Int(n) => write!(f, "{n}"),
+            Scalar::Float(x) => write!(f, "{x:?}"),
+            Scalar::Bool(b) => write!(f, "{b}"),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Scalar {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Scalar, D::Error> {
+        struct Any;
+        impl Visitor<'_> for Any {
+            type Value = Scalar;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string, a number or a boolean")
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Scalar, E> {
+                Ok(Scalar::Text(text.to_owned()))
+            }
+            fn visit_i64<E: de::Error>(self, n: i64) -> Result<Scalar, E> {
+                Ok(Scalar::Int(n))
+            }
+            fn visit_f64<E: de::Error>(self, x: f64) -> Result<Scalar, E> {
+                Ok(Scalar::Float(x))
+            }
+            fn visit_bool<E: de::Error>(self, b: bool) -> Result<Scalar, E> {
+                Ok(Scalar::Bool(b))
+            }
+        }
+        deserializer.deserialize_any(Any)
+    }
+}

@@ -1,0 +1,203 @@
+//! Front matter: every way to get it wrong has its exact words, and what is right says what it should.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use wattle_catalog::{Entry, Example, Expected, Fixtures, HttpAnswer, Origin, Problem, Results, TypeHint};
+use wattle_rt::Code;
+
+fn parse(text: &str) -> Result<Entry, Problem> {
+    Entry::parse(text, Origin::File(PathBuf::from("x.wat")))
+}
+
+#[test]
+fn every_problem_has_its_words() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/front.txt");
+    let data = std::fs::read_to_string(path).unwrap();
+    let (head, cases) = data.split_once("\n=== ").unwrap();
+    let mut found = head.to_owned();
+    let mut wrong = String::new();
+    let mut count = 0;
+    for case in cases.split("\n=== ") {
+        let (title, rest) = case.split_once('\n').unwrap();
+        let at = rest.rfind("---\n").unwrap();
+        let (text, expected) = (&rest[..at], rest[at + 4..].trim_end());
+        let problem = match parse(text) {
+            Ok(_) => "no problem".to_owned(),
+            Err(problem) => problem.to_string(),
+        };
+        write!(found, "\n=== {title}\n{text}---\n{problem}\n").unwrap();
+        if problem != expected {
+            write!(wrong, "{title}\n- {}\n+ {}\n\n", expected.replace('\n', "\n- "), problem.replace('\n', "\n+ ")).unwrap();
+        }
+        count += 1;
+    }
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        std::fs::write(path, found).unwrap();
+    } else {
+        assert!(wrong.is_empty(), "expected (-) and found (+):\n\n{wrong}");
+    }
+    assert!(count > 50, "only {count} cases were read");
+}
+
+const FULL: &str = r##"
+;; Copyright of nobody.
+
+;;;; a heading, which is a comment
+  ;;; name = "text.full"
+;;; description = """
+;;; Does
+;;;   everything"""
+;;;returns = "a text"
+;;; uses = ["http", "str"]
+;;; version = "1.2"
+;;; tags = ["a", "b"]
+;;; exclusive = true
+;;; silent = true
+;;; timeout_ms = 1500
+
+;; between the tables
+;;; [[args]]
+;;; name = "from"
+;;; type_hint = "url"
+;;; description = "Where from"
+;;; [[args]]
+;;; name = "plain"
+;;; description = "A text"
+;;; default = ""
+;;; [[args]]
+;;; name = "count"
+;;; type_hint = "int"
+;;; description = "How many"
+;;; default = 10
+;;; [[args]]
+;;; name = "ratio"
+;;; type_hint = "float"
+;;; description = "How much"
+;;; default = 1.0
+;;; [[args]]
+;;; name = "deep"
+;;; type_hint = "bool"
+;;; description = "How deep"
+;;; default = "True"
+;;; [[example]]
+;;; args = ["https://example.org/", "x", 3, 0.5, false]
+;;; files = { "a/b.txt" = "b" }
+;;; kv = { k = "v" }
+;;; ai = ["yes"]
+;;; http = [{ url = "https://example.org/", method = "post", status = 201, content_type = "text/plain", body = "é" }]
+;;; contains = ["e"]
+;;; files_after = { "c.txt" = "c" }
+;;; kv_after = { l = "w" }
+;;; [[example]]
+;;; args = ["https://example.org/"]
+;;; code = 42
+
+(i32.const 0) ;;; not front matter = 1
+"##;
+
+#[test]
+fn every_key_is_read() {
+    let entry = parse(FULL).unwrap_or_else(|problem| panic!("{problem}"));
+    let meta = entry.meta();
+    assert_eq!(entry.name().as_str(), "text.full");
+    assert_eq!(meta.description, "Does\n  everything");
+    assert_eq!(meta.returns.as_deref(), Some("a text"));
+    assert_eq!(meta.uses.as_deref(), Some(&["http".to_owned(), "str".to_owned()][..]));
+    assert_eq!(meta.version.as_deref(), Some("1.2"));
+    assert_eq!(meta.tags, ["a", "b"]);
+    assert!(meta.exclusive && meta.silent);
+    assert_eq!(meta.timeout, Some(Duration::from_millis(1500)));
+    let args: Vec<_> = meta.args.iter().map(|a| (a.name.as_str(), a.type_hint, a.default.as_deref())).collect();
+    assert_eq!(
+        args,
+        [
+            ("from", TypeHint::Url, None),
+            ("plain", TypeHint::String, Some("")),
+            ("count", TypeHint::Int, Some("10")),
+            ("ratio", TypeHint::Float, Some("1.0")),
+            ("deep", TypeHint::Bool, Some("true")),
+        ]
+    );
+    assert_eq!(
+        entry.usage(),
+        "text.full(from: url, plain: string = \"\", count: int = 10, ratio: float = 1.0, deep: bool = true)"
+    );
+    let text = |t: &str| t.to_owned();
+    let one = |k: &str, v: &str| [(text(k), text(v))].into_iter().collect();
+    let first = Example {
+        line: FULL.lines().position(|l| l == ";;; [[example]]").unwrap() + 1,
+        args: ["https://example.org/", "x", "3", "0.5", "false"].map(text).to_vec(),
+        fixtures: Fixtures {
+            files: one("a/b.txt", "b"),
+            kv: one("k", "v"),
+            http: vec![HttpAnswer {
+                url: text("https://example.org/"),
+                method: text("POST"),
+                status: 201,
+                content_type: Some(text("text/plain")),
+                body: text("é"),
+            }],
+            ai: vec![text("yes")],
+        },
+        expected: Expected {
+            code: Code::SUCCESS,
+            results: Results::Containing(vec![text("e")]),
+            files: one("c.txt", "c"),
+            kv: one("l", "w"),
+        },
+    };
+    assert_eq!(meta.examples[0], first);
+    assert_eq!(meta.examples[1].expected.code, Code(42));
+    assert_eq!(meta.examples[1].expected.results, Results::Any);
+    assert_eq!(meta.examples.len(), 2);
+}
+
+#[test]
+fn the_source_is_the_whole_file_and_the_body_what_follows() {
+    let entry = parse(FULL).unwrap();
+    assert_eq!(&**entry.source(), FULL);
+    assert_eq!(entry.body(), "\n(i32.const 0) ;;; not front matter = 1\n");
+}
+
+#[test]
+fn line_ends_and_a_byte_order_mark_do_not_matter() {
+    let text = "\u{feff};;; name = \"x\"\r\n;;; description = \"d\"\r\n(i32.const 0)\r\n";
+    let entry = parse(text).unwrap();
+    assert_eq!(entry.meta().description, "d");
+    assert_eq!(entry.body(), "(i32.const 0)\r\n");
+    assert_eq!(parse(";;; name = \"x\"\r\n\r\n;;; descr = \"d\"\r\n0").unwrap_err().line(), Some(3));
+}
+
+#[test]
+fn uses_are_held_against_the_body() {
+    let entry = |uses: &str| parse(&format!(";;; name = \"x\"\n;;; description = \"d\"\n{uses}\n0")).unwrap();
+    let said = entry(";;; uses = [\"http\"]");
+    assert_eq!(said.check_uses(&["sys.argv", "http.get", "http.post"]), Ok(()));
+    assert_eq!(entry("").check_uses(&["http.get"]), Ok(()));
+    assert_eq!(entry(";;; uses = [\"sys\"]").check_uses::<&str>(&[]), Ok(()));
+    assert_eq!(
+        said.check_uses(&["http.get", "kv.get"]).unwrap_err().to_string(),
+        "failed to load `x.wat`: the body calls `kv`, which `uses` does not name\nhint: add \"kv\" to `uses`"
+    );
+    assert_eq!(
+        said.check_uses(&["sys.argv"]).unwrap_err().to_string(),
+        "failed to load `x.wat`: `uses` names `http`, which the body does not call\nhint: remove \"http\" from `uses`"
+    );
+}
+
+#[test]
+fn hostile_front_matter_is_told() {
+    for text in [
+        format!(";;; a = {}", "[".repeat(200_000)),
+        format!(";;; a{} = 1", ".a".repeat(200_000)),
+        format!(";;; name = \"{}\"\n;;; description = \"d\"\n0", "é".repeat(400_000)),
+        format!("{}0", ";;;\n".repeat(200_000)),
+        ";;; ".repeat(200_000),
+        ";;; \u{0}".to_owned(),
+    ] {
+        let problem = parse(&text).unwrap_err().to_string();
+        assert!(problem.len() < 2_000, "{} bytes of words", problem.len());
+    }
+}

@@ -1,0 +1,246 @@
+//! Reads the text of `ToolCall::Response(…)`.
+//!
+//! A final answer holds anything: quotes, parentheses, code, even calls. So its end is not the first thing that looks
+//! like one but the first that closes the call *and* ends its line outside whatever the text itself opened; and else the
+//! last that closes the call before something begins which only a new turn can begin with.
+
+use super::{
+    Note,
+    arguments::{self, after_key, without_tail},
+    header,
+    quote::{self, Quote},
+    text::{
+        after_blanks, after_parenthesis, after_space, byte, char_at, cut, ends_line, fence, line_end, run,
+        trim_blank_lines,
+    },
+};
+
+/// The text of an answer, and where the call ends.
+pub(super) struct Answer {
+    pub(super) text: String,
+    pub(super) end: usize,
+    pub(super) note: Option<Note>,
+}
+
+/// Reads the answer that begins at `at`.
+pub(super) fn read(text: &str, at: usize) -> Answer {
+    let start = after_space(text, at);
+    let start = after_key(text, start).unwrap_or(start);
+    if let Some((mark, length)) = fence(text, start) {
+        fenced(text, start, mark, length)
+    } else if let Some(quote) = quote::at_offset(text, start) {
+        if quote.is_triple { triple(text, quote) } else { quoted(text, quote) }
+    } else if matches!(byte(text, start), b'{' | b'[')
+        && let Some(answer) = json(text, start)
+    {
+        answer
+    } else {
+        unquoted(text, start)
+    }
+}
+
+/// A place where the text could end.
+#[derive(Clone, Copy)]
+struct Candidate {
+    /// Where the text ends.
+    end: usize,
+    /// Where the call ends.
+    after: usize,
+    /// Whether the call's parenthesis is there.
+    closed: bool,
+}
+
+impl Candidate {
+    /// Makes one of the closing quote or fence at `end..after`, where the call's parenthesis follows or the text ends.
+    fn at(text: &str, end: usize, after: usize) -> Option<Self> {
+        let mut next = after_space(text, after);
+        if let Some(comma @ (',' | '，')) = char_at(text, next) {
+            next = after_space(text, next + comma.len_utf8());
+        }
+        match after_parenthesis(text, next) {
+            Some(after) => Some(Self { end, after, closed: true }),
+            None => (next >= text.len()).then_some(Self { end, after, closed: false }),
+        }
+    }
+
+    fn into_answer(self, text: &str, inside: usize, meant: impl FnOnce(&str) -> String) -> Answer {
+        let note = (!self.closed).then_some(Note::UnclosedCall);
+        Answer { text: trimmed(&meant(cut(text, inside, self.end))), end: self.after, note }
+    }
+}
+
+fn trimmed(text: &str) -> String {
+    trim_blank_lines(text).to_owned()
+}
+
+/// Tells whether a call or a new turn begins at `at`, where the answer may have ended before.
+fn is_next_turn(text: &str, at: usize) -> bool {
+    match byte(text, at) {
+        b'\n' => header::is_boundary(text, at + 1),
+        b't' | b'T' => header::at_offset(text, at).is_some(),
+        _ => false,
+    }
+}
+
+fn triple(text: &str, quote: Quote) -> Answer {
+    let meant = |raw: &str| quote::content(raw, quote);
+    // `inner` tells whether the text has opened triple quotes of its own.
+    let (mut inner, mut last, mut lone, mut from) = (false, None::<Candidate>, None, quote.inside);
+    for (end, after) in quote::triple_runs(text, quote) {
+        if last.is_some() && (from..end).any(|at| is_next_turn(text, at)) {
+            break;
+        }
+        from = after;
+        match Candidate::at(text, end, after) {
+            Some(found) if !inner && header::ends_line_decorated(text, found.after) => {
+                return found.into_answer(text, quote.inside, meant);
+            }
+            Some(found) => {
+                last = Some(found);
+                inner = false;
+            }
+            None => {
+                lone = Some((end, after));
+                inner = !inner;
+            }
+        }
+    }
+    match (last, lone) {
+        (Some(found), _) => found.into_answer(text, quote.inside, meant),
+        (None, Some((end, after))) => Candidate { end, after, closed: false }.into_answer(text, quote.inside, meant),
+        (None, None) => unclosed(text, quote, Note::UnclosedString),
+    }
+}
+
+fn quoted(text: &str, quote: Quote) -> Answer {
+    let meant = |raw: &str| {
+        // One quote at the beginning and three at the end: the two more are no text.
+        let doubled = quote.mark == '"' && raw.ends_with("\"\"") && !raw.ends_with("\\\"\"");
+        quote::content(if doubled { raw.trim_end_matches('"') } else { raw }, quote)
+    };
+    let closers = quote::lenient_closers(quote.mark);
+    let (mut depth, mut last_of_line, mut last, mut lone) = (0_i64, None::<Candidate>, None::<Candidate>, None);
+    let mut chars = cut(text, quote.inside, text.len()).char_indices();
+    while let Some((offset, found)) = chars.next() {
+        let end = quote.inside + offset;
+        if last.is_some() && is_next_turn(text, end) {
+            break;
+        }
+        match found {
+            '\\' if !quote.is_raw => {
+                chars.next();
+            }
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            found if closers.contains(&found) => {
+                let after = end + found.len_utf8();
+                match Candidate::at(text, end, after) {
+                    Some(found) if header::ends_line_decorated(text, found.after) => {
+                        if depth <= 0 {
+                            return found.into_answer(text, quote.inside, meant);
+                        }
+                        last_of_line = Some(found);
+                        last = Some(found);
+                    }
+                    Some(found) => last = Some(found),
+                    None if lone.is_none() && ends_line(text, after) => lone = Some((end, after)),
+                    None => {}
+                }
+            }
+            _ => {}
+        }
+    }
+    let lone = lone.or_else(|| quote::close(text, quote));
+    match (last_of_line.or(last), lone) {
+        (Some(found), _) => found.into_answer(text, quote.inside, meant),
+        (None, Some((end, after))) => Candidate { end, after, closed: false }.into_answer(text, quote.inside, meant),
+        (None, None) => unclosed(text, quote, Note::UnclosedString),
+    }
+}
+
+/// Ends a string that nothing closes at the text's end, without the parenthesis or quotes that were meant to end it.
+fn unclosed(text: &str, quote: Quote, note: Note) -> Answer {
+    let raw = without_tail(cut(text, quote.inside, text.len()));
+    let raw = raw.trim_end_matches(quote.mark);
+    Answer { text: trimmed(&quote::content(raw, quote)), end: text.len(), note: Some(note) }
+}
+
+fn fenced(text: &str, start: usize, mark: u8, length: usize) -> Answer {
+    let first = line_end(text, start);
+    let info = cut(text, start + length, first);
+    // A fence on one line has its text where otherwise the language stands.
+    let inside = if info.contains("```") { start + length } else { (first + 1).min(text.len()) };
+    let (mut last, mut at) = (None, inside);
+    while at < text.len() {
+        if byte(text, at) == mark && run(text, at, mark) >= length {
+            let after = at + run(text, at, mark);
+            let end = if cut(text, 0, at).ends_with('\n') { at.saturating_sub(1).max(inside) } else { at };
+            if let Some(found) = Candidate::at(text, end, after) {
+                return found.into_answer(text, inside, str::to_owned);
+            }
+            if !char_at(text, after).is_some_and(char::is_alphanumeric) {
+                last = Some(Candidate { end, after, closed: false });
+            }
+            at = after;
+        } else {
+            if last.is_some() && is_next_turn(text, at) {
+                break;
+            }
+            at += 1;
+        }
+    }
+    match last {
+        Some(found) => found.into_answer(text, inside, str::to_owned),
+        None => {
+            let raw = without_tail(cut(text, inside, text.len()));
+            Answer { text: trimmed(raw), end: text.len(), note: Some(Note::UnclosedFence) }
+        }
+    }
+}
+
+/// Reads an answer that is one JSON value.
+fn json(text: &str, start: usize) -> Option<Answer> {
+    let mut found = arguments::read(text, start);
+    let alone = found.note.is_none() && found.len() == 1;
+    alone.then(|| Answer { text: trimmed(&found.take_name()), end: found.end, note: None })
+}
+
+/// Reads an answer without quotes: up to the parenthesis that is not its own.
+fn unquoted(text: &str, start: usize) -> Answer {
+    let (mut depth, mut last) = (0_i64, None::<Candidate>);
+    for (offset, found) in cut(text, start, text.len()).char_indices() {
+        let end = start + offset;
+        if last.is_some() && is_next_turn(text, end) {
+            break;
+        }
+        match found {
+            '(' | '（' => depth += 1,
+            ')' | '）' => {
+                depth -= 1;
+                let after = end + found.len_utf8();
+                if depth < 0 {
+                    let candidate = Candidate { end, after, closed: true };
+                    if header::ends_line_decorated(text, after) {
+                        return candidate.into_answer(text, start, |raw| raw.trim().to_owned());
+                    }
+                    last = last.or(Some(candidate));
+                }
+            }
+            _ => {}
+        }
+    }
+    let unclosed = Candidate { end: text.len(), after: text.len(), closed: false };
+    last.unwrap_or(unclosed).into_answer(text, start, |raw| raw.trim().to_owned())
+}
+
+/// Gives the rest of the line and all after it where an answer stands after `ToolCall::Response` without parentheses.
+pub(super) fn without_parentheses(text: &str, at: usize) -> Option<String> {
+    let next = after_blanks(text, at);
+    let inside = match byte(text, next) {
+        b':' => next + 1,
+        b'\n' => next,
+        _ => return None,
+    };
+    let found = cut(text, inside, text.len()).trim();
+    (!found.is_empty()).then(|| found.to_owned())
+}

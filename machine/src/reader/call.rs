@@ -1,0 +1,65 @@
+//! Reads a call from its opening parenthesis on.
+
+use super::{
+    Action, Note, answer,
+    arguments::{self, is_ellipsis},
+    body,
+    header::{Header, Kind},
+    text::{after_parenthesis, after_space, cut},
+};
+
+/// A call, and where it ends.
+pub(super) struct Call {
+    pub(super) action: Action,
+    pub(super) end: usize,
+    pub(super) note: Option<Note>,
+    /// Whether it names a call rather than makes one: no arguments, or an ellipsis for them.
+    pub(super) is_mention: bool,
+}
+
+/// Reads the call that `header` begins.
+pub(super) fn read(text: &str, header: &Header<'_>) -> Call {
+    let inside = header.inside;
+    let missing = (!header.parenthesis).then_some(Note::UnclosedCall);
+    let mut call = match header.kind {
+        Kind::Wat => wat(text, inside),
+        Kind::Catalog => catalog(text, inside, None),
+        Kind::Program(name) => catalog(text, inside, Some(name)),
+        Kind::Response => {
+            let found = answer::read(text, inside);
+            let action = Action::Response { text: found.text };
+            Call { action, end: found.end, note: found.note, is_mention: false }
+        }
+    };
+    call.note = call.note.or(missing);
+    call.is_mention |= is_hollow(text, inside);
+    call
+}
+
+fn wat(text: &str, inside: usize) -> Call {
+    let body = body::read(text, inside);
+    let (args, end, note) = if body.goes_on {
+        let found = arguments::read(text, body.end);
+        let (end, note) = (found.end, found.note);
+        (found.into_values(), end, note)
+    } else {
+        (Vec::new(), body.end, None)
+    };
+    Call { action: Action::Wat { body: body.text, args }, end, note: body.note.or(note), is_mention: false }
+}
+
+fn catalog(text: &str, inside: usize, name: Option<&str>) -> Call {
+    let mut found = arguments::read(text, inside);
+    let is_mention = found.have_ellipsis();
+    let name = name.map_or_else(|| found.take_name(), str::to_owned);
+    let (end, note) = (found.end, found.note);
+    Call { action: Action::Catalog { name, args: found.into_values() }, end, note, is_mention }
+}
+
+/// Tells whether there is nothing, or nothing but an ellipsis, before the closing parenthesis.
+fn is_hollow(text: &str, inside: usize) -> bool {
+    let start = after_space(text, inside);
+    let dots = cut(text, start, text.len()).chars().take(4).take_while(|c| is_ellipsis(c.encode_utf8(&mut [0; 4])));
+    let end = start + dots.map(char::len_utf8).sum::<usize>();
+    after_parenthesis(text, after_space(text, end)).is_some()
+}

@@ -1,0 +1,233 @@
+//! Finds where a call begins, and what is mere decoration around it.
+
+use super::{
+    reasoning,
+    text::{after_blanks, after_space, byte, char_at, cut, fence, run, starts},
+};
+
+/// The beginning of a call, up to its opening parenthesis.
+#[derive(Clone, Copy)]
+pub(super) struct Header<'a> {
+    /// Where `ToolCall` begins.
+    pub(super) start: usize,
+    /// Where the arguments begin.
+    pub(super) inside: usize,
+    pub(super) kind: Kind<'a>,
+    /// Whether there is an opening parenthesis.
+    pub(super) parenthesis: bool,
+}
+
+/// Which call it is.
+#[derive(Clone, Copy)]
+pub(super) enum Kind<'a> {
+    Wat,
+    Catalog,
+    Response,
+    /// A program's name in the place of the kind.
+    Program(&'a str),
+}
+
+/// Finds the first call that begins in `from..limit`.
+pub(super) fn next(text: &str, from: usize, limit: usize) -> Option<Header<'_>> {
+    let bytes = text.as_bytes();
+    let mut at = from;
+    while let Some(found) = bytes.get(at..limit).and_then(|part| part.iter().position(|b| matches!(b, b't' | b'T'))) {
+        let start = at + found;
+        at = start + 1;
+        if let Some(header) = at_offset(text, start)
+            && (header.parenthesis && !matches!(header.kind, Kind::Program(_)) || stands_first(text, start, from))
+        {
+            return Some(header);
+        }
+    }
+    None
+}
+
+/// Reads the beginning of a call that stands exactly at `start`.
+pub(super) fn at_offset(text: &str, start: usize) -> Option<Header<'_>> {
+    let (kind, end) = prefixed_kind(text, start)?;
+    opened(text, start, kind, end)
+}
+
+/// Reads the beginning of a call without its `ToolCall::` at `start`.
+pub(super) fn bare_at_offset(text: &str, start: usize) -> Option<Header<'_>> {
+    let (kind, end) = kind_at(text, start)?;
+    let header = opened(text, start, kind, end)?;
+    (header.parenthesis && !matches!(kind, Kind::Program(_))).then_some(header)
+}
+
+/// Reads `ToolCall::Kind` at `start` in whatever spelling and gives the kind and where it ends.
+pub(super) fn prefixed_kind(text: &str, start: usize) -> Option<(Kind<'_>, usize)> {
+    if !starts(text, start, "tool") || continues_word(text, start) {
+        return None;
+    }
+    let joint = start + 4;
+    let gap = matches!(byte(text, joint), b'_' | b'-' | b' ');
+    let call = joint + usize::from(gap);
+    if !starts(text, call, "call") {
+        return None;
+    }
+    let mut name_end = call + 4;
+    name_end += usize::from(matches!(byte(text, name_end), b's' | b'S'));
+    let separator = after_blanks(text, name_end);
+    let (length, strong) = match (byte(text, separator), byte(text, separator + 1)) {
+        (b':', b':') => (2, true),
+        (b'-', b'>') => (2, false),
+        (b'.', _) | (b':', _) => (1, false),
+        _ => return None,
+    };
+    let kind = after_blanks(text, separator + length);
+    // Prose such as "the tool call: response (from …)" must not pass.
+    let spaced = byte(text, joint) == b' ' || separator > name_end || kind > separator + length;
+    if spaced && !strong {
+        return None;
+    }
+    kind_at(text, kind)
+}
+
+fn kind_at(text: &str, start: usize) -> Option<(Kind<'_>, usize)> {
+    let word = |b: &&u8| b.is_ascii_alphanumeric() || **b == b'_';
+    let end = start + text.as_bytes().iter().skip(start).take_while(word).count();
+    let name = cut(text, start, end);
+    if !name.starts_with(|first: char| first.is_ascii_alphabetic()) {
+        return None;
+    }
+    let kind = match () {
+        () if name.eq_ignore_ascii_case("wat") => Kind::Wat,
+        () if name.eq_ignore_ascii_case("catalog") => Kind::Catalog,
+        () if name.eq_ignore_ascii_case("response") => Kind::Response,
+        () => Kind::Program(name),
+    };
+    Some((kind, end))
+}
+
+fn opened<'a>(text: &'a str, start: usize, kind: Kind<'a>, end: usize) -> Option<Header<'a>> {
+    let marks = text.as_bytes().iter().skip(end).take_while(|b| matches!(b, b'*' | b'`')).count();
+    let end = if marks < 3 { end + marks } else { end };
+    let inside = after_space(text, end);
+    let open = match char_at(text, inside)? {
+        '(' => Some(inside + 1),
+        wide @ '（' => Some(inside + wide.len_utf8()),
+        _ => None,
+    };
+    match open {
+        Some(inside) => Some(Header { start, inside, kind, parenthesis: true }),
+        None => {
+            let quoted = fence(text, inside).is_some() || run(text, inside, b'"') >= 3 || run(text, inside, b'\'') >= 3;
+            let known = !matches!(kind, Kind::Program(_));
+            (known && quoted).then_some(Header { start, inside, kind, parenthesis: false })
+        }
+    }
+}
+
+fn continues_word(text: &str, at: usize) -> bool {
+    let before = cut(text, 0, at);
+    // Underscores that no word precedes are emphasis.
+    let before = if before.ends_with("__") { before.trim_end_matches("__") } else { before };
+    before.chars().next_back().is_some_and(|before| before.is_alphanumeric() || before == '_')
+}
+
+/// How far back a line's beginning is looked for.
+const DECORATION: usize = 80;
+
+/// Tells whether nothing but decoration stands between the line's beginning (or `floor`) and `at`.
+pub(super) fn stands_first(text: &str, at: usize, floor: usize) -> bool {
+    let bytes = text.as_bytes().get(floor..at).unwrap_or_default();
+    let back = bytes.iter().rev().take(DECORATION).take_while(|&&b| b != b'\n').count();
+    back < DECORATION && is_decoration(cut(text, at - back, at))
+}
+
+/// Tells whether something that only a new turn or a new call can begin with stands at `at`, the beginning of a line.
+pub(super) fn is_boundary(text: &str, at: usize) -> bool {
+    let at = after_blanks(text, at);
+    if starts(text, at, "[observation") || starts(text, at, "observation:") || reasoning::opens_at(text, at) {
+        return true;
+    }
+    let marks = text.as_bytes().iter().skip(at).take(8).take_while(|b| matches!(b, b'*' | b'`' | b'_' | b'>' | b' '));
+    at_offset(text, at + marks.count()).is_some()
+}
+
+/// Words that announce a call.
+const LABELS: [&str; 7] = ["action:", "call:", "tool:", "tool call:", "answer:", "final answer:", "next action:"];
+
+/// Tells whether `line` is nothing but marks, tags and labels that may stand before a call.
+fn is_decoration(line: &str) -> bool {
+    let mut line = line.trim();
+    if let Some((_, length)) = fence(line, 0) {
+        let info = cut(line, length, line.len());
+        return !info.contains(|c: char| c.is_whitespace() || c == '`' || c == '(');
+    }
+    loop {
+        line = line.trim_start_matches(['*', '_', '`', '~', '>', '#', '-', '+', '[', ' ', '\t']);
+        let digits = line.bytes().take_while(u8::is_ascii_digit).count();
+        if line.is_empty() {
+            return true;
+        } else if let Some(rest) = line.strip_prefix('<').and_then(|tag| tag.split_once('>')) {
+            line = rest.1;
+        } else if let Some(label) = LABELS.iter().find(|label| starts(line, 0, label)) {
+            line = cut(line, label.len(), line.len());
+        } else if (1..4).contains(&digits) && matches!(byte(line, digits), b'.' | b')') {
+            line = cut(line, digits + 1, line.len());
+        } else {
+            return false;
+        }
+    }
+}
+
+/// Gives the text before a call without the decoration that belongs to the call.
+pub(super) fn before(text: &str) -> &str {
+    let mut text = text.trim();
+    loop {
+        let start = text.rfind('\n').map_or(0, |at| at + 1);
+        let line = cut(text, start, text.len());
+        if !line.is_empty() && line.len() < DECORATION && is_decoration(line) {
+            text = cut(text, 0, start).trim_end();
+            continue;
+        }
+        let bare = text.trim_end_matches(['*', '`', '_', '[']);
+        // Marks after a blank open something; after a letter they close it and belong to the thought.
+        if bare.len() < text.len() && bare.ends_with([' ', '\t']) {
+            text = bare.trim_end();
+            continue;
+        }
+        return text;
+    }
+}
+
+/// Gives the first offset from `at` on that is not decoration which may stand after a call.
+pub(super) fn after_decoration(text: &str, at: usize) -> usize {
+    skip_decoration(text, at, after_space)
+}
+
+/// Tells whether nothing but decoration stands between `at` and the line's end.
+pub(super) fn ends_line_decorated(text: &str, at: usize) -> bool {
+    let at = skip_decoration(text, at, after_blanks);
+    at >= text.len() || byte(text, at) == b'\n'
+}
+
+fn skip_decoration(text: &str, at: usize, space: fn(&str, usize) -> usize) -> usize {
+    let mut at = at;
+    loop {
+        at = space(text, at);
+        let length = match byte(text, at) {
+            b'*' | b'`' | b'~' | b']' | b'.' | b';' => 1,
+            b'_' if run(text, at, b'_') == 2 => 2,
+            b'<' => closing_tag(text, at),
+            _ => 0,
+        };
+        if length == 0 {
+            return at;
+        }
+        at += length;
+    }
+}
+
+/// Gives the length of `</tag>` or of an end-of-turn token such as `<|im_end|>`, 0 where there is neither.
+fn closing_tag(text: &str, at: usize) -> usize {
+    if !matches!(byte(text, at + 1), b'/' | b'|') {
+        return 0;
+    }
+    let inside = text.as_bytes().iter().skip(at + 1).take(DECORATION);
+    let length = inside.take_while(|&&b| b != b'>' && b != b'<' && b != b'\n').count();
+    if byte(text, at + 1 + length) == b'>' { length + 2 } else { 0 }
+}

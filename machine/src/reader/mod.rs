@@ -1,0 +1,288 @@
+//! Reads a model's answer in the text dialect.
+//!
+//! Models are unreliable formatters, so reading never fails: every text gives one action. The first call outside
+//! reasoning wins, and what comes after it is dropped with a note that the model gets to read. Well-formed input is
+//! always read by the letter; tolerance begins only where the letter does not fit.
+//!
+//! The time is linear in the answer's length: each scan moves forward only, and a scan that had to give up at the end of
+//! the text is not begun again.
+
+mod answer;
+mod arguments;
+mod body;
+mod call;
+mod header;
+mod quote;
+mod reasoning;
+mod text;
+mod uncalled;
+
+use std::{borrow::Cow, fmt};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use self::{header::Header, reasoning::Tags, text::cut};
+
+/// Holds what was read from an answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reading {
+    /// The content of the reasoning tags, or else the text before the call; trimmed, never empty.
+    pub thought: Option<String>,
+    /// What the model wants done.
+    pub action: Action,
+    /// What the model should be told about the form of its answer.
+    pub notes: Vec<Note>,
+    /// The answer without what was dropped, as later turns should see it; line breaks are `\n`.
+    pub said: String,
+}
+
+/// Says what the model wants done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "action", rename_all = "lowercase")]
+pub enum Action {
+    /// Run a program written in the answer.
+    Wat {
+        /// The program's body, without blank lines at its ends.
+        body: String,
+        /// The arguments in order; values that are no strings as their source text.
+        args: Vec<String>,
+    },
+    /// Run a program of the catalog.
+    Catalog {
+        /// The program's name, trimmed; empty where the model gave none.
+        name: String,
+        /// The arguments in order; values that are no strings as their source text.
+        args: Vec<String>,
+    },
+    /// End the run.
+    Response {
+        /// The final answer, without blank lines at its ends.
+        text: String,
+    },
+}
+
+/// Tells the model something about the form of its answer; `Display` gives the sentence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Note {
+    /// Something stood after the call.
+    DroppedAfterCall,
+    /// The fence around the program or the text was not closed.
+    UnclosedFence,
+    /// A string was not closed.
+    UnclosedString,
+    /// The call's parenthesis was missing.
+    UnclosedCall,
+    /// A program stood in a fence without a call around it.
+    BareProgram,
+    /// The call lacked `ToolCall::` or its parentheses.
+    BareCall,
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::DroppedAfterCall => {
+                "what you wrote after the first call was dropped: write one call, then stop and wait for its observation"
+            }
+            Self::UnclosedFence => "the fence was not closed: end it with ``` on a line of its own",
+            Self::UnclosedString => "a string was not closed: check that what arrived is what you meant",
+            Self::UnclosedCall => "the call lacked a parenthesis: write ToolCall::Name(…) in full",
+            Self::BareProgram => "the fenced program was run as it stood: put ToolCall::Wat(…) around it",
+            Self::BareCall => "the call was not complete: write ToolCall::Name(…) in full",
+        })
+    }
+}
+
+impl Reading {
+    /// Gives the action as `wattle parse` prints it.
+    ///
+    /// ```
+    /// let reading = wattle_machine::read("ToolCall::Catalog(\"now\", 1)");
+    /// assert_eq!(reading.to_json().to_string(), r#"{"action":"catalog","thought":null,"name":"now","args":["1"]}"#);
+    /// ```
+    pub fn to_json(&self) -> Value {
+        let mut object = Map::new();
+        let mut put = |key: &str, value: Value| object.insert(key.to_owned(), value);
+        let thought = json!(self.thought);
+        match &self.action {
+            Action::Wat { body, args } => {
+                put("action", json!("wat"));
+                put("thought", thought);
+                put("body", json!(body));
+                put("args", json!(args));
+            }
+            Action::Catalog { name, args } => {
+                put("action", json!("catalog"));
+                put("thought", thought);
+                put("name", json!(name));
+                put("args", json!(args));
+            }
+            Action::Response { text } => {
+                put("action", json!("response"));
+                put("thought", thought);
+                put("text", json!(text));
+            }
+        }
+        Value::Object(object)
+    }
+}
+
+/// Reads a model's answer; never fails, in time linear in its length.
+///
+/// ```
+/// use wattle_machine::{Action, read};
+///
+/// let reading = read("<reasoning>the page</reasoning>\nToolCall::Catalog(\"http_get\", \"https://example.com\"");
+/// assert_eq!(reading.thought.as_deref(), Some("the page"));
+/// assert_eq!(
+///     reading.action,
+///     Action::Catalog { name: "http_get".into(), args: vec!["https://example.com".into()] }
+/// );
+/// ```
+pub fn read(answer: &str) -> Reading {
+    let unified = unify(answer);
+    let text = unified.as_ref();
+    let tags = reasoning::tags(text);
+    let mut thoughts = Vec::new();
+    let mut outside = String::new();
+    let mut mentions = Mentions { first: None, left: MENTIONS };
+    let mut from = unopened(text, &tags, &mut thoughts);
+
+    loop {
+        let open = tags.open_after(from);
+        let limit = open.map_or(text.len(), |open| open.start);
+        match first_call(text, from, limit, &mut mentions) {
+            Some(call) => return found(text, &thoughts, cut(text, from, call.start), call),
+            None => outside.push_str(&without_closers(text, &tags, from, limit)),
+        }
+        let Some(open) = open else { break };
+        match tags.close_of(open) {
+            Some(close) => {
+                thoughts.push(cut(text, open.end, close.start));
+                from = close.end;
+            }
+            None => {
+                // Nothing says where the reasoning ends: at a call that stands like one, or at the text's end.
+                if let Some(call) = call_in_open_reasoning(text, open.end) {
+                    thoughts.push(header::before(cut(text, open.end, call.start)));
+                    return found(text, &thoughts, "", call);
+                }
+                thoughts.push(cut(text, open.end, text.len()));
+                break;
+            }
+        }
+    }
+
+    match mentions.first {
+        Some(call) => found(text, &thoughts, "", call),
+        None => uncalled::read(text, &outside, joined(&thoughts)),
+    }
+}
+
+/// A call, and where it stands.
+struct Found {
+    start: usize,
+    call: call::Call,
+}
+
+/// How many calls that look like mere mentions are passed over in search of a real one. A bound, so that a text of
+/// nothing but mentions is read in linear time.
+const MENTIONS: usize = 8;
+
+/// The calls that look like mentions (`ToolCall::Wat(...)`): the first is taken where nothing better comes.
+struct Mentions {
+    first: Option<Found>,
+    left: usize,
+}
+
+/// Finds the first call that begins in `from..limit` and is no mention.
+fn first_call(text: &str, from: usize, limit: usize, mentions: &mut Mentions) -> Option<Found> {
+    let mut at = from;
+    while let Some(header) = header::next(text, at, limit) {
+        let found = Found { start: header.start, call: call::read(text, &header) };
+        if !found.call.is_mention || mentions.left == 0 {
+            return Some(found);
+        }
+        at = header.inside;
+        mentions.left -= 1;
+        mentions.first.get_or_insert(found);
+    }
+    None
+}
+
+/// Finds the call that ends reasoning which nobody closed: the first at the beginning of a line, else the last of all
+/// where nothing follows it.
+fn call_in_open_reasoning(text: &str, from: usize) -> Option<Found> {
+    let mut at = from;
+    let mut last: Option<Header<'_>> = None;
+    while let Some(header) = header::next(text, at, text.len()) {
+        at = header.inside;
+        if header::stands_first(text, header.start, from) {
+            return Some(Found { start: header.start, call: call::read(text, &header) });
+        }
+        last = Some(header);
+    }
+    let header = last?;
+    let call = call::read(text, &header);
+    let alone = !call.is_mention && header::after_decoration(text, call.end) == text.len();
+    alone.then_some(Found { start: header.start, call })
+}
+
+/// Takes the text before a closing tag that was never opened as reasoning, and gives where the rest begins. Chat
+/// templates that write the opening tag themselves leave answers like that.
+fn unopened<'a>(text: &'a str, tags: &Tags, thoughts: &mut Vec<&'a str>) -> usize {
+    let Some(close) = tags.leading_close() else { return 0 };
+    let covered = header::next(text, 0, close.start).is_some_and(|header| call::read(text, &header).end > close.start);
+    if covered || cut(text, close.end, text.len()).trim().is_empty() {
+        return 0;
+    }
+    thoughts.push(cut(text, 0, close.start));
+    close.end
+}
+
+fn found(text: &str, thoughts: &[&str], before: &str, found: Found) -> Reading {
+    let thought = joined(thoughts).or_else(|| filled(header::before(before)));
+    let call = found.call;
+    let mut notes = Vec::from_iter(call.note);
+    let mut end = header::after_decoration(text, call.end);
+    if end < text.len() {
+        notes.push(Note::DroppedAfterCall);
+        end = call.end;
+    }
+    Reading { thought, action: call.action, notes, said: cut(text, 0, end).trim_end().to_owned() }
+}
+
+fn joined(thoughts: &[&str]) -> Option<String> {
+    let parts: Vec<&str> =
+        thoughts.iter().map(|thought| thought.trim()).filter(|thought| !thought.is_empty()).collect();
+    filled(&parts.join("\n"))
+}
+
+fn filled(thought: &str) -> Option<String> {
+    let thought = thought.trim();
+    (!thought.is_empty()).then(|| thought.to_owned())
+}
+
+/// Gives `from..limit` without the closing tags that stand in it.
+fn without_closers(text: &str, tags: &Tags, from: usize, limit: usize) -> String {
+    let mut out = String::new();
+    let mut at = from;
+    for close in tags.closes_in(from, limit) {
+        out.push_str(cut(text, at, close.start));
+        at = close.end;
+    }
+    out.push_str(cut(text, at, limit));
+    out
+}
+
+/// Makes every line break `\n` and drops a byte order mark.
+fn unify(answer: &str) -> Cow<'_, str> {
+    let answer = answer.strip_prefix('\u{feff}').unwrap_or(answer);
+    if answer.contains('\r') {
+        Cow::Owned(answer.replace("\r\n", "\n").replace('\r', "\n"))
+    } else {
+        Cow::Borrowed(answer)
+    }
+}

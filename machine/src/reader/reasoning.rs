@@ -1,0 +1,97 @@
+//! Finds reasoning tags.
+
+use super::text::{byte, cut, starts};
+
+/// The names of the tags that hold reasoning.
+const NAMES: [&str; 7] = ["reasoning", "reason", "thinking", "think", "thoughts", "thought", "scratchpad"];
+
+/// A reasoning tag; `start..end` is the tag itself.
+#[derive(Clone, Copy)]
+pub(super) struct Tag {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    name: usize,
+    closes: bool,
+    /// For an opening tag: the index of the closing tag that ends it.
+    partner: Option<usize>,
+}
+
+/// All reasoning tags of a text, in order.
+pub(super) struct Tags(Vec<Tag>);
+
+impl Tags {
+    /// Gives the first opening tag that begins at `at` or after.
+    pub(super) fn open_after(&self, at: usize) -> Option<Tag> {
+        let first = self.0.partition_point(|tag| tag.start < at);
+        self.0.iter().skip(first).find(|tag| !tag.closes).copied()
+    }
+
+    /// Gives the closing tag that ends `open`: the next of its name, or else the next of any.
+    pub(super) fn close_of(&self, open: Tag) -> Option<Tag> {
+        self.0.get(open.partner?).copied()
+    }
+
+    /// Gives the text's first tag where it is a closing one.
+    pub(super) fn leading_close(&self) -> Option<Tag> {
+        self.0.first().filter(|tag| tag.closes).copied()
+    }
+
+    /// Gives the closing tags in `from..to`.
+    pub(super) fn closes_in(&self, from: usize, to: usize) -> impl Iterator<Item = Tag> {
+        let first = self.0.partition_point(|tag| tag.start < from);
+        self.0.iter().skip(first).take_while(move |tag| tag.end <= to).filter(|tag| tag.closes).copied()
+    }
+}
+
+/// Finds all reasoning tags; one right after a backtick is a mention and does not count.
+pub(super) fn tags(text: &str) -> Tags {
+    let mut tags = Vec::new();
+    let mut at = 0;
+    while let Some(found) = cut(text, at, text.len()).find('<') {
+        let start = at + found;
+        at = start + 1;
+        if let Some(tag) = tag_at(text, start) {
+            at = tag.end;
+            if start == 0 || byte(text, start - 1) != b'`' {
+                tags.push(tag);
+            }
+        }
+    }
+    let mut next_of_name = [None; NAMES.len()];
+    let mut next_of_any = None;
+    for (index, tag) in tags.iter_mut().enumerate().rev() {
+        let of_name = next_of_name.get_mut(tag.name);
+        if tag.closes {
+            next_of_any = Some(index);
+            if let Some(slot) = of_name {
+                *slot = next_of_any;
+            }
+        } else {
+            tag.partner = of_name.and_then(|slot| *slot).or(next_of_any);
+        }
+    }
+    Tags(tags)
+}
+
+/// Tells whether an opening reasoning tag stands at `at`.
+pub(super) fn opens_at(text: &str, at: usize) -> bool {
+    byte(text, at) == b'<' && tag_at(text, at).is_some_and(|tag| !tag.closes)
+}
+
+/// How long the attributes of a tag may be.
+const ATTRIBUTES: usize = 120;
+
+fn tag_at(text: &str, start: usize) -> Option<Tag> {
+    let closes = byte(text, start + 1) == b'/';
+    let begin = start + 1 + usize::from(closes);
+    let (name, word) = NAMES
+        .iter()
+        .enumerate()
+        .find(|(_, name)| starts(text, begin, name) && !byte(text, begin + name.len()).is_ascii_alphanumeric())?;
+    let attributes = begin + word.len();
+    let bytes = text.as_bytes().iter().skip(attributes).take(ATTRIBUTES);
+    let length = bytes.take_while(|&&b| b != b'>' && b != b'<' && b != b'\n').count();
+    let blank = length == 0 || matches!(byte(text, attributes), b' ' | b'\t' | b'/');
+    let end = attributes + length;
+    (blank && byte(text, end) == b'>').then_some(Tag { start, end: end + 1, name, closes, partner: None })
+}

@@ -1,0 +1,286 @@
+//! What a run is, what can happen to it, and what it wants done: the machine's whole vocabulary.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    call::{Call, Execution},
+    event::{Event, Stop, Usage},
+    message::Message,
+};
+
+/// Holds everything that a run knows: plain data that can be stored and taken up again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct State {
+    pub(crate) settings: Settings,
+    pub(crate) session_id: Option<String>,
+    pub(crate) descriptions: BTreeMap<String, String>,
+    pub(crate) conversation: Vec<Message>,
+    pub(crate) steps: u32,
+    pub(crate) usage: Usage,
+    pub(crate) phase: Phase,
+}
+
+impl State {
+    /// Makes a run that waits for [`Input::Begin`].
+    pub fn new(setup: Setup) -> Self {
+        let mut conversation = Vec::with_capacity(setup.history.len() + 1);
+        conversation.push(Message::system(setup.system));
+        conversation.extend(setup.history);
+        Self {
+            settings: setup.settings,
+            session_id: setup.session_id,
+            descriptions: setup.descriptions,
+            conversation,
+            steps: 0,
+            usage: Usage::default(),
+            phase: Phase::Ready,
+        }
+    }
+
+    /// Gives the conversation so far: the system prompt, the history, and what this run added. Repair turns are not in it.
+    pub fn conversation(&self) -> &[Message] {
+        &self.conversation
+    }
+
+    /// Gives how many steps acted.
+    pub fn steps(&self) -> u32 {
+        self.steps
+    }
+
+    /// Gives the tokens used so far.
+    pub fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    /// Tells whether the run has ended; every further input is without effect.
+    pub fn has_ended(&self) -> bool {
+        matches!(self.phase, Phase::Ended)
+    }
+}
+
+/// Gives what a run starts from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setup {
+    /// The bounds and policies.
+    pub settings: Settings,
+    /// The system prompt.
+    pub system: String,
+    /// The earlier turns of the session, without a system message.
+    pub history: Vec<Message>,
+    /// The session that the run belongs to.
+    pub session_id: Option<String>,
+    /// What the catalog programs do, by name: shown when one starts.
+    pub descriptions: BTreeMap<String, String>,
+}
+
+/// Sets a run's bounds and policies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// How many model turns may act; 12 unless said.
+    pub max_steps: u32,
+    /// What happens after the last of them.
+    pub on_max_steps: OnMaxSteps,
+    /// How often the model is asked again within one step, for a program that does not compile or an empty answer; 2
+    /// unless said.
+    pub max_retries: u32,
+    /// How many characters of a call's output the model reads at most; 4,000 unless said.
+    pub observation_limit: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { max_steps: 12, on_max_steps: OnMaxSteps::default(), max_retries: 2, observation_limit: 4_000 }
+    }
+}
+
+/// Says what happens when a run has used its steps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnMaxSteps {
+    /// The model gets one last turn, which must answer.
+    #[default]
+    Answer,
+    /// The result is `stopped: reached max_steps (N)`.
+    Stop,
+}
+
+/// Tells the machine what happened. What does not fit the run's phase is without effect.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Input {
+    /// The user's message starts the run.
+    Begin {
+        /// The message.
+        message: String,
+    },
+    /// The model answered an [`Effect::Ask`].
+    Answer(ModelAnswer),
+    /// The model could not be had; the message is without a leading `error: `.
+    ModelFailed(String),
+    /// The calls of an [`Effect::Execute`] are done; one report for each call, in call order.
+    Executed(Vec<Execution>),
+    /// Somebody cancelled the run.
+    Cancel {
+        /// Who or what, such as `interrupted by the user`; may be empty.
+        reason: String,
+    },
+    /// The run's time is up.
+    Expired {
+        /// The bound, in milliseconds.
+        limit_ms: u64,
+    },
+}
+
+/// Carries what the model said.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelAnswer {
+    /// The text, whole and untouched.
+    pub text: String,
+    /// The tokens of this request.
+    pub usage: Usage,
+}
+
+/// Tells the driver what to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// Ask the model and give back [`Input::Answer`] or [`Input::ModelFailed`].
+    Ask(Ask),
+    /// Run the calls and give back [`Input::Executed`].
+    Execute {
+        /// The step, counted from 1.
+        step: u32,
+        /// What to run; may run concurrently.
+        calls: Vec<Call>,
+    },
+    /// Send the event to the sinks.
+    Emit(Event),
+    /// The run is over; no effect follows.
+    Finish(Ending),
+}
+
+/// Asks the model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ask {
+    /// The step that the answer is for, counted from 1.
+    pub step: u32,
+    /// 0 for the first time within the step, then counted up to `max_retries`.
+    pub attempt: u32,
+    /// What the answer is wanted for.
+    pub purpose: Purpose,
+    /// Everything that the model is to see.
+    pub messages: Vec<Message>,
+}
+
+/// Says what an answer is wanted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// The next action.
+    Act,
+    /// A corrected program in place of one that did not compile.
+    Repair,
+    /// The final answer, because the steps are used up.
+    Conclude,
+}
+
+/// Says how a run ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "ending", rename_all = "snake_case")]
+pub enum Ending {
+    /// The model gave its answer.
+    Answered {
+        /// The answer.
+        text: String,
+    },
+    /// A bound was reached.
+    Exhausted {
+        /// The answer of the forced last turn, or `stopped: reached …`.
+        text: String,
+        /// Which bound.
+        bound: Bound,
+    },
+    /// Somebody cancelled it.
+    Cancelled {
+        /// `stopped: cancelled`, with the reason where one was given.
+        text: String,
+    },
+    /// Something that the run stands on failed.
+    Failed {
+        /// What failed, beginning with `error: `.
+        message: String,
+    },
+}
+
+impl Ending {
+    /// Gives the run's result in words; there is always one.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Answered { text } | Self::Exhausted { text, .. } | Self::Cancelled { text } => text,
+            Self::Failed { message } => message,
+        }
+    }
+
+    /// Gives why the run ended; `None` where it failed.
+    pub fn stop(&self) -> Option<Stop> {
+        match self {
+            Self::Answered { .. } => Some(Stop::Answered),
+            Self::Exhausted { bound: Bound::Steps, .. } => Some(Stop::MaxSteps),
+            Self::Exhausted { bound: Bound::Time, .. } => Some(Stop::Timeout),
+            Self::Cancelled { .. } => Some(Stop::Cancelled),
+            Self::Failed { .. } => None,
+        }
+    }
+}
+
+/// Names a bound of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bound {
+    /// `max_steps`.
+    Steps,
+    /// The wall clock.
+    Time,
+}
+
+/// Says what the run waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Phase {
+    /// The user's message.
+    Ready,
+    /// The model's answer.
+    Asking(Turn),
+    /// The reports of the calls.
+    Executing {
+        turn: Turn,
+        /// The answer as later steps will see it.
+        answer: String,
+        calls: Vec<Call>,
+        /// What the model is told about its answer's form.
+        notes: Vec<String>,
+    },
+    /// Nothing.
+    Ended,
+}
+
+/// Counts the attempts of one step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Turn {
+    pub(crate) purpose: Purpose,
+    pub(crate) attempt: u32,
+    /// The last program that did not compile, while a better one is awaited.
+    pub(crate) broken: Option<Broken>,
+}
+
+/// Keeps a program that did not compile.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Broken {
+    pub(crate) answer: String,
+    pub(crate) body: String,
+    pub(crate) args: Vec<String>,
+    pub(crate) diagnostic: String,
+}
