@@ -32,7 +32,13 @@ pub struct App {
 impl App {
     /// What a run for that message is made of. Its files are an overlay over nothing, whoever asks: a client has no say in
     /// what its run may touch.
-    pub(crate) fn job(&self, session: &SessionId, message: String, history: Vec<Message>, cancel: CancellationToken) -> Job {
+    pub(crate) fn job(
+        &self,
+        session: &SessionId,
+        message: String,
+        history: Vec<Message>,
+        cancel: CancellationToken,
+    ) -> Job {
         let access = Access {
             files: Arc::new(Files::overlay(None, OVERLAY_LIMIT)),
             state: Arc::new(self.store.state(session.as_str())),

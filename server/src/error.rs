@@ -72,8 +72,12 @@ impl ApiError {
     }
 
     pub(crate) fn host_not_allowed(host: &HostName) -> Self {
-        ApiError::new(StatusCode::FORBIDDEN, "host_not_allowed", format!("the server does not answer for the host `{host}`"))
-            .hint("use `localhost` or `127.0.0.1`, or start the server with `--allow-name` and that name")
+        ApiError::new(
+            StatusCode::FORBIDDEN,
+            "host_not_allowed",
+            format!("the server does not answer for the host `{host}`"),
+        )
+        .hint("use `localhost` or `127.0.0.1`, or start the server with `--allow-name` and that name")
     }
 
     pub(crate) fn origin_not_allowed(origin: &str) -> Self {
@@ -99,8 +103,12 @@ impl ApiError {
     }
 
     pub(crate) fn head_too_large() -> Self {
-        ApiError::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "headers_too_large", "the request's headers are too large")
-            .hint("send fewer or shorter headers")
+        ApiError::new(
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            "headers_too_large",
+            "the request's headers are too large",
+        )
+        .hint("send fewer or shorter headers")
     }
 
     pub(crate) fn body_too_large(limit: usize) -> Self {

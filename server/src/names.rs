@@ -48,7 +48,8 @@ impl FromStr for HostName {
     type Err = NameError;
 
     fn from_str(text: &str) -> Result<Self, NameError> {
-        let wrong = || NameError(format!("`{text}` is no host name: give a name or an address without scheme, port and path"));
+        let wrong =
+            || NameError(format!("`{text}` is no host name: give a name or an address without scheme, port and path"));
         if let Ok(address) = text.parse::<IpAddr>() {
             return Ok(address.into());
         }
@@ -82,7 +83,9 @@ impl FromStr for Origin {
     type Err = NameError;
 
     fn from_str(text: &str) -> Result<Self, NameError> {
-        let wrong = || NameError(format!("`{text}` is no origin: give scheme, host and port, such as `https://app.example:8443`"));
+        let wrong = || {
+            NameError(format!("`{text}` is no origin: give scheme, host and port, such as `https://app.example:8443`"))
+        };
         let uri = Uri::from_str(text).map_err(|_| wrong())?;
         let https = match uri.scheme() {
             Some(scheme) if *scheme == Scheme::HTTP => false,
@@ -141,7 +144,19 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Origin>().unwrap().to_string(), origin);
         }
-        for text in ["", "null", "*", "localhost", "http://", "http://a/", "http://a/b", "http://a?b", "ftp://a", "http://me@a", "http://a:99999"] {
+        for text in [
+            "",
+            "null",
+            "*",
+            "localhost",
+            "http://",
+            "http://a/",
+            "http://a/b",
+            "http://a?b",
+            "ftp://a",
+            "http://me@a",
+            "http://a:99999",
+        ] {
             assert!(text.parse::<Origin>().is_err(), "{text:?}");
         }
     }

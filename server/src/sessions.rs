@@ -66,8 +66,7 @@ impl Sessions {
 
     fn enter(&self, id: &SessionId) -> Result<(Arc<Semaphore>, Place), ApiError> {
         let mut queues = self.lock();
-        let queue =
-            queues.entry(id.clone()).or_insert_with(|| Queue { turn: Arc::new(Semaphore::new(1)), members: 0 });
+        let queue = queues.entry(id.clone()).or_insert_with(|| Queue { turn: Arc::new(Semaphore::new(1)), members: 0 });
         if queue.members > self.waiting {
             return Err(ApiError::session_busy(self.waiting));
         }
