@@ -8,7 +8,7 @@ use wattle_catalog::Catalog;
 use wattle_machine::{Call, Cost, Execution, Failure, Ran, SourceLine};
 use wattle_rt::{Exit, Grants, Outcome, Program, RunError, Runtime, TrapKind};
 
-use crate::Broken;
+use crate::host::Broken;
 
 /// Looks the call's program up, prepares it, runs it with those grants, and reports. What the model got wrong is in the report;
 /// an error is the host's.
@@ -20,10 +20,15 @@ pub(crate) async fn perform(
 ) -> Result<Execution, Broken> {
     let (source, args, time) = match call {
         Call::Wat { body, args } => (body.as_str(), args.clone(), None),
-        Call::Catalog { name, args } => match catalog.resolve(name, args) {
-            Ok((entry, args)) => (entry.source(), args, entry.meta().timeout_ms.map(Duration::from_millis)),
-            Err(reason) => return Ok(Execution::Refused { reason: reason.to_string() }),
-        },
+        Call::Catalog { name, args } => {
+            let Some(entry) = catalog.get(name) else {
+                return Ok(Execution::Refused { reason: unknown(catalog, name) });
+            };
+            match entry.arguments(args) {
+                Ok(args) => (entry.source().as_ref(), args, entry.meta().timeout),
+                Err(error) => return Ok(Execution::Refused { reason: format!("{error}\nhint: {}", error.hint()) }),
+            }
+        }
     };
     let program = match runtime.prepare(source).await {
         Ok(program) => program,
@@ -35,6 +40,16 @@ pub(crate) async fn perform(
         Ok(outcome) => Ok(report(call.label(), &program, outcome, started.elapsed(), time)),
         Err(RunError::Denied(missing)) => Ok(Execution::Refused { reason: crate::wiring::denied(&missing) }),
         Err(RunError::Engine(error)) => Err(Broken::from(error)),
+    }
+}
+
+fn unknown(catalog: &Catalog, name: &str) -> String {
+    let nearest: Vec<String> = catalog.nearest(name).iter().map(|name| format!("`{name}`")).collect();
+    match nearest.as_slice() {
+        [] => format!(
+            "there is no program `{name}` in the catalog; write it as ToolCall::Wat, or use one that the prompt lists"
+        ),
+        names => format!("there is no program `{name}` in the catalog; the nearest: {}", names.join(", ")),
     }
 }
 
@@ -62,7 +77,7 @@ fn report(label: &str, program: &Program, outcome: Outcome, took: Duration, boun
                     reason: call.map(|c| c.failure.reason),
                 }
             });
-            let warnings = program.warnings().iter().map(|w| w.summary()).collect();
+            let warnings = program.warnings().iter().map(|w| format!("{} ({})", w.message, w.position)).collect();
             Execution::Ran(Ran { results, failure, cost, warnings })
         }
     }

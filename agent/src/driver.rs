@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::try_join_all;
 use tokio_util::sync::CancellationToken;
-use wattle_machine::{Ask, Call, Effect, Ending, Event, Execution, Input, Message, ModelAnswer, Setup, State, Usage, step};
+use wattle_machine::{
+    Ask, Call, Effect, Ending, Event, Execution, Input, Message, ModelAnswer, Setup, State, Usage, step,
+};
 use wattle_rt::Grants;
 
 use crate::host::{Broken, Host, Settings};
@@ -30,6 +32,21 @@ pub struct Job {
     pub cancel: CancellationToken,
 }
 
+impl Job {
+    /// A job without a past, a session or a workdir.
+    #[must_use]
+    pub fn new(message: impl Into<String>, grants: Grants) -> Self {
+        Job {
+            message: message.into(),
+            history: Vec::new(),
+            session_id: None,
+            grants: Arc::new(grants),
+            workdir: None,
+            cancel: CancellationToken::new(),
+        }
+    }
+}
+
 /// What a run came to.
 #[derive(Debug)]
 pub struct Report {
@@ -51,7 +68,8 @@ pub async fn run(host: &Host, model: &dyn Model, settings: &Settings, job: Job, 
     let run_id = ulid::Ulid::generate().to_string();
     let performer = Performer::new(host, model, settings, &job, &run_id, sink);
     let (known, begin) = (job.history.len() + 1, Input::Begin { message: job.message });
-    let (mut state, mut effects) = step(State::new(setup(host, settings, &job.grants, job.history, job.session_id)), begin);
+    let (mut state, mut effects) =
+        step(State::new(setup(host, settings, &job.grants, job.history, job.session_id)), begin);
     let started = Instant::now();
     loop {
         let mut task = Task::Nothing;
@@ -76,7 +94,13 @@ pub async fn run(host: &Host, model: &dyn Model, settings: &Settings, job: Job, 
     }
 }
 
-fn setup(host: &Host, settings: &Settings, grants: &Grants, history: Vec<Message>, session_id: Option<String>) -> Setup {
+fn setup(
+    host: &Host,
+    settings: &Settings,
+    grants: &Grants,
+    history: Vec<Message>,
+    session_id: Option<String>,
+) -> Setup {
     let system = host.prompt(settings, grants);
     Setup { settings: settings.machine, system, history, session_id, descriptions: host.descriptions() }
 }
@@ -129,14 +153,19 @@ impl<'a> Performer<'a> {
                 Ok(executions) => Input::Executed(executions),
                 Err(broken) => Input::ModelFailed(broken.to_string()),
             },
-            Task::Nothing => Input::ModelFailed("the run came to a state that waits for nothing; this is a bug".to_owned()),
+            Task::Nothing => {
+                Input::ModelFailed("the run came to a state that waits for nothing; this is a bug".to_owned())
+            }
         }
     }
 
     async fn ask(&self, ask: Ask) -> Input {
         let settings = &self.settings;
-        let request =
-            ModelRequest { messages: &ask.messages, temperature: settings.temperature, max_tokens: settings.max_tokens };
+        let request = ModelRequest {
+            messages: &ask.messages,
+            temperature: settings.temperature,
+            max_tokens: settings.max_tokens,
+        };
         let mut on_delta = |delta: Delta<'_>| {
             if let Delta::Text(text) = delta {
                 self.stamp.emit(Event::Delta { step: ask.step, text: text.to_owned() });
@@ -150,7 +179,7 @@ impl<'a> Performer<'a> {
 
     async fn call(&self, step: u32, call: &Call) -> Result<Execution, Broken> {
         let started = Instant::now();
-        let execution = crate::act::perform(&self.host.runtime, &self.host.catalog(), &self.grants, call).await?;
+        let execution = crate::act::perform(self.host.runtime(), self.host.catalog(), &self.grants, call).await?;
         let took = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.steps.write(step, call, &execution, took);
         Ok(execution)

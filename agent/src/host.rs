@@ -15,7 +15,7 @@ use crate::prompt;
 /// What every run of a process shares: the engine with its cache, the catalog, the way out. Cheap to clone.
 #[derive(Clone)]
 pub struct Host {
-    pub(crate) runtime: Runtime,
+    runtime: Runtime,
     catalog: Arc<Catalog>,
     egress: Egress,
 }
@@ -95,6 +95,6 @@ impl Host {
 
     /// What the catalog programs do, by name.
     pub(crate) fn descriptions(&self) -> BTreeMap<String, String> {
-        self.catalog.iter().map(|entry| (entry.name().to_owned(), entry.meta().description.clone())).collect()
+        self.catalog.iter().map(|entry| (entry.name().to_string(), entry.meta().description.clone())).collect()
     }
 }

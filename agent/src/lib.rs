@@ -1,3 +1,49 @@
-//! x
+//! Agents: a model that answers each step with a program, and the runtime that runs it.
+//!
+//! [`run`] drives the loop of `wattle_machine` to its end: it asks the [`model`], runs what the model wants run on the shared [`Host`]
+//! within the grants of the [`Job`], and tells every [`Sink`] what happens.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use std::time::Duration;
+//! use wattle_agent::{Access, Host, Job, Settings, Store, capability, catalog, model::Cassette, rt};
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let host = Host::new(rt::Limits::default(), catalog::Catalog::built_in(), capability::egress::Egress::new(Default::default()))?;
+//! let model = Cassette::parse(
+//!     "{\"wattle_cassette\":1,\"model\":\"demo\"}\n{\"reply\":\"ToolCall::Response(\\\"four\\\")\"}\n",
+//! )?;
+//! let access = Access {
+//!     files: Arc::new(capability::files::Files::overlay(None, 1 << 20)),
+//!     state: Arc::new(Store::in_memory(Duration::from_secs(3600))?.state("a session")),
+//!     network: Arc::new(host.egress().clone()),
+//!     inference: None,
+//! };
+//! let job = Job::new("two and two?", access.grants());
+//! let report = wattle_agent::run(&host, &model, &Settings::default(), job, &|_: &_| {}).await;
+//! assert_eq!(report.ending.text(), "four");
+//! # Ok(()) }
+//! ```
 
+mod act;
+mod driver;
+mod examples;
+mod host;
+mod inference;
 pub mod model;
+mod prompt;
+mod sink;
+mod steps;
+mod store;
+mod wiring;
+
+pub use driver::{Job, Report, run};
+pub use examples::{ExampleFault, check_example};
+pub use host::{Broken, Host, Settings};
+pub use inference::ModelInference;
+pub use sink::Sink;
+pub use steps::STEPS_FILE;
+pub use store::{SessionState, Store, StoreError};
+pub use wiring::{AI_CALLS, Access};
+
+pub use {wattle_capability as capability, wattle_catalog as catalog, wattle_machine as machine, wattle_rt as rt};

@@ -2,15 +2,16 @@
 
 use wattle_catalog::Catalog;
 use wattle_machine::{ArgLine, CodeLine, FunctionLine, Limits, ProgramLine, PromptParts, Withheld};
-use wattle_rt::{Code, Grants, Runtime};
+use wattle_rt::{Capability, Code, Function, Grants, Runtime};
 
 use crate::host::Settings;
 use crate::wiring;
 
 /// Gathers the parts from what is really there.
 pub(crate) fn parts(runtime: &Runtime, catalog: &Catalog, settings: &Settings, grants: &Grants) -> PromptParts {
-    let (granted, withheld): (Vec<_>, Vec<_>) = runtime.capabilities().iter().partition(|c| grants.allows(c.name));
-    let function = |f: &wattle_rt::Function| FunctionLine {
+    let (granted, withheld): (Vec<&Capability>, Vec<&Capability>) =
+        runtime.capabilities().iter().partition(|c| grants.allows(c.name));
+    let function = |f: &Function| FunctionLine {
         capability: f.signature.module.to_owned(),
         signature: f.signature.to_string(),
         about: f.about.to_owned(),
@@ -20,12 +21,17 @@ pub(crate) fn parts(runtime: &Runtime, catalog: &Catalog, settings: &Settings, g
         Some(CodeLine { name, number: code.number(), meaning })
     });
     let programs = catalog.iter().map(|entry| ProgramLine {
-        name: entry.name().to_owned(),
-        args: entry.meta().args.iter().map(|arg| ArgLine {
-            name: arg.name.clone(),
-            type_hint: arg.type_hint.to_string(),
-            optional: arg.default.is_some(),
-        }).collect(),
+        name: entry.name().to_string(),
+        args: entry
+            .meta()
+            .args
+            .iter()
+            .map(|arg| ArgLine {
+                name: arg.name.clone(),
+                type_hint: arg.type_hint.to_string(),
+                optional: arg.default.is_some(),
+            })
+            .collect(),
         description: entry.meta().description.clone(),
     });
     PromptParts {

@@ -54,7 +54,8 @@ impl<'a> Steps<'a> {
         };
         let output = cut(&output);
         let (run_id, agent) = (self.run_id, self.agent);
-        let line = Line { run_id, step, agent, tool: call.label(), args, output, exit_code, error, dur_ms, ts: now_ms() };
+        let line =
+            Line { run_id, step, agent, tool: call.label(), args, output, exit_code, error, dur_ms, ts: now_ms() };
         if let Err(error) = append(path, &line) {
             tracing::warn!(path = %path.display(), %error, "failed to write the trace");
         }

@@ -48,6 +48,7 @@ pub(crate) fn how_to_grant(capability: &str) -> &'static str {
 
 /// What a program is told that needs more than it was granted.
 pub(crate) fn denied(missing: &[&str]) -> String {
-    let each: Vec<String> = missing.iter().map(|name| format!("`{name}` is not granted ({})", how_to_grant(name))).collect();
+    let each: Vec<String> =
+        missing.iter().map(|name| format!("`{name}` is not granted ({})", how_to_grant(name))).collect();
     format!("denied before it ran: {}", each.join("; "))
 }

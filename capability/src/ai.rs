@@ -58,12 +58,17 @@ impl Config for Ai {
 async fn assist(run: &mut Run, text: String, instruction: String, options: Option<String>) -> Result<String, Failure> {
     let options = match options.as_deref().map(str::trim) {
         None | Some("") => Options::default(),
-        Some(json) => serde_json::from_str(json)
-            .map_err(|e| Failure::new(Code::EPARSE, format!("the options are no JSON object of known settings: {e}")))?,
+        Some(json) => serde_json::from_str(json).map_err(|e| {
+            Failure::new(Code::EPARSE, format!("the options are no JSON object of known settings: {e}"))
+        })?,
     };
     let ai = run.config::<Ai>()?;
     // Counted at the attempt, so that failing calls cannot go on without end.
-    if ai.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| (used < ai.budget).then_some(used + 1)).is_err() {
+    if ai
+        .used
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| (used < ai.budget).then_some(used + 1))
+        .is_err()
+    {
         let budget = ai.budget;
         return Err(Failure::new(Code::EBUDGET, format!("the run's {budget} model calls are used up")));
     }

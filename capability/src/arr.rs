@@ -143,7 +143,7 @@ fn to_json(run: &mut Run, h: i32) -> Result<String, Failure> {
 }
 
 fn from_json(run: &mut Run, doc: &str) -> Result<Handle, Failure> {
-    let items: Vec<serde_json::Value> = serde_json::from_str(doc)
-        .map_err(|e| Failure::new(Code::EPARSE, format!("the text is no JSON array: {e}")))?;
+    let items: Vec<serde_json::Value> =
+        serde_json::from_str(doc).map_err(|e| Failure::new(Code::EPARSE, format!("the text is no JSON array: {e}")))?;
     Arrays::make(run, items.iter().map(crate::json::plain))
 }

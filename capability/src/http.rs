@@ -110,7 +110,13 @@ async fn post(run: &mut Run, url: String, body: Vec<u8>, content_type: String) -
     accepted(&url, send(run, Request { method: Method::POST, url: url.clone(), headers, body }).await?)
 }
 
-async fn request(run: &mut Run, method: String, url: String, headers: Option<String>, body: Vec<u8>) -> Result<String, Failure> {
+async fn request(
+    run: &mut Run,
+    method: String,
+    url: String,
+    headers: Option<String>,
+    body: Vec<u8>,
+) -> Result<String, Failure> {
     let method = Method::from_bytes(method.trim().to_ascii_uppercase().as_bytes())
         .map_err(|_| Failure::new(Code::EPARSE, format!("{method:?} is no HTTP method")))?;
     let headers = read_headers(headers.as_deref().unwrap_or_default())?;
@@ -142,6 +148,10 @@ fn read_headers(json: &str) -> Result<HeaderMap, Failure> {
 }
 
 fn header_value(name: &str, value: &str) -> Result<HeaderValue, Failure> {
-    HeaderValue::from_str(value)
-        .map_err(|_| Failure::new(Code::EPARSE, format!("the value of the header {name:?} has a character that headers cannot carry")))
+    HeaderValue::from_str(value).map_err(|_| {
+        Failure::new(
+            Code::EPARSE,
+            format!("the value of the header {name:?} has a character that headers cannot carry"),
+        )
+    })
 }

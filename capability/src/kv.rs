@@ -89,7 +89,10 @@ impl Backend for InMemory {
                     let others = values.iter().filter(|(k, _)| **k != key);
                     let held: usize = others.map(|(k, v)| k.len() + v.len()).sum();
                     if held + key.len() + value.len() > IN_MEMORY_BYTES {
-                        return Err(Failure::new(Code::EBUDGET, "the session's state is full (64 MiB); delete keys first"));
+                        return Err(Failure::new(
+                            Code::EBUDGET,
+                            "the session's state is full (64 MiB); delete keys first",
+                        ));
                     }
                     values.insert(key, value);
                 }
@@ -135,7 +138,10 @@ async fn set(run: &mut Run, k: String, v: Vec<u8>) -> Result<(), Failure> {
     let k = checked(k)?;
     if v.len() > VALUE_BYTES {
         let n = v.len();
-        return Err(Failure::new(Code::EBUDGET, format!("the value has {n} bytes, more than {VALUE_BYTES}; write it to a file")));
+        return Err(Failure::new(
+            Code::EBUDGET,
+            format!("the value has {n} bytes, more than {VALUE_BYTES}; write it to a file"),
+        ));
     }
     run.config::<Kv>()?.0.update(k, Box::new(|_| Ok(Some(v)))).await
 }

@@ -288,6 +288,15 @@ async fn redirects_to_what_is_not_public_are_refused() {
 }
 
 #[tokio::test]
+async fn a_redirect_out_of_the_domain_list_is_refused() {
+    let server = serve(&[moved(301, "https://elsewhere.example/")]).await;
+    let only = Some(vec!["example.com".parse().unwrap()]);
+    let egress = Egress::new(Policy { only, ..allowing(&[server.rule()]) });
+    let why = egress.send(Request::get(server.url("/"))).await.unwrap_err();
+    assert!(why.to_string().starts_with("refused: elsewhere.example is not one of the allowed domains"), "{why}");
+}
+
+#[tokio::test]
 async fn redirects_are_followed_within_their_bound() {
     let chain: Vec<String> = (1..=6).map(|i| moved(302, &format!("/{i}"))).chain([ok("end")]).collect();
     for (limit, reaches) in [(5, false), (6, true)] {

@@ -106,51 +106,101 @@ macro_rules! capability {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __ty {
-    (str) => { $crate::Ty::Str };
-    (opt_str) => { $crate::Ty::OptStr };
-    (bytes) => { $crate::Ty::Bytes };
-    (int) => { $crate::Ty::Int };
-    (long) => { $crate::Ty::Long };
-    (float) => { $crate::Ty::Float };
-    (bool) => { $crate::Ty::Bool };
-    (arr) => { $crate::Ty::Arr };
-    (map) => { $crate::Ty::Map };
-    (addr) => { $crate::Ty::Addr };
+    (str) => {
+        $crate::Ty::Str
+    };
+    (opt_str) => {
+        $crate::Ty::OptStr
+    };
+    (bytes) => {
+        $crate::Ty::Bytes
+    };
+    (int) => {
+        $crate::Ty::Int
+    };
+    (long) => {
+        $crate::Ty::Long
+    };
+    (float) => {
+        $crate::Ty::Float
+    };
+    (bool) => {
+        $crate::Ty::Bool
+    };
+    (arr) => {
+        $crate::Ty::Arr
+    };
+    (map) => {
+        $crate::Ty::Map
+    };
+    (addr) => {
+        $crate::Ty::Addr
+    };
 }
 
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __wire {
-    (long) => { i64 };
-    (float) => { f64 };
-    ($other:ident) => { i32 };
+    (long) => {
+        i64
+    };
+    (float) => {
+        f64
+    };
+    ($other:ident) => {
+        i32
+    };
 }
 
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __waits {
-    (fn) => { false };
-    (async) => { true };
+    (fn) => {
+        false
+    };
+    (async) => {
+        true
+    };
 }
 
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __read {
-    ($memory:ident, $raw:ident, str) => { $crate::wire::text($memory, $raw)? };
-    ($memory:ident, $raw:ident, opt_str) => { $crate::wire::optional_text($memory, $raw)? };
-    ($memory:ident, $raw:ident, bytes) => { $crate::wire::bytes($memory, $raw)? };
-    ($memory:ident, $raw:ident, bool) => { $raw != 0 };
-    ($memory:ident, $raw:ident, $plain:ident) => { $raw };
+    ($memory:ident, $raw:ident, str) => {
+        $crate::wire::text($memory, $raw)?
+    };
+    ($memory:ident, $raw:ident, opt_str) => {
+        $crate::wire::optional_text($memory, $raw)?
+    };
+    ($memory:ident, $raw:ident, bytes) => {
+        $crate::wire::bytes($memory, $raw)?
+    };
+    ($memory:ident, $raw:ident, bool) => {
+        $raw != 0
+    };
+    ($memory:ident, $raw:ident, $plain:ident) => {
+        $raw
+    };
 }
 
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __own {
-    ($memory:ident, $raw:ident, str) => { $crate::wire::text($memory, $raw)?.to_owned() };
-    ($memory:ident, $raw:ident, opt_str) => { $crate::wire::optional_text($memory, $raw)?.map(str::to_owned) };
-    ($memory:ident, $raw:ident, bytes) => { $crate::wire::bytes($memory, $raw)?.to_vec() };
-    ($memory:ident, $raw:ident, bool) => { $raw != 0 };
-    ($memory:ident, $raw:ident, $plain:ident) => { $raw };
+    ($memory:ident, $raw:ident, str) => {
+        $crate::wire::text($memory, $raw)?.to_owned()
+    };
+    ($memory:ident, $raw:ident, opt_str) => {
+        $crate::wire::optional_text($memory, $raw)?.map(str::to_owned)
+    };
+    ($memory:ident, $raw:ident, bytes) => {
+        $crate::wire::bytes($memory, $raw)?.to_vec()
+    };
+    ($memory:ident, $raw:ident, bool) => {
+        $raw != 0
+    };
+    ($memory:ident, $raw:ident, $plain:ident) => {
+        $raw
+    };
 }
 
 // One arm per kind of row; what they share is in `crate::host`. The result's shape on the stack follows from whether the row
@@ -193,8 +243,16 @@ macro_rules! __link {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __push {
-    ($caller:ident, $id:ident, $outcome:ident, [], []) => { $crate::host::unit_or_trap(&mut $caller, $id, $outcome) };
-    ($caller:ident, $id:ident, $outcome:ident, [$rty:ident], []) => { $crate::host::value_or_trap(&mut $caller, $id, $outcome) };
-    ($caller:ident, $id:ident, $outcome:ident, [], [$($code:ident)+]) => { $crate::host::unit_and_err(&mut $caller, $id, $outcome) };
-    ($caller:ident, $id:ident, $outcome:ident, [$rty:ident], [$($code:ident)+]) => { $crate::host::value_and_err(&mut $caller, $id, $outcome) };
+    ($caller:ident, $id:ident, $outcome:ident, [], []) => {
+        $crate::host::unit_or_trap(&mut $caller, $id, $outcome)
+    };
+    ($caller:ident, $id:ident, $outcome:ident, [$rty:ident], []) => {
+        $crate::host::value_or_trap(&mut $caller, $id, $outcome)
+    };
+    ($caller:ident, $id:ident, $outcome:ident, [], [$($code:ident)+]) => {
+        $crate::host::unit_and_err(&mut $caller, $id, $outcome)
+    };
+    ($caller:ident, $id:ident, $outcome:ident, [$rty:ident], [$($code:ident)+]) => {
+        $crate::host::value_and_err(&mut $caller, $id, $outcome)
+    };
 }

@@ -76,7 +76,10 @@ fn store_bytes(caller: &mut Caller<'_>, bytes: &[u8]) -> Result<i32, Failure> {
 }
 
 fn full(bytes: usize) -> Failure {
-    Failure::new(Code::ENOMEM, format!("the program's memory has no room for {bytes} more bytes; work on smaller pieces"))
+    Failure::new(
+        Code::ENOMEM,
+        format!("the program's memory has no room for {bytes} more bytes; work on smaller pieces"),
+    )
 }
 
 fn memory(caller: &Caller<'_>) -> Result<wasmtime::Memory, Failure> {
@@ -104,7 +107,11 @@ fn reserve(caller: &mut Caller<'_>, size: usize) -> Result<u32, Failure> {
 
 /// Performs a synchronous call with the program's memory borrowed for its arguments.
 #[doc(hidden)]
-pub fn call<R>(caller: &mut Caller<'_>, id: usize, f: impl FnOnce(&[u8], &mut Run) -> Result<R, Failure>) -> Result<R, Failure> {
+pub fn call<R>(
+    caller: &mut Caller<'_>,
+    id: usize,
+    f: impl FnOnce(&[u8], &mut Run) -> Result<R, Failure>,
+) -> Result<R, Failure> {
     let memory = memory(caller)?;
     let (bytes, run) = memory.data_and_store_mut(caller.as_context_mut());
     run.count(id);
@@ -133,7 +140,11 @@ pub fn unit_or_trap(caller: &mut Caller<'_>, id: usize, outcome: Result<(), Fail
 }
 
 #[doc(hidden)]
-pub fn value_or_trap<V: Value>(caller: &mut Caller<'_>, id: usize, outcome: Result<V, Failure>) -> wasmtime::Result<V::Wire> {
+pub fn value_or_trap<V: Value>(
+    caller: &mut Caller<'_>,
+    id: usize,
+    outcome: Result<V, Failure>,
+) -> wasmtime::Result<V::Wire> {
     outcome.and_then(|value| value.store(caller)).map_err(|failure| trap(caller, id, failure))
 }
 
@@ -146,7 +157,11 @@ pub fn unit_and_err(caller: &mut Caller<'_>, id: usize, outcome: Result<(), Fail
 }
 
 #[doc(hidden)]
-pub fn value_and_err<V: Value>(caller: &mut Caller<'_>, id: usize, outcome: Result<V, Failure>) -> wasmtime::Result<(V::Wire, i32)> {
+pub fn value_and_err<V: Value>(
+    caller: &mut Caller<'_>,
+    id: usize,
+    outcome: Result<V, Failure>,
+) -> wasmtime::Result<(V::Wire, i32)> {
     Ok(match outcome.and_then(|value| value.store(caller)) {
         Ok(value) => (value, Code::SUCCESS.number()),
         Err(failure) => (V::Wire::default(), tell(caller, id, failure)),

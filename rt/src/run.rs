@@ -108,7 +108,11 @@ impl Run {
                 self.states.len() - 1
             }
         };
-        #[expect(clippy::expect_used, clippy::indexing_slicing, reason = "the entry was found or made just above, under its own type")]
+        #[expect(
+            clippy::expect_used,
+            clippy::indexing_slicing,
+            reason = "the entry was found or made just above, under its own type"
+        )]
         self.states[at].1.downcast_mut().expect("an entry is stored under its own type")
     }
 
@@ -141,7 +145,9 @@ impl Run {
                 self.budget = rest;
                 Ok(())
             }
-            None => Err(Failure::new(Code::ENOMEM, "the results and arrays of this run take more than its memory limit")),
+            None => {
+                Err(Failure::new(Code::ENOMEM, "the results and arrays of this run take more than its memory limit"))
+            }
         }
     }
 

@@ -174,17 +174,17 @@ impl Runtime {
         store.limiter(|run| &mut run.limits);
         store.set_epoch_deadline(1);
         store.epoch_deadline_callback(|store| {
-            Ok(if Instant::now() < store.data().deadline { UpdateDeadline::Yield(1) } else { UpdateDeadline::Interrupt })
+            Ok(if Instant::now() < store.data().deadline {
+                UpdateDeadline::Yield(1)
+            } else {
+                UpdateDeadline::Interrupt
+            })
         });
         if let Some(fuel) = inner.limits.fuel {
             store.set_fuel(fuel).map_err(EngineError)?;
         }
         let call = execute(&mut store, &program.compiled);
-        let ended = if program.compiled.waits {
-            tokio::time::timeout(time, call).await.ok()
-        } else {
-            Some(call.await)
-        };
+        let ended = if program.compiled.waits { tokio::time::timeout(time, call).await.ok() } else { Some(call.await) };
         let duration = started.elapsed();
         let exit = match ended {
             None => Exit::Trapped(inner.overdue(&store, program, time)),
@@ -211,7 +211,9 @@ impl Inner {
     fn compile(&self, assembled: &text::Assembled) -> wasmtime::Result<Arc<Compiled>> {
         let module = Module::from_binary(&self.engine, &assembled.encode()?)?;
         let export = |name| {
-            module.get_export_index(name).ok_or_else(|| wasmtime::Error::msg(format!("the module has no export `{name}`")))
+            module
+                .get_export_index(name)
+                .ok_or_else(|| wasmtime::Error::msg(format!("the module has no export `{name}`")))
         };
         let (run, memory) = (export("run")?, export("mem.tape")?);
         let instance = self.linker.instantiate_pre(&module)?;
@@ -266,10 +268,6 @@ impl Inner {
         error: wasmtime::Error,
         time: Duration,
     ) -> Result<Trap, EngineError> {
-        let offset = error
-            .downcast_ref::<wasmtime::WasmBacktrace>()
-            .and_then(|trace| trace.frames().first())
-            .and_then(wasmtime::FrameInfo::module_offset);
         let (kind, message) = if let Some(failure) = error.downcast_ref::<Failure>() {
             let function = store.data().failed.as_ref().map_or_else(String::new, |f| self.name(f.function));
             (TrapKind::Host(failure.code), format!("`{function}` failed: {failure}"))
@@ -278,7 +276,10 @@ impl Inner {
         } else {
             return Err(EngineError(error));
         };
-        Ok(Trap { kind, message, position: program.locate(&self.signatures, offset) })
+        // A stack that overflows does so before the first instruction of a function: then the call that led there is the place.
+        let frames = error.downcast_ref::<wasmtime::WasmBacktrace>().map_or(&[][..], |trace| trace.frames());
+        let position = frames.iter().take(2).find_map(|frame| program.locate(&self.signatures, frame.module_offset()));
+        Ok(Trap { kind, message, position })
     }
 
     fn outcome(&self, store: Store<Run>, program: &Program, exit: Exit, duration: Duration) -> Outcome {
@@ -295,7 +296,8 @@ impl Inner {
             position: program.locate(&self.signatures, failed.offset),
             failure: failed.failure,
         });
-        let calls = run.calls.iter().map(|c| Calls { function: self.name(c.function), calls: c.calls, failed: c.failed });
+        let calls =
+            run.calls.iter().map(|c| Calls { function: self.name(c.function), calls: c.calls, failed: c.failed });
         Outcome {
             calls: calls.collect(),
             results: run.take_results(),

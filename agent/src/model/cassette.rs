@@ -48,7 +48,7 @@ struct Asked {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "`reply` is neither a text nor an object with a `text`")]
 enum Said {
     Text(String),
     Reply(ModelReply),
@@ -145,8 +145,7 @@ impl Cassette {
         let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
         let model = read_header(lines.next())?.model;
         let turns = lines.map(|(at, line)| {
-            let turn: Turn = serde_json::from_str(line)
-                .map_err(|why| ModelError::bad_recording(at, &format!("it is no turn `{{\"reply\":…}}`: {why}")))?;
+            let turn: Turn = serde_json::from_str(line).map_err(|why| no_line(at, "turn `{\"reply\":…}`", &why))?;
             let reply = match turn.reply {
                 Said::Text(text) => ModelReply { text, ..ModelReply::default() },
                 Said::Reply(reply) => reply,
@@ -183,6 +182,13 @@ fn read_header(first: Option<(usize, &str)>) -> Result<Header, ModelError> {
         return Err(ModelError::bad_recording(at, &why));
     }
     Ok(header)
+}
+
+/// Leaves out where in the line it is: a line of its own number would only confuse.
+fn no_line(at: usize, what: &str, why: &serde_json::Error) -> ModelError {
+    let why = why.to_string();
+    let why = why.split(" at line ").next().unwrap_or_default();
+    ModelError::bad_recording(at, &format!("it is no {what}: {why}"))
 }
 
 impl Model for Cassette {

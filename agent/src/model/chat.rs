@@ -70,7 +70,7 @@ impl ChatCompletions {
             };
             let failure = match self.attempt(&request, fields, stream, &mut show).await {
                 Ok(reply) => return Ok(reply),
-                Err(failure) => failure,
+                Err(failure) => Failure { error: failure.error.scrubbed(self.endpoint.key.as_ref()), ..failure },
             };
             let wait = match failure.then {
                 // Not a failure of the endpoint's, so it counts apart from the repetitions.

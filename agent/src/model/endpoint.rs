@@ -77,7 +77,8 @@ pub struct Endpoint {
 ///
 /// The preset is the one named, else the one whose host `base_url` has, else (with neither set) the first whose own key
 /// variable is set. The key is read from `api_key_env` if set, else from `WATTLE_API_KEY`, else from the preset's
-/// variable; a provider's key thus never goes to a host that is not that provider's, unless somebody says so.
+/// variable; where only that variable told the preset, it is the one that is read. So no key goes to a host that
+/// it was not meant for, unless somebody says so.
 ///
 /// # Errors
 /// Where nothing says which endpoint, or the preset is unknown, the URL bad, the key missing or the model not named.
@@ -101,13 +102,14 @@ pub fn resolve(
             presets().iter().find(|preset| preset.key_variable.as_deref().is_some_and(|v| env(v).is_some()))
         }
     };
+    let told_by_key = settings.provider.is_none() && base_url.is_none();
     let base_url = match (base_url, preset) {
         (Some(url), _) => url,
         (None, Some(preset)) => preset.base_url.clone(),
         (None, None) if env(ANY_KEY).is_some() => return Err(EndpointError::key_without_endpoint(ANY_KEY)),
         (None, None) => return Err(EndpointError::nothing_set()),
     };
-    let (key, key_variable) = find_key(settings.api_key_env, preset, &env)?;
+    let (key, key_variable) = find_key(settings.api_key_env, preset, told_by_key, &env)?;
     let model = settings.model.map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned);
     let model = model.or_else(|| preset?.model.clone()).ok_or_else(EndpointError::no_model)?;
     let length_field = preset.map(|preset| preset.length_field).unwrap_or_default();
@@ -136,12 +138,13 @@ fn parse_base(text: &str) -> Result<Url, EndpointError> {
 fn find_key(
     asked: Option<&str>,
     preset: Option<&Preset>,
+    told_by_key: bool,
     env: &impl Fn(&str) -> Option<String>,
 ) -> Result<(Option<ApiKey>, String), EndpointError> {
     let own = preset.and_then(|preset| preset.key_variable.as_deref());
     let variables = match asked {
         Some(variable) => vec![variable],
-        None => [Some(ANY_KEY), own].into_iter().flatten().collect(),
+        None => Some(ANY_KEY).filter(|_| !told_by_key).into_iter().chain(own).collect(),
     };
     for variable in &variables {
         if let Some(text) = env(variable) {
@@ -208,6 +211,14 @@ mod tests {
                 "https://api.cerebras.ai/v1",
                 "m",
                 "CEREBRAS_API_KEY",
+                true,
+            ),
+            (
+                ["", "", "m", ""],
+                &["WATTLE_API_KEY", "OPENAI_API_KEY"],
+                "https://api.openai.com/v1",
+                "m",
+                "OPENAI_API_KEY",
                 true,
             ),
             (

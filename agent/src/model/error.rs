@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use wattle_capability::egress::{EgressError, EgressErrorKind};
 
+use super::key::ApiKey;
+
 /// Tells why a model gave no reply. No key ever stands in its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelError {
@@ -144,6 +146,14 @@ impl ModelError {
             self.text.push_str(&format!(" (asked {attempts} times)"));
         }
         self
+    }
+
+    /// Masks the key, whatever text it came in by.
+    pub(super) fn scrubbed(self, key: Option<&ApiKey>) -> Self {
+        match key {
+            Some(key) => Self { text: key.scrub(&self.text), ..self },
+            None => self,
+        }
     }
 
     pub(super) fn no_recording(path: &str, why: &std::io::Error) -> Self {

@@ -44,8 +44,7 @@ impl Store {
     /// Where the file cannot be opened, is no store, or is one of a newer version.
     pub fn open(path: &Path, ttl: Duration) -> Result<Store, StoreError> {
         let opened = Connection::open(path).and_then(|mut c| schema::prepare(&mut c).map(|()| c));
-        let connection =
-            opened.map_err(|cause| StoreError { what: "open", path: Some(path.to_owned()), cause })?;
+        let connection = opened.map_err(|cause| StoreError { what: "open", path: Some(path.to_owned()), cause })?;
         Ok(Store { connection: Arc::new(Mutex::new(connection)), ttl })
     }
 

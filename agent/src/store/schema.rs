@@ -36,12 +36,13 @@ pub(super) fn prepare(connection: &mut Connection) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let version: usize = transaction.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0))? as usize;
     let missing = STEPS.get(version..).ok_or_else(|| {
-        let words = format!("the file has version {version}, this program knows up to {}; use a newer program", STEPS.len());
+        let words =
+            format!("the file has version {version}, this program knows up to {}; use a newer program", STEPS.len());
         rusqlite::Error::InvalidParameterName(words)
     })?;
     for step in missing {
         transaction.execute_batch(step)?;
     }
-    transaction.pragma_update(None, "user_version", STEPS.len())?;
+    transaction.pragma_update(None, "user_version", u32::try_from(STEPS.len()).unwrap_or(u32::MAX))?;
     transaction.commit()
 }

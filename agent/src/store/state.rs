@@ -63,8 +63,9 @@ impl Backend for SessionState {
                      ON CONFLICT (session, key) DO UPDATE SET value = ?3",
                     params![session, key, value],
                 )?,
-                None => transaction
-                    .execute("DELETE FROM state WHERE session = ?1 AND key = ?2", params![session, key])?,
+                None => {
+                    transaction.execute("DELETE FROM state WHERE session = ?1 AND key = ?2", params![session, key])?
+                }
             };
             transaction.commit()?;
             Ok(Ok(()))
@@ -75,9 +76,8 @@ impl Backend for SessionState {
     fn keys(&self, prefix: String) -> Answer<'_, Vec<String>> {
         let session = self.session.clone();
         Box::pin(self.store.with(broken, move |connection| {
-            let mut statement = connection.prepare(
-                "SELECT key FROM state WHERE session = ?1 AND substr(key, 1, length(?2)) = ?2 ORDER BY key",
-            )?;
+            let mut statement = connection
+                .prepare("SELECT key FROM state WHERE session = ?1 AND substr(key, 1, length(?2)) = ?2 ORDER BY key")?;
             let keys = statement.query_map(params![session, prefix], |row| row.get(0))?;
             keys.collect()
         }))

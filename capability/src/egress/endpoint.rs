@@ -55,7 +55,7 @@ impl EndpointClient {
         let exchange = Exchange::begin(self.limits);
         let answer = exchange.perform(self.clients.of(Reach::Named, &hop.url)?, &hop).await?;
         match location(answer.status, &answer.headers) {
-            Some(to) => Err(EgressError::endpoint_moved(&hop.url, to.unwrap_or("an unreadable location"))),
+            Some(to) => Err(EgressError::endpoint_moved(&hop.url, to.unwrap_or_default())),
             None => Ok(answer),
         }
     }

@@ -74,13 +74,15 @@ fn error(kind: EgressErrorKind, text: String) -> EgressError {
 /// The wording, by kind.
 impl EgressError {
     pub(super) fn not_public(target: &Target, class: Class) -> Self {
-        let what = if matches!(target.host, Host::Domain(_)) { "name" } else { "address" };
-        let text = format!(
-            "refused: {} is {}; `--allow-host {target}` would permit it",
-            target.host,
-            with_article(class, what)
-        );
-        error(EgressErrorKind::Refused, text)
+        let is_name = matches!(target.host, Host::Domain(_));
+        let what = with_article(class, if is_name { "name" } else { "address" });
+        // A rule for such a name would not help: what it resolves to is refused all the same.
+        let hint = if is_name && class == Class::Metadata {
+            "no setting permits it".to_owned()
+        } else {
+            format!("`--allow-host {target}` would permit it")
+        };
+        error(EgressErrorKind::Refused, format!("refused: {} is {what}; {hint}", target.host))
     }
 
     pub(super) fn resolves_to(name: &str, address: IpAddr, class: Class, permittable: bool) -> Self {
@@ -185,11 +187,19 @@ impl EgressError {
         error(EgressErrorKind::Redirect, format!("redirect to an invalid location: {why}"))
     }
 
-    pub(super) fn endpoint_moved(url: &Url, to: &str) -> Self {
+    /// A query is not repeated: it may carry a secret of the request.
+    pub(super) fn endpoint_moved(url: &Url, location: &str) -> Self {
+        let to = match url.join(location) {
+            Ok(mut to) => {
+                to.set_query(None);
+                to.to_string()
+            }
+            Err(_) => "an invalid location".to_owned(),
+        };
         let text = format!(
             "{} redirects to `{}`; set that as the endpoint's URL, redirects of an endpoint are not followed",
             origin_of(url),
-            clip(to, 200)
+            clip(&to, 200)
         );
         error(EgressErrorKind::Redirect, text)
     }

@@ -59,11 +59,7 @@ pub(super) struct Child {
 }
 
 impl Base {
-    /// Opens a folder of the host as a base.
-    ///
-    /// # Errors
-    /// Where there is no such folder, or it may not be opened.
-    pub fn open(path: &Path) -> Result<Base, FilesError> {
+    pub(super) fn open(path: &Path) -> Result<Base, FilesError> {
         let open = || -> io::Result<Base> {
             let top = std::fs::canonicalize(path)?;
             let dir = Dir::open_ambient_dir(&top, ambient_authority())?;

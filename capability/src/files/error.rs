@@ -370,6 +370,9 @@ pub struct ApplyError {
     pub failed: Vec<(Change, FilesError)>,
 }
 
+/// The changes of each sort that the text of an [`ApplyError`] names.
+const LISTED: usize = 50;
+
 impl ApplyError {
     /// Whether at least one change was held back because somebody else changed the base.
     #[must_use]
@@ -378,16 +381,22 @@ impl ApplyError {
     }
 }
 
-/// One line for what was done, and one for each change that was not.
+/// A line that counts, then one for each change: first those that were not carried out. At most 50 of each are named.
 impl fmt::Display for ApplyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let all = self.done.len() + self.failed.len();
         write!(f, "{} of {all} changes were not carried out", self.failed.len())?;
-        for (change, reason) in &self.failed {
+        for (change, reason) in self.failed.iter().take(LISTED) {
             write!(f, "\nnot done: {change}: {reason}")?;
         }
-        for change in &self.done {
+        if self.failed.len() > LISTED {
+            write!(f, "\nnot done: {} more", self.failed.len() - LISTED)?;
+        }
+        for change in self.done.iter().take(LISTED) {
             write!(f, "\ndone: {change}")?;
+        }
+        if self.done.len() > LISTED {
+            write!(f, "\ndone: {} more", self.done.len() - LISTED)?;
         }
         Ok(())
     }

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -52,7 +53,7 @@ pub(super) struct Folder {
 }
 
 /// A file's bytes. Readers share them; a write copies them only while a reader holds them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone)]
 pub(super) struct Content(Arc<Vec<u8>>);
 
 impl Content {
@@ -75,6 +76,12 @@ impl Content {
         if data.capacity() / 2 > data.len() {
             data.shrink_to_fit();
         }
+    }
+}
+
+impl fmt::Debug for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.0.len())
     }
 }
 
@@ -184,7 +191,7 @@ impl Layer {
             if step == *path { name } else { name + NODE_COST }
         });
         let old = self.node(path).map_or(0, Node::cost);
-        (missing.sum::<u64>() + cost).saturating_sub(old)
+        missing.sum::<u64>().saturating_add(cost).saturating_sub(old)
     }
 
     /// Whether that many more bytes fit.

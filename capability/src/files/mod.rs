@@ -37,9 +37,12 @@ mod edit;
 mod error;
 mod journal;
 mod layer;
+mod overlay;
 mod path;
+mod plan;
 mod reader;
 mod stamp;
+mod through;
 mod view;
 
 use std::fmt;

@@ -1,0 +1,47 @@
+//! Writing through: what a trusted run changes is changed on the base at once, after the journal took note of it.
+
+use std::io;
+
+use super::base::{Base, Found};
+use super::edit::moved;
+use super::error::{FilesError, Intent};
+use super::path::RunPath;
+use super::view::Store;
+
+impl Store {
+    /// Makes the folders above `path` that are not there.
+    pub(super) fn make_above(&mut self, path: &RunPath) -> Result<(), FilesError> {
+        let there = self.check_above(path)?;
+        let above = path.depth().saturating_sub(1);
+        for step in path.steps().take(above).skip(there) {
+            self.change_base(&step, |base| base.create_folder(&step))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn change_base(
+        &mut self,
+        path: &RunPath,
+        change: impl FnOnce(&Base) -> io::Result<()>,
+    ) -> Result<(), FilesError> {
+        let Store::Through { base, journal } = self else { return Ok(()) };
+        journal.touch(base, [path])?;
+        change(base).map_err(|cause| FilesError::io(Intent::Write, path, cause))
+    }
+
+    pub(super) fn move_in_base(&mut self, from: &RunPath, to: &RunPath) -> Result<(), FilesError> {
+        self.make_above(to)?;
+        let Store::Through { base, journal } = self else { return Ok(()) };
+        let mut olds = vec![from.clone()];
+        if base.look(from).is_ok_and(|found| matches!(found, Found::Folder { .. })) {
+            olds.extend(base.walk(from)?.into_iter().map(|entry| entry.path));
+        }
+        let news = olds.iter().map(|old| moved(old, from, to)).collect::<Result<Vec<_>, _>>()?;
+        journal.touch(base, olds.iter().chain(&news))?;
+        base.rename(from, to).map_err(|cause| FilesError::io(Intent::Write, from, cause))?;
+        for old in &olds {
+            journal.forget(old);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,221 @@
+//! Hostile programs: each ends in a clear error within its bound, and the next run is unharmed.
+
+mod world;
+
+use std::time::Duration;
+
+use wattle_capability::ALL;
+use wattle_rt::{Exit, Limits, Outcome, Trap, TrapKind, Ty};
+use world::World;
+
+fn small() -> World {
+    World::with(Limits { memory: 4 << 20, time: Duration::from_millis(300), instances: 4, ..Limits::default() })
+}
+
+async fn unharmed(world: &World) {
+    let outcome = world.run("(resv \"fine\") (i32.const 0)", &[]).await.unwrap();
+    assert_eq!(outcome.texts(), ["fine"]);
+}
+
+fn trap(outcome: &Outcome) -> &Trap {
+    match &outcome.exit {
+        Exit::Trapped(trap) => trap,
+        other => panic!("{other:?} is no trap"),
+    }
+}
+
+#[tokio::test]
+async fn what_traps_says_why_and_where() {
+    let world = small();
+    for (text, kind, line) in [
+        ("(i32.const 0)\ndrop\n(loop $l (br $l))\n(i32.const 0)", TrapKind::Time, 3),
+        ("(func $f (call $f))\n(call $f)\n(i32.const 0)", TrapKind::Stack, 1),
+        (
+            "(func $f (param i32) (result i32)\n (call $g (local.get 0)))\n(func $g (param i32) (result i32)\n (call $f (local.get 0)))\n(call $f (i32.const 1))",
+            TrapKind::Stack,
+            0,
+        ),
+        ("(i32.load (i32.const -4))\ndrop\n(i32.const 0)", TrapKind::Memory, 1),
+        (
+            "(i32.const 1)\n(drop)\n(i32.store (i32.const 0x7fffffff)\n  (i32.const 1))\n(i32.const 0)",
+            TrapKind::Memory,
+            3,
+        ),
+        ("(memory.fill (i32.const 0) (i32.const 1) (i32.const -1)) (i32.const 0)", TrapKind::Memory, 1),
+        ("(local $z i32)\n(i32.div_s (i32.const 1) (local.get $z))", TrapKind::Arithmetic, 2),
+        ("\n(i32.div_s (i32.const -2147483648) (i32.const -1))", TrapKind::Arithmetic, 2),
+        ("(i32.trunc_f64_s (f64.const nan))", TrapKind::Arithmetic, 1),
+        ("(i32.const 1)\n(drop)\nunreachable", TrapKind::Unreachable, 3),
+        (
+            "(table 2 funcref)\n(type $t (func (result i32)))\n(call_indirect (type $t) (i32.const 1))",
+            TrapKind::Call,
+            3,
+        ),
+        (
+            "(table 2 funcref)\n(type $t (func (result i32)))\n(call_indirect (type $t) (i32.const 9))",
+            TrapKind::Memory,
+            3,
+        ),
+        ("(call $sys.sleep\n (i32.const 60000))\n(i32.const 0)", TrapKind::Time, 1),
+        ("(local $e i32)\n(call $http.get \"http://host/hang\") (drop) (drop) (i32.const 0)", TrapKind::Time, 2),
+        (
+            "(loop $l\n (call $sys.resv \"again and again\")\n (br $l))\n(i32.const 0)",
+            TrapKind::Host(wattle_rt::Code::ENOMEM),
+            2,
+        ),
+        ("(loop $l\n (drop (call $arr.new))\n (br $l))\n(i32.const 0)", TrapKind::Host(wattle_rt::Code::ENOMEM), 2),
+    ] {
+        let outcome = world.run(text, &[]).await.unwrap_or_else(|why| panic!("{why}\n{text}"));
+        let trap = trap(&outcome);
+        assert_eq!(trap.kind, kind, "{text}\n{trap}");
+        assert!(!trap.message.is_empty());
+        if line > 0 {
+            assert_eq!(trap.position.map(|p| p.line), Some(line), "{text}\n{trap}");
+        }
+        unharmed(&world).await;
+    }
+}
+
+#[tokio::test]
+async fn memory_is_bounded_and_its_end_is_told() {
+    let world = small();
+    // The program's own growth gives -1; the host's gives ENOMEM.
+    let grow = "(resv (call $str.from_int (memory.grow (i32.const 1000)))) (i32.const 0)";
+    assert_eq!(world.run(grow, &[]).await.unwrap().texts(), ["-1"]);
+    let hunger = r#"
+        (local $s i32) (local $e i32)
+        (local.set $s "0123456789")
+        (loop $again
+          (call $str.cat (local.get $s) (local.get $s))
+          (local.set $e) (local.set $s)
+          (check $e)
+          (br $again))
+        (i32.const 0)"#;
+    let outcome = world.run(hunger, &[]).await.unwrap();
+    assert_eq!(outcome.exit, Exit::Returned(wattle_rt::Code::ENOMEM));
+    assert!(outcome.memory_bytes <= 4 << 20);
+    let alloc = "(drop (call $sys.alloc (i32.const 0x7fffffff))) (i32.const 0)";
+    assert_eq!(trap(&world.run(alloc, &[]).await.unwrap()).kind, TrapKind::Host(wattle_rt::Code::ENOMEM));
+    unharmed(&world).await;
+}
+
+/// Operands of every kind that no honest program has, and some that one has.
+const NUMBERS: [i32; 12] = [0, 1, -1, 2, 15, 16, 65_532, 65_536, i32::MAX, i32::MIN, -65_536, 0x1000_0000];
+
+#[tokio::test]
+async fn no_operand_of_any_function_does_harm() {
+    let world = small();
+    for function in ALL.iter().flat_map(|c| c.functions) {
+        let signature = &function.signature;
+        let results: Vec<&str> = signature.pushes().map(|_| "(drop)").collect();
+        for n in NUMBERS {
+            for honest in 0..=signature.params.len() {
+                // One operand is hostile, the others are a text or a small number; or all are hostile.
+                let operands: Vec<String> = signature
+                    .params
+                    .iter()
+                    .enumerate()
+                    .map(|(i, p)| match p.ty {
+                        Ty::Long => format!("(i64.const {n})"),
+                        Ty::Float => format!("(f64.const {n})"),
+                        Ty::Str | Ty::OptStr | Ty::Bytes if i != honest && honest < signature.params.len() => {
+                            "\"a.txt\"".to_owned()
+                        }
+                        _ => format!("(i32.const {n})"),
+                    })
+                    .collect();
+                let name = format!("{}.{}", signature.module, signature.name);
+                // Waiting for a long time is no harm, but takes the test's.
+                if name == "sys.sleep" && n > 16 {
+                    continue;
+                }
+                let text = format!("(call ${name} {}) {} (i32.const 0)", operands.join(" "), results.join(" "));
+                let outcome = world.run(&text, &[]).await.unwrap_or_else(|why| panic!("{why}\n{text}"));
+                match outcome.exit {
+                    Exit::Returned(code) => assert!(code.is_success()),
+                    Exit::Trapped(trap) => {
+                        assert!(matches!(trap.kind, TrapKind::Host(_)) && !signature.fallible(), "{text}\n{trap}")
+                    }
+                }
+            }
+        }
+    }
+    unharmed(&world).await;
+}
+
+#[tokio::test]
+async fn bad_lengths_in_memory_do_no_harm() {
+    let world = small();
+    for length in [u32::MAX, 0x7fff_ffff, 0x8000_0000, 1 << 20, 130_049] {
+        let text = format!(
+            "(i32.store (i32.const 1024) (i32.const {})) (resv (call $str.from_int (call $str.len (i32.const 1024)))) (i32.const 0)",
+            length.cast_signed()
+        );
+        let outcome = world.run(&text, &[]).await.unwrap();
+        assert_eq!(trap(&outcome).kind, TrapKind::Host(wattle_rt::Code::EBOUND), "{length}");
+    }
+    let not_utf8 = "(i32.store (i32.const 1024) (i32.const 2)) (i32.store8 (i32.const 1028) (i32.const 0xff)) (call $str.trim (i32.const 1024)) (return)";
+    assert_eq!(world.run(not_utf8, &[]).await.unwrap().exit, Exit::Returned(wattle_rt::Code::EPARSE));
+}
+
+#[tokio::test]
+async fn giant_texts_end_in_a_clear_error_or_run() {
+    let world = small();
+    let deep = format!("{}(i32.const 0){}", "(block (result i32) ".repeat(20_000), ")".repeat(20_000));
+    let locals: String = (0..10_000).map(|n| format!("(local $l{n} i32)\n")).collect::<String>() + "(i32.const 0)";
+    let too_many: String = (0..60_000).map(|n| format!("(local $l{n} i32)\n")).collect::<String>() + "(i32.const 0)";
+    let literal = format!("(resv (call $str.from_int (call $str.len \"{}\"))) (i32.const 0)", "x".repeat(1_000_000));
+    let wide = "(drop (i32.const 1))".repeat(50_000) + "(i32.const 0)";
+    let huge = " ".repeat(20 << 20);
+    let parens = "(".repeat(1 << 20);
+    let quotes = "\"".repeat(1 << 20);
+    for (name, text) in [
+        ("deep", &deep),
+        ("locals", &locals),
+        ("too many locals", &too_many),
+        ("literal", &literal),
+        ("wide", &wide),
+        ("huge", &huge),
+        ("parens", &parens),
+        ("quotes", &quotes),
+    ] {
+        match world.run(text, &[]).await {
+            // Quotes by the million are a text like any other.
+            Ok(outcome) => assert!(outcome.success() || name == "quotes", "{name}: {outcome:?}"),
+            Err(why) => assert!(why.starts_with("error[") && why.len() < 2_000, "{name}: {why}"),
+        }
+        unharmed(&world).await;
+    }
+    // These two are no crime.
+    assert!(world.run(&locals, &[]).await.unwrap().success());
+    assert_eq!(world.run(&literal, &[]).await.unwrap().texts(), ["1000000"]);
+}
+
+#[tokio::test]
+async fn more_runs_than_instances_wait_for_each_other() {
+    let world = std::sync::Arc::new(small());
+    let runs: Vec<_> = (0..32)
+        .map(|_| {
+            let world = std::sync::Arc::clone(&world);
+            tokio::spawn(
+                async move { world.run("(call $sys.sleep (i32.const 5)) (resv \"ok\") (i32.const 0)", &[]).await },
+            )
+        })
+        .collect();
+    for run in runs {
+        assert_eq!(run.await.unwrap().unwrap().texts(), ["ok"]);
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_is_dropped_stops_and_gives_its_place_back() {
+    let world = std::sync::Arc::new(World::with(Limits { instances: 1, ..Limits::default() }));
+    let endless = {
+        let world = std::sync::Arc::clone(&world);
+        tokio::spawn(async move { world.run("(loop $l (br $l)) (i32.const 0)", &[]).await })
+    };
+    tokio::time::sleep(Duration::from_millis(30)).await;
+    endless.abort();
+    assert!(endless.await.unwrap_err().is_cancelled());
+    unharmed(&world).await;
+}
