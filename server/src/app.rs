@@ -8,28 +8,34 @@ use wattle_agent::capability::ai::Inference;
 use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
 use wattle_agent::machine::Message;
 use wattle_agent::model::Model;
-use wattle_agent::{Access, Host, Job, Settings, Store};
+use wattle_agent::{Access, Host, Job, ModelInference, Settings, Store};
 
 use crate::request::SessionId;
 
 /// The parts of the runs that come in over HTTP. Cheap to clone.
 #[derive(Clone)]
 pub struct App {
-    /// What all runs share.
-    pub host: Host,
-    /// The model that decides each step.
-    pub model: Arc<dyn Model>,
-    /// The model that programs may ask; `None` withholds `ai` from them.
-    pub inference: Option<Arc<dyn Inference>>,
-    /// Bounds and policies of a run.
-    pub settings: Settings,
-    /// Sessions and their state.
-    pub store: Store,
-    /// Where runs leave their `_steps.jsonl`; `None` leaves none.
-    pub workdir: Option<PathBuf>,
+    pub(crate) host: Host,
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) store: Store,
+    inference: Arc<dyn Inference>,
+    workdir: Option<PathBuf>,
 }
 
 impl App {
+    /// Runs with that model decide and, through `ai`, help; sessions and their state are the store's.
+    pub fn new(host: Host, model: Arc<dyn Model>, settings: Settings, store: Store) -> App {
+        let inference = Arc::new(ModelInference::new(Arc::clone(&model), &settings));
+        App { host, model, settings: Arc::new(settings), store, inference, workdir: None }
+    }
+
+    /// Lets every run leave its `_steps.jsonl` in that folder, which no run has access to.
+    #[must_use]
+    pub fn with_workdir(self, folder: PathBuf) -> App {
+        App { workdir: Some(folder), ..self }
+    }
+
     /// What a run for that message is made of. Its files are an overlay over nothing, whoever asks: a client has no say in
     /// what its run may touch.
     pub(crate) fn job(
@@ -43,7 +49,7 @@ impl App {
             files: Arc::new(Files::overlay(None, OVERLAY_LIMIT)),
             state: Arc::new(self.store.state(session.as_str())),
             network: Arc::new(self.host.egress().clone()),
-            inference: self.inference.clone(),
+            inference: Some(Arc::clone(&self.inference)),
         };
         Job {
             message,

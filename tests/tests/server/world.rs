@@ -94,7 +94,7 @@ impl Model for Puppet {
 fn app(model: Arc<dyn Model>) -> App {
     let host = Host::new(Bounds::default(), Catalog::default(), Egress::new(Policy::default())).unwrap();
     let store = Store::in_memory(Duration::from_secs(3_600)).unwrap();
-    App { host, model, inference: None, settings: Settings::default(), store, workdir: None }
+    App::new(host, model, Settings::default(), store)
 }
 
 impl World {
