@@ -166,9 +166,13 @@ impl<'a> Performer<'a> {
             temperature: settings.temperature,
             max_tokens: settings.max_tokens,
         };
-        let mut on_delta = |delta: Delta<'_>| {
-            if let Delta::Text(text) = delta {
-                self.stamp.emit(Event::Delta { step: ask.step, text: text.to_owned() });
+        let (step, mut restarts) = (ask.step, 0);
+        let mut on_delta = |delta: Delta<'_>| match delta {
+            Delta::Text(text) => self.stamp.emit(Event::Delta { step, text: text.to_owned() }),
+            Delta::Restart => {
+                restarts += 1;
+                let error = "the model's answer broke off; it is asked again from the beginning".to_owned();
+                self.stamp.emit(Event::Retry { step, attempt: restarts, error });
             }
         };
         match ask_within(self.model, &settings.timeouts, request, &mut on_delta).await {

@@ -72,6 +72,24 @@ pub enum Execution {
     },
 }
 
+impl Execution {
+    /// Gives the code that the program left; `None` where it did not come to its end.
+    pub fn exit_code(&self) -> Option<i32> {
+        match self {
+            Self::Ran(ran) => Some(ran.exit_code()),
+            Self::Rejected { .. } | Self::Refused { .. } | Self::Stopped { .. } => None,
+        }
+    }
+
+    /// Gives what it cost; nothing where the program did not run.
+    pub fn cost(&self) -> Cost {
+        match self {
+            Self::Ran(Ran { cost, .. }) | Self::Stopped { cost, .. } => *cost,
+            Self::Rejected { .. } | Self::Refused { .. } => Cost::default(),
+        }
+    }
+}
+
 /// Reports a program that came to its end, well or not.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ran {

@@ -1,12 +1,14 @@
 //! Reads texts that nobody would write: large ones, which only a linear reader gets through, and random ones.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails so")]
+
 use proptest::prelude::*;
 use wattle_machine::{Action, Reading, read};
 
 const MIB: usize = 1 << 20;
 
-fn repeated(piece: &str) -> String {
-    piece.repeat(MIB / piece.len())
+fn repeated(piece: &str, size: usize) -> String {
+    piece.repeat(size / piece.len())
 }
 
 /// Gives every string of a reading.
@@ -29,6 +31,14 @@ fn strings(reading: &Reading) -> Vec<&str> {
 
 #[test]
 fn a_megabyte_of_anything_gives_an_action() {
+    for piece in ["x ", "(", "\"", "`", "```\n", "<reasoning>", "ToolCall::Wat(", "ToolCall::Wat(```wat\n"] {
+        let text = repeated(piece, MIB);
+        assert!(strings(&read(&text)).into_iter().all(|found| found.len() <= text.len()), "{piece}");
+    }
+}
+
+#[test]
+fn what_is_opened_and_never_closed_gives_an_action() {
     let pieces = [
         "(",
         ")",
@@ -88,7 +98,7 @@ fn a_megabyte_of_anything_gives_an_action() {
         for before in
             ["", "ToolCall::Wat(```wat\n", "ToolCall::Catalog(\"a\", ", "ToolCall::Response(\"\"\"", "<think>"]
         {
-            let text = format!("{before}{}", repeated(piece));
+            let text = format!("{before}{}", repeated(piece, MIB / 32));
             let reading = read(&text);
             let longest = strings(&reading).into_iter().map(str::len).max().unwrap_or(0);
             assert!(longest <= text.len(), "{before}{piece} grew to {longest}");
@@ -99,7 +109,7 @@ fn a_megabyte_of_anything_gives_an_action() {
 #[test]
 fn a_call_after_a_megabyte_of_noise_is_found() {
     for noise in ["x ", "<b>", "\" ", "((", "tool call ", "`a` "] {
-        let text = format!("{}\nToolCall::Catalog(\"now\")\n", repeated(noise));
+        let text = format!("{}\nToolCall::Catalog(\"now\")\n", repeated(noise, MIB));
         let found = read(&text).action;
         assert_eq!(found, Action::Catalog { name: "now".into(), args: vec![] }, "after {noise:?}");
     }

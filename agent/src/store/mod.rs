@@ -28,24 +28,32 @@ pub struct Store {
 pub struct StoreError {
     what: &'static str,
     path: Option<PathBuf>,
-    cause: rusqlite::Error,
+    cause: Cause,
 }
 
+/// Why the database did not do what was asked.
+type Cause = Box<dyn std::error::Error + Send + Sync>;
+
 impl StoreError {
-    fn new(what: &'static str) -> impl FnOnce(rusqlite::Error) -> StoreError {
+    fn new(what: &'static str) -> impl FnOnce(Cause) -> StoreError {
         move |cause| StoreError { what, path: None, cause }
     }
 }
 
 impl Store {
-    /// Opens the file, making it where it is absent. Sessions that saw nothing for `ttl` are forgotten.
+    /// Opens the file, making it and its folder where they are absent. Sessions that saw nothing for `ttl` are forgotten.
     ///
     /// # Errors
     /// Where the file cannot be opened, is no store, or is one of a newer version.
     pub fn open(path: &Path, ttl: Duration) -> Result<Store, StoreError> {
-        let opened = Connection::open(path).and_then(|mut c| schema::prepare(&mut c).map(|()| c));
-        let connection = opened.map_err(|cause| StoreError { what: "open", path: Some(path.to_owned()), cause })?;
-        Ok(Store { connection: Arc::new(Mutex::new(connection)), ttl })
+        let open = || -> Result<Connection, Cause> {
+            if let Some(folder) = path.parent() {
+                std::fs::create_dir_all(folder)?;
+            }
+            Ok(Connection::open(path)?)
+        };
+        let ready = open().and_then(|connection| Store::ready(connection, ttl));
+        ready.map_err(|cause| StoreError { what: "open", path: Some(path.to_owned()), cause })
     }
 
     /// Makes a store that is gone with the process.
@@ -53,8 +61,13 @@ impl Store {
     /// # Errors
     /// Where SQLite cannot give memory.
     pub fn in_memory(ttl: Duration) -> Result<Store, StoreError> {
-        let opened = Connection::open_in_memory().and_then(|mut c| schema::prepare(&mut c).map(|()| c));
-        Ok(Store { connection: Arc::new(Mutex::new(opened.map_err(StoreError::new("open"))?)), ttl })
+        let ready = Connection::open_in_memory().map_err(Cause::from).and_then(|connection| Store::ready(connection, ttl));
+        ready.map_err(StoreError::new("open"))
+    }
+
+    fn ready(mut connection: Connection, ttl: Duration) -> Result<Store, Cause> {
+        schema::prepare(&mut connection)?;
+        Ok(Store { connection: Arc::new(Mutex::new(connection)), ttl })
     }
 
     /// The earlier turns of a session, oldest first, and empty for a new one. Using it keeps the session alive.
@@ -117,9 +130,9 @@ impl Store {
     }
 
     /// Works on the database away from the threads that run programs.
-    async fn with<T: Send + 'static, E: Send + 'static>(
+    async fn with<T: Send + 'static, E>(
         &self,
-        failed: impl FnOnce(rusqlite::Error) -> E + Send + 'static,
+        failed: impl FnOnce(Cause) -> E,
         work: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, E> {
         let shared = Arc::clone(&self.connection);
@@ -128,8 +141,8 @@ impl Store {
             work(&mut shared.lock().unwrap_or_else(PoisonError::into_inner))
         });
         match worked.await {
-            Ok(done) => done.map_err(failed),
-            Err(_) => Err(failed(rusqlite::Error::ExecuteReturnedResults)),
+            Ok(done) => done.map_err(|cause| failed(cause.into())),
+            Err(stopped) => Err(failed(stopped.into())),
         }
     }
 }

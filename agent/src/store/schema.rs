@@ -28,7 +28,7 @@ const STEPS: &[&str] = &["
 "];
 
 /// Brings the file to the newest version and sets the connection up: write-ahead log, other processes waited for.
-pub(super) fn prepare(connection: &mut Connection) -> rusqlite::Result<()> {
+pub(super) fn prepare(connection: &mut Connection) -> Result<(), super::Cause> {
     connection.busy_timeout(Duration::from_secs(10))?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "NORMAL")?;
@@ -44,5 +44,5 @@ pub(super) fn prepare(connection: &mut Connection) -> rusqlite::Result<()> {
         transaction.execute_batch(step)?;
     }
     transaction.pragma_update(None, "user_version", u32::try_from(STEPS.len()).unwrap_or(u32::MAX))?;
-    transaction.commit()
+    Ok(transaction.commit()?)
 }

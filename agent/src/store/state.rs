@@ -26,7 +26,7 @@ fn size(key: &str, value: &[u8]) -> i64 {
     i64::try_from(key.len() + value.len()).unwrap_or(i64::MAX)
 }
 
-fn broken(cause: rusqlite::Error) -> Failure {
+fn broken(cause: super::Cause) -> Failure {
     Failure::new(Code::EREMOTE, format!("the store failed: {cause}"))
 }
 

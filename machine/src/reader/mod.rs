@@ -142,6 +142,27 @@ impl Reading {
 /// );
 /// ```
 pub fn read(answer: &str) -> Reading {
+    match read_call(answer) {
+        Read::Called(reading) | Read::Uncalled(reading) => reading,
+    }
+}
+
+/// Reads an answer to the request for a corrected program: there a fenced program is meant to be run even where prose
+/// stands around it.
+pub(crate) fn read_repair(answer: &str) -> Reading {
+    match read_call(answer) {
+        Read::Called(reading) => reading,
+        Read::Uncalled(reading) => uncalled::program_in_prose(reading),
+    }
+}
+
+/// Tells whether an answer made a call.
+enum Read {
+    Called(Reading),
+    Uncalled(Reading),
+}
+
+fn read_call(answer: &str) -> Read {
     let unified = unify(answer);
     let text = unified.as_ref();
     let tags = reasoning::tags(text);
@@ -154,7 +175,7 @@ pub fn read(answer: &str) -> Reading {
         let open = tags.open_after(from);
         let limit = open.map_or(text.len(), |open| open.start);
         match first_call(text, from, limit, &mut mentions) {
-            Some(call) => return found(text, &thoughts, cut(text, from, call.start), call),
+            Some(call) => return Read::Called(found(text, &thoughts, cut(text, from, call.start), call)),
             None => outside.push_str(&without_closers(text, &tags, from, limit)),
         }
         let Some(open) = open else { break };
@@ -167,7 +188,7 @@ pub fn read(answer: &str) -> Reading {
                 // Nothing says where the reasoning ends: at a call that stands like one, or at the text's end.
                 if let Some(call) = call_in_open_reasoning(text, open.end) {
                     thoughts.push(header::before(cut(text, open.end, call.start)));
-                    return found(text, &thoughts, "", call);
+                    return Read::Called(found(text, &thoughts, "", call));
                 }
                 thoughts.push(cut(text, open.end, text.len()));
                 break;
@@ -176,8 +197,8 @@ pub fn read(answer: &str) -> Reading {
     }
 
     match mentions.first {
-        Some(call) => found(text, &thoughts, "", call),
-        None => uncalled::read(text, &outside, joined(&thoughts)),
+        Some(call) => Read::Called(found(text, &thoughts, "", call)),
+        None => Read::Uncalled(uncalled::read(text, &outside, joined(&thoughts))),
     }
 }
 
@@ -189,7 +210,7 @@ struct Found {
 
 /// How many calls that look like mere mentions are passed over in search of a real one. A bound, so that a text of
 /// nothing but mentions is read in linear time.
-const MENTIONS: usize = 8;
+const MENTIONS: usize = 4;
 
 /// The calls that look like mentions (`ToolCall::Wat(...)`): the first is taken where nothing better comes.
 struct Mentions {

@@ -3,7 +3,7 @@
 use super::{
     Action, Note, Reading, answer, body, call,
     header::{self, Kind},
-    text::{byte, cut, fence, starts, trim_blank_lines},
+    text::{byte, cut, fence, line_end, starts, trim_blank_lines},
 };
 
 /// Reads `outside`, what stands outside reasoning: a lone program, a call that lacks its prefix, or the answer itself.
@@ -28,17 +28,48 @@ pub(super) fn read(text: &str, outside: &str, thought: Option<String>) -> Readin
     reading(Action::Response { text: trim_blank_lines(outside).to_owned() }, Vec::new())
 }
 
+/// How many fences are looked at in search of a program: a bound, so that a text of nothing but fences is read in linear
+/// time.
+const FENCES: usize = 8;
+
+/// Takes the first fenced program in the text of an answer for its action, and the text before it for the thought.
+pub(super) fn program_in_prose(reading: Reading) -> Reading {
+    let Action::Response { text } = &reading.action else { return reading };
+    let mut at = 0;
+    let fences = text.split_inclusive('\n').filter_map(|line| {
+        let start = at;
+        at += line.len();
+        fence(text, start).map(|(mark, length)| (start, mark, length))
+    });
+    for (start, mark, length) in fences.take(FENCES) {
+        let found = body::fenced(text, start, mark, length);
+        if is_program(text, start + length, &found.text) {
+            let before = cut(text, 0, start).trim();
+            let thought = reading.thought.or_else(|| (!before.is_empty()).then(|| before.to_owned()));
+            let notes = [Note::BareProgram].into_iter().chain(found.note).collect();
+            let action = Action::Wat { body: found.text, args: Vec::new() };
+            return Reading { thought, action, notes, said: reading.said };
+        }
+    }
+    reading
+}
+
 /// Reads a text that is nothing but one fenced program.
 fn program(lone: &str) -> Option<(String, Option<Note>)> {
     let (mark, length) = fence(lone, 0)?;
     let found = body::fenced(lone, 0, mark, length);
-    let first = cut(lone, length, lone.len()).split('\n').next().unwrap_or_default().trim();
+    let alone = cut(lone, found.end, lone.len()).trim().is_empty();
+    (alone && is_program(lone, length, &found.text)).then_some((found.text, found.note))
+}
+
+/// Tells whether `body`, in a fence whose language stands at `info`, is a program.
+fn is_program(text: &str, info: usize, body: &str) -> bool {
+    let first = cut(text, info, line_end(text, info)).trim();
     let tagged = ["wat", "wast", "wasm", "webassembly", "text/wat"]
         .iter()
         .any(|tag| starts(first, 0, tag) && !byte(first, tag.len()).is_ascii_alphanumeric());
-    let is_program = tagged || (first.is_empty() || first.eq_ignore_ascii_case("lisp")) && begins_program(&found.text);
-    let alone = cut(lone, found.end, lone.len()).trim().is_empty();
-    (is_program && alone && !found.text.is_empty()).then_some((found.text, found.note))
+    let untagged = first.is_empty() || first.eq_ignore_ascii_case("lisp");
+    !body.is_empty() && (tagged || untagged && begins_program(body))
 }
 
 /// Heads of forms that a program begins with.

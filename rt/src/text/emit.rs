@@ -39,6 +39,7 @@ pub(super) fn module(
         marks: marked.then(Vec::new),
         depth: 1,
         code: code_local(tree.source),
+        no_code: None,
     };
     for item in &program.items {
         emit.line();
@@ -92,6 +93,24 @@ fn write_import(text: &mut String, import: &Signature) {
     text.push_str("))\n");
 }
 
+/// Whether a helper function's one result is an i32; also where a named type says what it is.
+fn has_code(tree: &Tree<'_>, func: &Func<'_>) -> bool {
+    let mut results = Vec::new();
+    for node in &func.header {
+        let mut nodes = tree.children(*node);
+        match nodes.next(tree).and_then(|head| tree.atom(head)) {
+            Some("type") => return true,
+            Some("result") => {
+                while let Some(ty) = nodes.next(tree) {
+                    results.push(tree.text(ty));
+                }
+            }
+            _ => {}
+        }
+    }
+    results == ["i32"]
+}
+
 /// A local's name that the source has nowhere: `$.err`, with more dots than any name in the source begins with.
 fn code_local(source: &str) -> String {
     let (mut longest, mut run) = (0, None);
@@ -118,6 +137,8 @@ pub(super) struct Emitter<'a, 's> {
     marks: Option<Vec<(u32, NodeId)>>,
     depth: usize,
     code: String,
+    /// The name of the function being written, where it cannot return a code.
+    no_code: Option<&'s str>,
 }
 
 impl<'a, 's> Emitter<'a, 's> {
@@ -132,6 +153,13 @@ impl<'a, 's> Emitter<'a, 's> {
     /// Writes the name of the local that expansions keep an error code in.
     pub(super) fn code_name(&mut self) {
         self.out.push_str(&self.code);
+    }
+
+    /// Checks that the function around a form can return a code, as the form does.
+    pub(super) fn returns_code(&self, form: NodeId) -> Result<(), Box<Fault>> {
+        let Some(func) = self.no_code else { return Ok(()) };
+        let name = self.tree.head(form).unwrap_or("");
+        Err(Fault::new(self.tree.span(form), wording::no_code_result(name, func)))
     }
 
     /// Writes the name of a host function that a form calls, and imports it.
@@ -298,7 +326,6 @@ impl<'a, 's> Emitter<'a, 's> {
 
     /// Writes a function; `ending` is written after its body.
     fn func(&mut self, func: &Func<'s>, run: bool, ending: &str) -> Result<(), Box<Fault>> {
-        let tree = self.tree;
         let origin = func.node.unwrap_or(NodeId(0));
         self.line();
         self.put(origin, "(func");
@@ -329,6 +356,7 @@ impl<'a, 's> Emitter<'a, 's> {
             let _ = write!(self.out, "(local {} i32)", self.code);
         }
         let mut body = func.body;
+        self.no_code = (!run && !has_code(self.tree, func)).then_some(func.name.unwrap_or("(func …)"));
         self.line();
         self.sequence(&mut body)?;
         if !ending.is_empty() {

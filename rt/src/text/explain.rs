@@ -1,17 +1,31 @@
 //! Why a module cannot be encoded or compiled.
 
-use super::emit::{self, Module};
+use super::emit::Module;
 use super::locate;
-use super::program;
+use super::program::Program;
 use super::tree::Tree;
+use super::types::Types;
+use super::walk::{self, Stop};
 use super::wording::{self, Fault};
 use crate::Signatures;
 
-/// Finds the first fault of a text.
-pub(super) fn first_fault(mut tree: Tree<'_>, host: &Signatures) -> Result<(), Box<Fault>> {
-    let program = program::read(&mut tree, host)?;
-    let module = emit::module(&tree, &program, host, "", true)?;
-    invalid(&tree, &module)
+/// Finds the first fault in the instructions of a program, whose module is `module`.
+pub(super) fn first_fault(
+    tree: &Tree<'_>,
+    program: &Program<'_>,
+    module: &Module,
+    host: &Signatures,
+) -> Result<(), Box<Fault>> {
+    let types = Types::read(tree, program);
+    let walks = (0..program.funcs.len()).map(|at| walk::func(tree, program, &types, host, at));
+    let faults = walks.filter_map(|walked| match walked {
+        Err(Stop::Fault(fault)) => Some(fault),
+        Err(Stop::Unknown) | Ok(_) => None,
+    });
+    match faults.min_by_key(|fault| fault.span.start) {
+        Some(first) => Err(first),
+        None => invalid(tree, module),
+    }
 }
 
 /// What the module's reader and validator say, at the place that they mean.

@@ -5,12 +5,15 @@
 use super::emit::Emitter;
 use super::program::{Local, Locals};
 use super::tree::{Kind, NodeId, Tree};
+use super::walk::{Walk, Walked};
 use super::wording::{self, Fault};
 
 /// One form.
 pub(super) struct Form {
     /// How it is written, for diagnostics.
     pub(super) usage: &'static str,
+    /// Checks it on a walk.
+    pub(super) walk: for<'a, 's> fn(&mut Walk<'a, 's>, NodeId) -> Walked<()>,
     /// Writes its expansion.
     pub(super) expand: for<'a, 's> fn(&mut Emitter<'a, 's>, NodeId) -> Result<(), Box<Fault>>,
 }
@@ -18,9 +21,9 @@ pub(super) struct Form {
 /// The form of that head.
 pub(super) fn form(head: &str) -> Option<&'static Form> {
     Some(match head {
-        "argv" => &Form { usage: "(argv N $p)", expand: argv },
-        "check" => &Form { usage: "(check $err)", expand: check },
-        "resv" => &Form { usage: "(resv $p)", expand: resv },
+        "argv" => &Form { usage: "(argv N $p)", walk: walk_argv, expand: argv },
+        "check" => &Form { usage: "(check $err)", walk: walk_check, expand: check },
+        "resv" => &Form { usage: "(resv $p)", walk: walk_resv, expand: resv },
         _ => return None,
     })
 }
@@ -65,11 +68,20 @@ pub(super) fn operands<const N: usize>(tree: &Tree<'_>, list: NodeId) -> Result<
     }
     let head = tree.head(list).unwrap_or("");
     let usage = form(head).map_or("", |form| form.usage);
-    Err(Fault::new(tree.span(list), wording::form_operands(head, usage, N, count)))
+    let words = match tree.open.contains(&list) && count > N {
+        true => wording::unclosed_form(head, None),
+        false => wording::form_operands(head, usage, N, count),
+    };
+    Err(Fault::new(tree.span(list), words))
 }
 
 /// Whether an atom is an integer that fits 32 bits, as WAT writes it.
 pub(super) fn is_i32(text: &str) -> bool {
+    is_integer(text, 32)
+}
+
+/// Whether an atom is an integer that fits so many bits, signed or unsigned.
+pub(super) fn is_integer(text: &str, bits: u32) -> bool {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
@@ -79,7 +91,7 @@ pub(super) fn is_i32(text: &str) -> bool {
         None => (10, digits),
     };
     let well_spaced = !digits.starts_with('_') && !digits.ends_with('_') && !digits.contains("__");
-    let limit = if negative { 1 << 31 } else { u64::from(u32::MAX) };
+    let limit = if negative { 1 << (bits - 1) } else { u64::MAX >> (64 - bits) };
     well_spaced && u64::from_str_radix(&digits.replace('_', ""), radix).is_ok_and(|value| value <= limit)
 }
 
@@ -90,6 +102,7 @@ fn argv(emit: &mut Emitter<'_, '_>, list: NodeId) -> Result<(), Box<Fault>> {
     let Some(target) = tree.name(target) else {
         return Err(Fault::new(tree.span(target), wording::form_name("argv", "(argv N $p)", tree.text(target))));
     };
+    emit.returns_code(list)?;
     emit.put(list, "(if (local.tee ");
     emit.code_name();
     emit.put(list, " (call ");
@@ -111,9 +124,16 @@ fn argv(emit: &mut Emitter<'_, '_>, list: NodeId) -> Result<(), Box<Fault>> {
     Ok(())
 }
 
+fn walk_argv(walk: &mut Walk<'_, '_>, list: NodeId) -> Walked<()> {
+    let [number, target] = operands::<2>(walk.tree, list)?;
+    walk.operand(list, number)?;
+    walk.pointer(list, target)
+}
+
 /// `(check X)`: returns X from the function where it is not 0.
 fn check(emit: &mut Emitter<'_, '_>, list: NodeId) -> Result<(), Box<Fault>> {
     let [operand] = operands::<1>(emit.tree, list)?;
+    emit.returns_code(list)?;
     if let Some(name) = emit.tree.name(operand) {
         for part in ["(if (local.get ", name, ") (then (return (local.get ", name, "))))"] {
             emit.put(list, part);
@@ -130,6 +150,11 @@ fn check(emit: &mut Emitter<'_, '_>, list: NodeId) -> Result<(), Box<Fault>> {
     Ok(())
 }
 
+fn walk_check(walk: &mut Walk<'_, '_>, list: NodeId) -> Walked<()> {
+    let [operand] = operands::<1>(walk.tree, list)?;
+    walk.operand(list, operand)
+}
+
 /// `(resv X)`: puts out the value at X as a result.
 fn resv(emit: &mut Emitter<'_, '_>, list: NodeId) -> Result<(), Box<Fault>> {
     let [operand] = operands::<1>(emit.tree, list)?;
@@ -139,6 +164,11 @@ fn resv(emit: &mut Emitter<'_, '_>, list: NodeId) -> Result<(), Box<Fault>> {
     value(emit, list, operand)?;
     emit.put(list, ")");
     Ok(())
+}
+
+fn walk_resv(walk: &mut Walk<'_, '_>, list: NodeId) -> Walked<()> {
+    let [operand] = operands::<1>(walk.tree, list)?;
+    walk.operand(list, operand)
 }
 
 /// Writes an operand of a form: a local's value, a literal's address, or an expression.

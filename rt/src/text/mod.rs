@@ -11,14 +11,19 @@
 
 mod diagnostic;
 mod emit;
+mod ending;
 mod explain;
 mod forms;
 mod lex;
 mod literal;
 mod locate;
 mod nearest;
+mod ops;
 mod program;
+mod stack;
 mod tree;
+mod types;
+mod walk;
 mod wording;
 
 use std::fmt;
@@ -65,7 +70,8 @@ pub struct Assembled {
 ///
 /// The first thing in the text that cannot be read, or a function that there is not, at its place.
 pub fn assemble(source: &str, host: &Signatures) -> Result<Assembled, Box<Diagnostic>> {
-    let module = build(source, host, false).map_err(|fault| Box::new(fault.told(source, Severity::Error)))?;
+    let Built { module, .. } =
+        build(source, host, false).map_err(|fault| Box::new(fault.told(source, Severity::Error)))?;
     let warnings = module.warnings.into_iter().map(|fault| fault.told(source, Severity::Warning)).collect();
     Ok(Assembled { module: module.text, imports: module.imports, heap_base: module.heap_base, warnings })
 }
@@ -98,7 +104,9 @@ impl std::error::Error for EncodeError {}
 /// `None` where nothing is wrong with it. Takes far longer than assembling, so it is for after a failure, or for checks.
 #[must_use]
 pub fn explain(source: &str, host: &Signatures) -> Option<Box<Diagnostic>> {
-    let fault = Tree::read(source).and_then(|tree| explain::first_fault(tree, host)).err()?;
+    let fault = build(source, host, true)
+        .and_then(|built| explain::first_fault(&built.tree, &built.program, &built.module, host))
+        .err()?;
     Some(Box::new(fault.told(source, Severity::Error)))
 }
 
@@ -106,17 +114,32 @@ pub fn explain(source: &str, host: &Signatures) -> Option<Box<Diagnostic>> {
 /// this source; `None` where no instruction is there.
 #[must_use]
 pub fn locate(source: &str, host: &Signatures, module_offset: usize) -> Option<std::ops::Range<u32>> {
-    let tree = Tree::read(source).ok()?;
-    let module = build(source, host, true).ok()?;
-    let span = tree.span(locate::node_at(&module, module_offset)?);
+    let built = build(source, host, true).ok()?;
+    let span = built.tree.span(locate::node_at(&built.module, module_offset)?);
     Some(diagnostic::clamp(span.start)..diagnostic::clamp(span.end))
 }
 
+/// A text on all its levels.
+struct Built<'s> {
+    tree: Tree<'s>,
+    program: program::Program<'s>,
+    module: emit::Module,
+}
+
 /// Builds the module, with marks where they are asked for.
-fn build(source: &str, host: &Signatures, marked: bool) -> Result<emit::Module, Box<Fault>> {
+fn build<'s>(source: &'s str, host: &Signatures, marked: bool) -> Result<Built<'s>, Box<Fault>> {
     let mut tree = Tree::read(source)?;
-    let program = program::read(&mut tree, host)?;
-    let mut module = emit::module(&tree, &program, host, "", marked)?;
-    module.warnings.extend(program.warnings);
-    Ok(module)
+    let mended = ending::closed_at_end(&tree)?;
+    let mut program = program::read(&mut tree, host)?;
+    program.warnings.extend(mended);
+    let mut ending = "";
+    if ending::lacks_code(&tree, &program, host)? {
+        let end = source.trim_end().len();
+        program.warnings.push(Fault::new(end..end, wording::ending_added()));
+        ending = "(i32.const 0)";
+    }
+    let mut module = emit::module(&tree, &program, host, ending, marked)?;
+    module.warnings.append(&mut program.warnings);
+    module.warnings.sort_by_key(|warning| warning.span.start);
+    Ok(Built { tree, program, module })
 }

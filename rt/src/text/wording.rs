@@ -4,8 +4,10 @@ use std::ops::Range;
 
 use super::diagnostic::{Diagnostic, Severity, clamp};
 use super::nearest;
+use super::ops::Val;
 use super::program::Program;
-use crate::{Signature, Signatures};
+use super::walk::list_types;
+use crate::{Code, Signature, Signatures};
 
 /// A finding before it is shown: a place and what to say of it.
 #[derive(Debug)]
@@ -41,6 +43,11 @@ fn words(code: &'static str, message: impl Into<String>) -> Words {
 impl Words {
     fn hint(self, hint: impl Into<String>) -> Words {
         Words { hint: Some(hint.into()), ..self }
+    }
+
+    /// Whether they say that a form is not closed.
+    pub(super) fn is_unclosed(&self) -> bool {
+        self.code == "unclosed-form"
     }
 
     fn maybe(self, hint: Option<String>) -> Words {
@@ -271,8 +278,283 @@ pub(super) fn unknown_function(
     words("unknown-function", format!("no function `${full_name}`")).maybe(nearest::functions(full_name, host, program))
 }
 
+// ---- instructions
+
+pub(super) fn empty_form() -> Words {
+    words("empty-form", "`()` is no form").hint("remove it")
+}
+
+pub(super) fn headless_form() -> Words {
+    words("headless-form", "a form begins with an instruction")
+        .hint("remove the outer parentheses; forms follow one another")
+}
+
+pub(super) fn unknown_instruction(name: &str, near: &[String], code: Option<Code>) -> Words {
+    let found = words("unknown-instruction", format!("`{}` is not an instruction", short(name)));
+    if !near.is_empty() {
+        return found.hint(format!("nearest: {}", quoted(near)));
+    }
+    match (name, code) {
+        (_, Some(code)) => found.hint(format!("write its number: `(i32.const {})`", code.number())),
+        ("true", _) => found.hint("write `(i32.const 1)`"),
+        ("false" | "null" | "nil", _) => found.hint("write `(i32.const 0)`"),
+        ("param" | "result" | "type" | "export", _) => {
+            found.hint(format!("`({name} …)` stands at the head of a function, before its instructions"))
+        }
+        ("module" | "import" | "memory" | "global" | "table" | "elem" | "data", _) => {
+            found.hint(format!("`({name} …)` stands beside the instructions, not within a form"))
+        }
+        (name, _) if name.starts_with("//") || name.starts_with('#') || name.starts_with("--") => {
+            found.hint("a comment begins with `;;`")
+        }
+        _ => found,
+    }
+}
+
+pub(super) fn flat_form(name: &str, usage: &str) -> Words {
+    words("unknown-instruction", format!("`{name}` stands without parentheses")).hint(format!("write `{usage}`"))
+}
+
+pub(super) fn call_missing(name: &str, known: &Signature) -> Words {
+    let operands = if known.params.is_empty() { "" } else { " …" };
+    words("call-missing", format!("`{}` is a function, not an instruction", short(name)))
+        .hint(format!("write `(call ${}.{}{operands})`: `${known}`", known.module, known.name))
+}
+
+pub(super) fn helper_call_missing(name: &str) -> Words {
+    words("call-missing", format!("`{}` is a function, not an instruction", short(name)))
+        .hint(format!("write `(call {name} …)`"))
+}
+
+pub(super) fn bare_operand(text: &str, written: &str) -> Words {
+    words("bare-operand", format!("`{}` is not an instruction", short(text))).hint(format!("write `{written}`"))
+}
+
+pub(super) fn missing_argument(name: &str, what: &str, usage: &str) -> Words {
+    words("missing-argument", format!("`{name}` lacks {what}")).hint(format!("write `{usage}`"))
+}
+
+pub(super) fn bad_number(name: &str, ty: Val, found: &str, local: bool, code: Option<i32>) -> Words {
+    let said = words("bad-number", format!("`{name}` takes a number that is {}, found `{found}`", with_article(ty)));
+    match (found, code) {
+        (_, Some(code)) => said.hint(format!("write `({name} {code})`")),
+        _ if local => said.hint(format!("write `(local.get {found})` alone")),
+        ("true", _) => said.hint("write 1"),
+        ("false" | "null", _) => said.hint("write 0"),
+        (found, _) if found.starts_with('(') => said.hint("write the expression alone, without the constant around it"),
+        (found, _) if matches!(ty, Val::I32 | Val::I64) && found.contains('.') => {
+            said.hint("write `(f64.const …)` for it")
+        }
+        (found, _) if ty == Val::I32 && found.bytes().all(|b| b.is_ascii_digit() || b == b'-') => {
+            said.hint("it does not fit 32 bits; write `(i64.const …)` for it")
+        }
+        _ => said,
+    }
+}
+
+pub(super) fn unknown_local(name: &str, near: &[&str], global: bool) -> Words {
+    let found = words("unknown-local", format!("no local `{}`", short(name)));
+    if global {
+        return found.hint(format!("`{name}` is a global: use `global.get` and `global.set`"));
+    }
+    if !name.starts_with('$') {
+        return found.hint("a local's name begins with `$`");
+    }
+    let declare = format!("declare it with `(local {} i32)`", short(name));
+    if near.is_empty() { found.hint(declare) } else { found.hint(format!("nearest: {}; or {declare}", quoted(near))) }
+}
+
+pub(super) fn unknown_global(name: &str, near: &[&str], local: bool) -> Words {
+    let found = words("unknown-global", format!("no global `{}`", short(name)));
+    if local {
+        return found.hint(format!("`{name}` is a local: use `local.get` and `local.set`"));
+    }
+    match near {
+        [] => found.hint(format!("declare it beside the body: `(global {} (mut i32) (i32.const 0))`", short(name))),
+        near => found.hint(format!("nearest: {}", quoted(near))),
+    }
+}
+
+pub(super) fn constant_global(name: &str, ty: Val) -> Words {
+    words("constant-global", format!("the global `{name}` cannot be set"))
+        .hint(format!("declare it as `(global {name} (mut {}) …)`", ty.name()))
+}
+
+pub(super) fn unknown_label(name: &str, around: &[&str]) -> Words {
+    let found = words("unknown-label", format!("no block or loop `{}` around here", short(name)));
+    match around {
+        [] => found.hint("label the block or loop to branch to: `(block $done …)`, `(loop $next …)`"),
+        around => found.hint(format!("labels around here: {}", quoted(around))),
+    }
+}
+
+pub(super) fn no_end(name: &str) -> Words {
+    words("block-end", format!("`{}` has no `end`", short(name)))
+        .hint("write `end` where it ends, or put it in parentheses")
+}
+
+pub(super) fn stray_end(name: &str) -> Words {
+    let hint = match name {
+        "else" => "`else` stands between a flat `if` and its `end`, `(else …)` after `(then …)`",
+        _ => "a form in parentheses ends with its `)`",
+    };
+    words("block-end", format!("`{name}` ends nothing")).hint(hint)
+}
+
+pub(super) fn arm_outside(name: &str) -> Words {
+    words("if-form", format!("`{name}` stands outside of an `if`")).hint("write `(if COND (then …) (else …))`")
+}
+
+pub(super) fn no_then() -> Words {
+    words("if-form", "`if` lacks `(then …)`").hint("write `(if COND (then …) (else …))`")
+}
+
+pub(super) fn after_then() -> Words {
+    words("if-form", "only `(else …)` may follow `(then …)`")
+        .hint("put all instructions of the arm into the one `(then …)`, and close the `if` after its last arm")
+}
+
+pub(super) fn after_else() -> Words {
+    words("if-form", "nothing may follow `(else …)`").hint("close the `if` after its last arm")
+}
+
+pub(super) fn if_without_else(results: &str) -> Words {
+    words("if-form", format!("an `if` with the result {results} lacks `(else …)`"))
+        .hint("both arms must leave the result")
+}
+
+pub(super) fn operand_count(usage: &str, wanted: usize, found: usize) -> Words {
+    words("operand-count", format!("`{usage}` takes {}, found {found}", operands(wanted)))
+}
+
+pub(super) fn value_missing(usage: &str, wanted: usize, found: usize, name: &str, argument: Option<&str>) -> Words {
+    let there = match found {
+        0 => "the stack is empty".to_owned(),
+        1 => "the stack holds 1 value".to_owned(),
+        n => format!("the stack holds {n} values"),
+    };
+    let said = words("value-missing", format!("`{usage}` takes {}, and {there}", operands(wanted)));
+    let argument = argument.map(|argument| format!(" {argument}")).unwrap_or_default();
+    match name {
+        "if" => said.hint("write `(if COND (then …) (else …))`"),
+        "return" => said.hint("write `(return (i32.const 0))`"),
+        _ => said.hint(format!("write `({name}{argument}{})`", " (…)".repeat(wanted.min(6)))),
+    }
+}
+
+pub(super) fn operand_type(
+    usage: &str,
+    nth: usize,
+    param: Option<&str>,
+    wanted: Val,
+    found: Val,
+    from: &str,
+    conversion: Option<&str>,
+) -> Words {
+    let which = match param {
+        Some(param) => format!("operand {} ({param})", nth + 1),
+        None => format!("operand {}", nth + 1),
+    };
+    let message =
+        format!("{which} of `{usage}` must be {}, found {} from `{from}`", with_article(wanted), with_article(found));
+    words("operand-type", message).maybe(conversion.map(|name| format!("convert it: `({name} …)`")))
+}
+
+pub(super) fn wrong_set(name: &str, wanted: Val, found: Val, from: &str, conversion: Option<&str>) -> Words {
+    words("operand-type", format!("`{name}` is {}, found {} from `{from}`", with_article(wanted), with_article(found)))
+        .maybe(
+            conversion.map(|conversion| {
+                format!("convert it with `({conversion} …)`, or declare `{name}` as {}", found.name())
+            }),
+        )
+}
+
+pub(super) fn err_on_top(name: &str, wanted: Val, signature: &Signature) -> Words {
+    words("operand-type", format!("`{name}` is {}, but err, an i32, is on top of the stack", with_article(wanted)))
+        .hint(format!("`${signature}` pushes err last, so pop it first: `(local.set $err) (local.set {name})`"))
+}
+
+pub(super) fn result_left(signature: &Signature, nth: usize, count: usize) -> Words {
+    let names: Vec<&str> =
+        signature.results.iter().map(|p| p.name).chain(signature.fallible().then_some("err")).collect();
+    let left: Vec<&str> = names.iter().copied().skip(nth).take(count).collect();
+    let message = format!("`${signature}` leaves {} on the stack", left.join(" and "));
+    let call = format!("(call ${}.{} …)", signature.module, signature.name);
+    let pops: Vec<String> = names.iter().rev().map(|name| format!("(local.set ${name})")).collect();
+    words("value-left", message).hint(match (names.len(), left.len()) {
+        (1, _) if signature.fallible() => format!("end the program where it fails: `(check {call})`"),
+        (1, _) => format!("use the value, or `(drop {call})`"),
+        (all, left) if left < all => format!("pop all results, the last one first: `{}`", pops.join(" ")),
+        _ => format!("pop err first: `{}`", pops.join(" ")),
+    })
+}
+
+pub(super) fn value_left(from: &str, ty: Val) -> Words {
+    words("value-left", format!("`{from}` leaves {} on the stack", with_article(ty))).hint("use the value, or drop it")
+}
+
+pub(super) fn lacks_result(what: &str, wanted: &[Val], found: &[Val]) -> Words {
+    let found = if found.is_empty() { "nothing".to_owned() } else { list_types(found) };
+    words("value-missing", format!("{what} must leave {}, and leaves {found}", list_types(wanted)))
+        .hint("put the result last")
+}
+
+pub(super) fn wrong_result(
+    what: &str,
+    wanted: Val,
+    found: Val,
+    from: &str,
+    run: bool,
+    conversion: Option<&str>,
+) -> Words {
+    let said = words(
+        "wrong-result",
+        format!("{what} must leave {}, found {} from `{from}`", with_article(wanted), with_article(found)),
+    );
+    if run {
+        return said.hint("a program ends with a code: `(i32.const 0)`; results are put out with `(resv $p)`");
+    }
+    said.maybe(conversion.map(|name| format!("convert it: `({name} …)`")))
+}
+
+pub(super) fn no_code_result(form: &str, func: &str) -> Words {
+    words("form-result", format!("`{form}` returns a code, but `{func}` has not the one result i32"))
+        .hint("give the function `(result i32)`, or test the error with `if`")
+}
+
+pub(super) fn form_target(form: &str, name: &str, found: Val) -> Words {
+    words("operand-type", format!("`{form}` sets `{name}` to a pointer, an i32, but it is {}", with_article(found)))
+        .hint(format!("leave out its declaration: `{form}` declares it"))
+}
+
+fn operands(count: usize) -> String {
+    if count == 1 { "1 operand".to_owned() } else { format!("{count} operands") }
+}
+
+fn with_article(ty: Val) -> String {
+    let article = if matches!(ty, Val::V128 | Val::Func) { "a" } else { "an" };
+    format!("{article} {}", ty.name())
+}
+
+fn quoted<T: AsRef<str>>(names: &[T]) -> String {
+    names.iter().take(8).map(|name| format!("`{}`", short(name.as_ref()))).collect::<Vec<_>>().join(", ")
+}
+
+/// A name as it is shown: giants are cut.
+fn short(name: &str) -> String {
+    if name.chars().count() <= 64 {
+        name.to_owned()
+    } else {
+        format!("{}…", name.chars().take(60).collect::<String>())
+    }
+}
+
 // ---- what only the engine's own reader knows
 
 pub(super) fn invalid(message: &str) -> Words {
     words("invalid", message.lines().next().unwrap_or("").trim())
+}
+
+pub(super) fn ending_added() -> Words {
+    words("ending-added", "the program leaves no code: `(i32.const 0)` was added at its end")
 }

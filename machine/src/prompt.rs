@@ -1,0 +1,158 @@
+//! What the model is told: the system prompt, and the requests that stand only in one turn.
+//!
+//! The prompt is a function of its parts, byte for byte, so that providers can cache it across the turns of a session.
+
+use std::fmt::Write as _;
+
+use crate::{
+    observation::bounded,
+    parts::{ArgLine, FunctionLine, Limits, ProgramLine, PromptParts, Withheld},
+};
+
+const ANSWERING: &str = include_str!("../prompt/answering.md");
+const PROGRAMS: &str = include_str!("../prompt/programs.md");
+const EXAMPLE: &str = include_str!("../prompt/example.md");
+
+/// The program of the prompt's worked example. With a text of lines and a word as arguments it puts out how many lines
+/// contain the word.
+pub const EXAMPLE_PROGRAM: &str = include_str!("../prompt/example.wat");
+
+/// How many catalog programs the prompt names.
+const SHOWN_PROGRAMS: usize = 60;
+
+/// Writes the system prompt.
+///
+/// ```
+/// use wattle_machine::{PromptParts, system_prompt};
+///
+/// let prompt = system_prompt(&PromptParts { volatile: vec!["Today is 2026-03-01.".into()], ..PromptParts::default() });
+/// assert!(prompt.ends_with("Today is 2026-03-01.\n"));
+/// ```
+pub fn system_prompt(parts: &PromptParts) -> String {
+    let mut prompt = String::new();
+    if let Some(preamble) = parts.preamble.as_deref().map(str::trim).filter(|preamble| !preamble.is_empty()) {
+        _ = writeln!(prompt, "{preamble}\n");
+    }
+    prompt.push_str(ANSWERING);
+    for section in [
+        programs(&parts.programs),
+        format!("{PROGRAMS}{}", limits(&parts.limits)),
+        functions(&parts.functions),
+        codes(parts),
+        withheld(&parts.withheld),
+        EXAMPLE.replace("{program}", EXAMPLE_PROGRAM.trim_end()),
+        parts.volatile.iter().fold(String::new(), |lines, line| lines + line.trim() + "\n"),
+    ] {
+        if !section.is_empty() {
+            _ = write!(prompt, "\n{section}");
+        }
+    }
+    prompt
+}
+
+fn limits(limits: &Limits) -> String {
+    format!(
+        "- Bounds: {} MiB of memory, {} s a program; output over {} characters is cut in the middle.\n",
+        limits.memory_mib, limits.program_secs, limits.observation_limit
+    )
+}
+
+fn functions(functions: &[FunctionLine]) -> String {
+    let mut section = String::new();
+    let mut capability = "";
+    for function in functions {
+        if section.is_empty() {
+            section.push_str("# Host functions\nCall them with a $ before the name.\n");
+        }
+        if function.capability != capability {
+            capability = &function.capability;
+            _ = writeln!(section, "## {capability}");
+        }
+        section.push_str(function.signature.trim());
+        if !function.about.trim().is_empty() {
+            _ = write!(section, " — {}", function.about.trim());
+        }
+        section.push('\n');
+    }
+    section
+}
+
+/// Lists the catalog programs by name; of more than the prompt has room for, the first by name and how to find the others.
+fn programs(programs: &[ProgramLine]) -> String {
+    let mut sorted: Vec<&ProgramLine> = programs.iter().collect();
+    sorted.sort_by(|a, b| a.name.cmp(&b.name));
+    let Some(left_out) = sorted.len().checked_sub(SHOWN_PROGRAMS).filter(|&count| count > 0) else {
+        let lines: String = sorted.iter().map(|program| program_line(program)).collect();
+        return if lines.is_empty() { lines } else { format!("# Catalog programs (? may be left out)\n{lines}") };
+    };
+    let shown: String = sorted.iter().take(SHOWN_PROGRAMS).map(|program| program_line(program)).collect();
+    let more = if sorted.iter().any(|program| program.name == "help") {
+        "ToolCall::Catalog(\"help\", \"word\") finds them"
+    } else {
+        "an unknown name is answered with the nearest ones"
+    };
+    format!("# Catalog programs (? may be left out)\n{shown}… and {left_out} more: {more}\n")
+}
+
+fn program_line(program: &ProgramLine) -> String {
+    let argument = |arg: &ArgLine| {
+        let mark = if arg.optional { "?" } else { "" };
+        match arg.type_hint.as_str() {
+            "" | "string" => format!("{}{mark}", arg.name),
+            hint => format!("{}{mark}: {hint}", arg.name),
+        }
+    };
+    let args: Vec<String> = program.args.iter().map(argument).collect();
+    format!("{}({}) — {}\n", program.name, args.join(", "), program.description.trim())
+}
+
+fn codes(parts: &PromptParts) -> String {
+    let codes: Vec<String> =
+        parts.codes.iter().map(|code| format!("{} {} {}", code.number, code.name, code.meaning)).collect();
+    if codes.is_empty() { String::new() } else { format!("# Error codes\n{}\n", codes.join("; ")) }
+}
+
+fn withheld(withheld: &[Withheld]) -> String {
+    let line = |Withheld { capability, why }: &Withheld| match why.trim() {
+        "" => capability.clone(),
+        why => format!("{capability} ({why})"),
+    };
+    let lines: Vec<String> = withheld.iter().map(line).collect();
+    if lines.is_empty() { String::new() } else { format!("# Not granted: do not try\n{}\n", lines.join("; ")) }
+}
+
+/// How many characters of a broken program and of its diagnostic the model reads again.
+const REPAIR_LIMIT: usize = 12_000;
+
+/// Asks for a corrected program in place of one that does not compile.
+pub(crate) fn repair(body: &str, diagnostic: &str) -> String {
+    let width = body.lines().count().to_string().len();
+    let numbered = body.lines().zip(1..).fold(String::new(), |mut text, (line, number): (&str, usize)| {
+        _ = writeln!(text, "{number:>width$} | {line}");
+        text
+    });
+    format!(
+        "Your program does not compile, so nothing was run. With line numbers it is:\n\n{}\n{}\n\nAnswer with \
+         ToolCall::Wat(…): the whole corrected program, without line numbers, and its arguments.",
+        bounded(&numbered, REPAIR_LIMIT),
+        bounded(diagnostic.trim(), REPAIR_LIMIT)
+    )
+}
+
+/// Writes the call of a program as the prompt asks for it: what later turns see in place of a program without a call.
+pub(crate) fn written_call(body: &str, args: &[String]) -> String {
+    let args: String = args.iter().map(|arg| format!(", {}", serde_json::Value::from(arg.as_str()))).collect();
+    format!("ToolCall::Wat(```wat\n{body}\n```{args})")
+}
+
+/// Asks for the final answer when the steps are used up.
+pub(crate) fn conclude(max_steps: u32) -> String {
+    format!(
+        "The bound of steps ({max_steps}) is reached and nothing more can be run. Answer now with ToolCall::Response(\"\"\"…\"\"\"): \
+         give what you found out, and say what is missing."
+    )
+}
+
+/// Asks again after an empty answer.
+pub(crate) const EMPTY_ANSWER: &str = "[Note] Your answer was empty. Make exactly one call: ToolCall::Catalog(…), \
+                                       ToolCall::Wat(…) or, if you are done, ToolCall::Response(…).";

@@ -1,0 +1,143 @@
+//! What holds for every run, whatever happens to it.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails so")]
+
+use proptest::prelude::*;
+use wattle_machine::{
+    Call, Effect, Execution, Failure, Input, ModelAnswer, OnMaxSteps, Purpose, Ran, Settings, Setup, State, Usage, step,
+};
+
+fn answer() -> impl Strategy<Value = Input> {
+    let texts = prop::sample::select(vec![
+        "",
+        "ToolCall::Catalog(\"now\")",
+        "ToolCall::Wat(```wat\n(i32.const 0)\n```)",
+        "<reasoning>why</reasoning>\nToolCall::Wat(```wat\n(nop)\n```, \"a\") and more",
+        "ToolCall::Response(\"done\")",
+        "plain",
+        "<think>",
+    ]);
+    texts.prop_map(|text| {
+        Input::Answer(ModelAnswer {
+            text: text.to_owned(),
+            usage: Usage { prompt: u64::MAX / 2, completion: 1, cached: 0 },
+        })
+    })
+}
+
+fn execution() -> impl Strategy<Value = Execution> {
+    let failure = Failure {
+        exit_code: std::num::NonZeroI32::MIN,
+        name: None,
+        meaning: None,
+        function: None,
+        line: None,
+        reason: None,
+    };
+    prop_oneof![
+        Just(Execution::Ran(Ran { results: vec!["x".into()], ..Ran::default() })),
+        Just(Execution::Ran(Ran { failure: Some(failure), ..Ran::default() })),
+        Just(Execution::Rejected { diagnostic: "error".into() }),
+        Just(Execution::Refused { reason: "no".into() }),
+    ]
+}
+
+fn input() -> impl Strategy<Value = Input> {
+    prop_oneof![
+        4 => answer(),
+        4 => prop::collection::vec(execution(), 0..3).prop_map(Input::Executed),
+        1 => Just(Input::Begin { message: "m".into() }),
+        1 => Just(Input::ModelFailed("gone".into())),
+        1 => Just(Input::Cancel { reason: String::new() }),
+        1 => Just(Input::Expired { limit_ms: 1 }),
+    ]
+}
+
+fn settings() -> impl Strategy<Value = Settings> {
+    (0..4_u32, 0..3_u32, any::<bool>()).prop_map(|(max_steps, max_retries, stop)| Settings {
+        max_steps,
+        max_retries,
+        on_max_steps: if stop { OnMaxSteps::Stop } else { OnMaxSteps::Answer },
+        ..Settings::default()
+    })
+}
+
+fn finishes(effects: &[Effect]) -> usize {
+    effects.iter().filter(|effect| matches!(effect, Effect::Finish(_))).count()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_inputs_keep_the_machine_in_order(settings in settings(), inputs in prop::collection::vec(input(), 0..60)) {
+        let mut state = State::new(Setup { settings, ..Setup::default() });
+        let (mut asks, mut ended) = (0, false);
+        for input in [Input::Begin { message: "go".into() }].into_iter().chain(inputs) {
+            let (next, effects) = step(state, input);
+            state = next;
+            prop_assert!(!ended || effects.is_empty(), "effects after the end: {effects:?}");
+            prop_assert!(finishes(&effects) <= 1);
+            ended |= finishes(&effects) == 1;
+            prop_assert_eq!(ended, state.has_ended());
+            if ended && !effects.is_empty() {
+                prop_assert!(matches!(effects.last(), Some(Effect::Finish(_))));
+            }
+            // What a driver has to answer comes once, and last.
+            let waits = effects.iter().filter(|effect| matches!(effect, Effect::Ask(_) | Effect::Execute { .. })).count();
+            prop_assert!(waits <= 1 && waits + finishes(&effects) <= 1);
+            asks += effects.iter().filter(|effect| matches!(effect, Effect::Ask(_))).count();
+        }
+        let bound = (settings.max_steps + 1) * (settings.max_retries + 1);
+        prop_assert!(asks <= bound as usize, "{asks} requests, at most {bound} are allowed");
+    }
+
+    #[test]
+    fn a_run_that_is_served_ends(settings in settings(), answers in prop::collection::vec(answer(), 20), executions in prop::collection::vec(execution(), 20)) {
+        let (mut state, mut effects) = step(State::new(Setup { settings, ..Setup::default() }), Input::Begin { message: "go".into() });
+        let (mut answers, mut executions) = (answers.into_iter(), executions.into_iter());
+        while let Some(Effect::Ask(_) | Effect::Execute { .. }) = effects.last() {
+            let input = match effects.last() {
+                Some(Effect::Ask(_)) => answers.next().unwrap(),
+                _ => Input::Executed(vec![executions.next().unwrap()]),
+            };
+            (state, effects) = step(state, input);
+        }
+        prop_assert!(state.has_ended());
+        prop_assert!(state.steps() <= settings.max_steps);
+    }
+}
+
+#[test]
+fn a_repaired_program_leaves_no_trace_of_the_broken_one() {
+    let inputs = [
+        Input::Begin { message: "go".into() },
+        model("ToolCall::Wat(```wat\n(broken)\n```)"),
+        Input::Executed(vec![Execution::Rejected { diagnostic: "error: broken".into() }]),
+        model("ToolCall::Wat(```wat\n(mended)\n```)"),
+        Input::Executed(vec![Execution::Ran(Ran::default())]),
+    ];
+    let mut state = State::new(Setup::default());
+    let mut effects = Vec::new();
+    for input in inputs {
+        (state, effects) = step(state, input);
+    }
+    let Some(Effect::Ask(ask)) = effects.last() else { panic!("the next step is asked for") };
+    assert_eq!((ask.step, ask.purpose), (2, Purpose::Act));
+    let seen: String = ask.messages.iter().map(|message| message.content.as_str()).collect();
+    assert!(seen.contains("(mended)") && !seen.contains("broken"), "{seen}");
+}
+
+#[test]
+fn a_corrected_program_takes_over_the_arguments_where_it_gives_none() {
+    let (state, _) = step(State::new(Setup::default()), Input::Begin { message: "go".into() });
+    let (state, _) = step(state, model("ToolCall::Wat(```wat\n(broken)\n```, \"a\")"));
+    let (state, _) = step(state, Input::Executed(vec![Execution::Rejected { diagnostic: "error".into() }]));
+    let (_, effects) = step(state, model("```wat\n(mended)\n```"));
+    let calls = vec![Call::Wat { body: "(mended)".into(), args: vec!["a".into()] }];
+    assert_eq!(effects.last(), Some(&Effect::Execute { step: 1, calls }));
+}
+
+fn model(text: &str) -> Input {
+    Input::Answer(ModelAnswer { text: text.to_owned(), usage: Usage::default() })
+}

@@ -1,0 +1,162 @@
+//! What the system prompt holds, and how long it gets.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails so")]
+
+use wattle_machine::{
+    Action, ArgLine, CodeLine, EXAMPLE_PROGRAM, FunctionLine, ProgramLine, PromptParts, Withheld, read, system_prompt,
+};
+
+/// The fixed host functions, as their rows describe them.
+const SIGNATURES: [&str; 41] = [
+    "sys.argc () → n",
+    "sys.alloc (size) → ptr",
+    "sys.argv (n) → (ptr, err)",
+    "sys.resv (ptr)",
+    "str.len (s) → n",
+    "str.cat (a, b) → (ptr, err)",
+    "str.split (s, sep) → (arr, err)",
+    "str.join (arr, sep) → (ptr, err)",
+    "str.find (s, needle, from) → n",
+    "str.slice (s, start, end) → (ptr, err)",
+    "str.eq (a, b) → 0/1",
+    "str.contains (s, needle) → 0/1",
+    "str.from_int (n) → ptr",
+    "str.to_int (s) → (n, err)",
+    "str.chunk (s, n) → (arr, err)",
+    "str.trim (s) → (ptr, err)",
+    "str.to_float (s) → (f64, err)",
+    "str.from_float (x f64, digits) → ptr",
+    "arr.new () → h",
+    "arr.push (h, ptr) → err",
+    "arr.get (h, i) → (ptr, err)",
+    "arr.len (h) → n",
+    "map.new () → h",
+    "map.set (h, k, v) → err",
+    "map.get (h, k) → (ptr, err)",
+    "map.incr (h, k, n) → n",
+    "map.has (h, k) → 0/1",
+    "map.keys (h) → arr",
+    "map.len (h) → n",
+    "kv.get (k) → (ptr, err)",
+    "kv.set (k, v) → err",
+    "http.get (url) → (ptr, err)",
+    "http.post (url, body, content_type) → (ptr, err)",
+    "fs.read (path) → (ptr, err)",
+    "fs.write (path, data) → err",
+    "fs.append (path, data) → err",
+    "fs.list (path) → (arr, err)",
+    "json.get (doc, path) → (ptr, err)",
+    "json.query (doc, filter) → (ptr, err)",
+    "ai.assist (text, instruction, options) → (ptr, err)",
+    "dbg.log (ptr)",
+];
+
+fn program(name: &str) -> ProgramLine {
+    let arg =
+        |name: &str, type_hint: &str, optional| ArgLine { name: name.into(), type_hint: type_hint.into(), optional };
+    ProgramLine {
+        name: name.to_owned(),
+        args: vec![arg("path", "path", false), arg("count", "int", true), arg("text", "string", false)],
+        description: "Does something useful with a file and gives back what it found".into(),
+    }
+}
+
+fn everything() -> PromptParts {
+    let function = |signature: &&str| FunctionLine {
+        capability: signature.split('.').next().unwrap().to_owned(),
+        signature: (*signature).to_owned(),
+        about: "bytes; -1 where there is none".to_owned(),
+    };
+    let names = ["SUCCESS", "ETRFM", "ENOMEM", "EACCESS", "ENOENT", "EBOUND", "EREMOTE", "EPARSE"];
+    let code = |(name, number): (&&str, i32)| CodeLine {
+        name: (*name).to_owned(),
+        number,
+        meaning: "the remote side failed".to_owned(),
+    };
+    PromptParts {
+        functions: SIGNATURES.iter().map(function).collect(),
+        withheld: vec![
+            Withheld { capability: "agent".into(), why: "no agents are declared".into() },
+            Withheld { capability: "par".into(), why: String::new() },
+        ],
+        programs: (0..16).rev().map(|number| program(&format!("program_{number:02}"))).collect(),
+        codes: names.iter().zip(0..).map(code).collect(),
+        preamble: Some("You work for a bakery.\n".into()),
+        volatile: vec!["Today is 2026-03-01.".into()],
+        ..PromptParts::default()
+    }
+}
+
+#[test]
+fn everything_together_stays_within_its_size() {
+    let prompt = system_prompt(&everything());
+    // A token is three characters or more of this mixture of English and WAT; the bound is 3,500 tokens.
+    let length = prompt.chars().count();
+    assert!(length <= 10_500, "the prompt has {length} characters");
+}
+
+#[test]
+fn sections_stand_in_order_and_what_changes_comes_last() {
+    let prompt = system_prompt(&everything());
+    let marks = [
+        "You work for a bakery.",
+        "# Answering",
+        "# Catalog programs",
+        "program_00(path: path, count?: int, text) — Does something",
+        "program_15(",
+        "# Writing programs",
+        "64 MiB",
+        "# Host functions",
+        "## http",
+        "http.get (url) → (ptr, err) — bytes",
+        "# Error codes",
+        "6 EREMOTE the remote side failed",
+        "# Not granted",
+        "agent (no agents are declared); par",
+        "# Example",
+        "Today is 2026-03-01.",
+    ];
+    let places: Vec<usize> =
+        marks.iter().map(|mark| prompt.find(mark).unwrap_or_else(|| panic!("{mark} is missing"))).collect();
+    assert!(places.is_sorted(), "{places:?}");
+    assert!(prompt.ends_with("Today is 2026-03-01.\n"));
+}
+
+#[test]
+fn the_same_parts_give_the_same_bytes_and_the_stable_part_is_a_prefix() {
+    let (today, mut tomorrow) = (everything(), everything());
+    tomorrow.volatile = vec!["Today is 2026-03-02.".into()];
+    tomorrow.programs.reverse();
+    let (today, tomorrow) = (system_prompt(&today), system_prompt(&tomorrow));
+    let same = today.bytes().zip(tomorrow.bytes()).take_while(|(a, b)| a == b).count();
+    assert_eq!(today.len() - same, "1.\n".len());
+}
+
+#[test]
+fn what_is_not_there_takes_no_room() {
+    let prompt = system_prompt(&PromptParts::default());
+    for absent in ["# Catalog programs", "# Host functions", "# Error codes", "# Not granted", "\n\n\n", "{program}"] {
+        assert!(!prompt.contains(absent), "{absent:?} stands in the prompt");
+    }
+}
+
+#[test]
+fn of_many_programs_sixty_are_shown_with_the_way_to_the_others() {
+    let mut parts =
+        PromptParts { programs: (0..75).map(|n| program(&format!("p{n:02}"))).collect(), ..PromptParts::default() };
+    let prompt = system_prompt(&parts);
+    assert!(prompt.contains("\np59(") && !prompt.contains("\np60("), "{prompt}");
+    assert!(prompt.contains("… and 15 more: an unknown name is answered with the nearest ones\n"), "{prompt}");
+    parts.programs.push(program("help"));
+    assert!(system_prompt(&parts).contains("… and 16 more: ToolCall::Catalog(\"help\", \"word\") finds them\n"));
+}
+
+#[test]
+fn the_example_is_an_answer_as_the_reader_reads_it() {
+    let prompt = system_prompt(&PromptParts::default());
+    let answer = prompt.split("You:\n").nth(1).and_then(|turn| turn.split("\nUser:").next()).expect("a turn");
+    let reading = read(answer);
+    let args = vec!["red\nblue\nred wine".to_owned(), "red".to_owned()];
+    assert_eq!(reading.action, Action::Wat { body: EXAMPLE_PROGRAM.trim_end().to_owned(), args });
+    assert!(reading.notes.is_empty() && reading.thought.is_some(), "{reading:?}");
+}

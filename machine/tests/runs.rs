@@ -1,0 +1,95 @@
+//! Plays every scripted run of the data files and compares the effects; `UPDATE=1` writes what came out.
+//!
+//! A script is a list of inputs, `>>> kind` and a payload, each followed by `<<<` and the effects that it has.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails so")]
+
+use std::{fmt::Write as _, fs, path::Path};
+
+use wattle_machine::{Effect, Execution, Input, Message, ModelAnswer, Role, Setup, State, Usage, step};
+
+fn input(kind: &str, payload: &str) -> Input {
+    match kind {
+        "begin" => Input::Begin { message: payload.to_owned() },
+        "answer" => {
+            let usage = Usage { prompt: 100, completion: 10, cached: 50 };
+            Input::Answer(ModelAnswer { text: payload.to_owned(), usage })
+        }
+        "model_failed" => Input::ModelFailed(payload.to_owned()),
+        "executed" => Input::Executed(serde_json::from_str::<Vec<Execution>>(payload).expect("reports of calls")),
+        "cancel" => Input::Cancel { reason: payload.to_owned() },
+        "expired" => Input::Expired { limit_ms: payload.parse().expect("milliseconds") },
+        _ => panic!("unknown input {kind}"),
+    }
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("    {line}\n")).collect()
+}
+
+fn show(effect: &Effect) -> String {
+    match effect {
+        Effect::Ask(ask) => {
+            let purpose = serde_json::to_string(&ask.purpose).unwrap();
+            let mut shown = format!("ask {} (step {}, attempt {})\n", purpose.trim_matches('"'), ask.step, ask.attempt);
+            for Message { role, content } in &ask.messages {
+                match role {
+                    Role::System => writeln!(shown, "  system: {content}").unwrap(),
+                    Role::User => write!(shown, "  user:\n{}", indented(content)).unwrap(),
+                    Role::Assistant => write!(shown, "  assistant:\n{}", indented(content)).unwrap(),
+                }
+            }
+            shown
+        }
+        Effect::Execute { step, calls } => {
+            format!("execute (step {step}) {}\n", serde_json::to_string(calls).unwrap())
+        }
+        Effect::Emit(event) => format!("emit {}\n", serde_json::to_string(event).unwrap()),
+        Effect::Finish(ending) => format!("finish {}\n", serde_json::to_string(ending).unwrap()),
+    }
+}
+
+fn play(script: &str) -> String {
+    let mut transcript = String::new();
+    let mut parts = script.split(">>> ");
+    transcript.push_str(parts.next().unwrap_or_default());
+    let mut state = None;
+    for part in parts {
+        let (kind, rest) = part.split_once('\n').expect("an input has a line of its own");
+        let payload = rest.split("\n<<<").next().unwrap_or_default().trim_end_matches('\n');
+        write!(transcript, ">>> {kind}\n{payload}\n").unwrap();
+        if kind == "setup" {
+            state = Some(State::new(serde_json::from_str::<Setup>(payload).expect("a setup")));
+            transcript.push('\n');
+            continue;
+        }
+        // A state survives being stored between any two inputs.
+        let stored = serde_json::to_string(&state.take().expect("a setup comes first")).unwrap();
+        let (next, effects) = step(serde_json::from_str(&stored).unwrap(), input(kind, payload));
+        state = Some(next);
+        writeln!(transcript, "<<<\n{}", effects.iter().map(show).collect::<String>()).unwrap();
+    }
+    transcript.trim_end().to_owned() + "\n"
+}
+
+#[test]
+fn every_run_has_the_effects_written_down() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/runs");
+    let mut files: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    assert!(files.len() >= 10, "only {} runs were found", files.len());
+    let mut failures = String::new();
+    for file in files {
+        let script = fs::read_to_string(&file).unwrap();
+        let found = play(&script);
+        if found != script {
+            let line = script.lines().zip(found.lines()).take_while(|(a, b)| a == b).count();
+            let at = |text: &str| text.lines().nth(line).unwrap_or("(end)").to_owned();
+            writeln!(failures, "{}, line {}\n- {}\n+ {}\n", file.display(), line + 1, at(&script), at(&found)).unwrap();
+        }
+        if std::env::var_os("UPDATE").is_some() {
+            fs::write(&file, found).unwrap();
+        }
+    }
+    assert!(failures.is_empty() || std::env::var_os("UPDATE").is_some(), "{failures}");
+}

@@ -1,0 +1,91 @@
+//! What a text lacks at its end, and whether that can be added without guessing.
+
+use super::diagnostic::{Position, clamp};
+use super::program::Program;
+use super::tree::{Kind, NodeId, Tree};
+use super::types::Types;
+use super::walk::{self, End, Stop};
+use super::wording::{self, Fault};
+use crate::Signatures;
+
+/// Accepts a text that leaves forms open if they can only end where it ends.
+///
+/// A form that later lines leave by their indentation was meant to end before them.
+pub(super) fn closed_at_end(tree: &Tree<'_>) -> Result<Option<Box<Fault>>, Box<Fault>> {
+    let is_container = |id: &&NodeId| tree.head(**id) == Some("module") || is_program(tree, **id);
+    let Some(outermost) = tree.open.iter().find(|id| !is_container(id)).copied() else {
+        return Ok(added(tree));
+    };
+    let level = indentation(tree, outermost);
+    let mut nodes = tree.children(outermost);
+    while let Some(node) = nodes.next_deep(tree) {
+        if !tree.node(node).fresh || indentation(tree, node) > level {
+            continue;
+        }
+        // The innermost open form that the line leaves is the one that lacks its parenthesis.
+        let left =
+            tree.open.iter().filter(|open| **open < node && indentation(tree, **open) >= indentation(tree, node));
+        let culprit = left.last().copied().unwrap_or(outermost);
+        let start = tree.span(culprit).start;
+        let line = Position::of(tree.source, tree.span(node).start).line;
+        let words = wording::unclosed_form(tree.head(culprit).unwrap_or(""), Some(line));
+        return Err(Fault::new(start..start + 1, words));
+    }
+    Ok(added(tree))
+}
+
+fn added(tree: &Tree<'_>) -> Option<Box<Fault>> {
+    let end = tree.source.trim_end().len();
+    let last = tree.source.get(..end).and_then(|text| text.chars().next_back()).map_or(0, char::len_utf8);
+    (!tree.open.is_empty()).then(|| Fault::new(end - last..end, wording::closed_at_end(tree.open.len())))
+}
+
+fn is_program(tree: &Tree<'_>, list: NodeId) -> bool {
+    let mut nodes = tree.children(list);
+    nodes.next(tree).and_then(|node| tree.atom(node)) == Some("func")
+        && nodes.next(tree).and_then(|node| tree.name(node)) == Some("$run")
+}
+
+/// How far the line of a node is indented, in bytes.
+fn indentation(tree: &Tree<'_>, node: NodeId) -> u32 {
+    let before = tree.source.get(..tree.span(node).start).unwrap_or("");
+    let line = before.get(before.rfind('\n').map_or(0, |at| at + 1)..).unwrap_or("");
+    clamp(line.len() - line.trim_start_matches([' ', '\t']).len())
+}
+
+/// Whether the program ends without its code, for certain.
+///
+/// # Errors
+///
+/// Where a form was left open that cannot end where the text ends.
+pub(super) fn lacks_code(tree: &Tree<'_>, program: &Program<'_>, host: &Signatures) -> Result<bool, Box<Fault>> {
+    let at = program.funcs.len().saturating_sub(1);
+    if tree.open.is_empty() && program.funcs.get(at).is_some_and(|func| plainly_ends(tree, func.body)) {
+        return Ok(false);
+    }
+    let types = Types::read(tree, program);
+    match walk::func(tree, program, &types, host, at) {
+        Ok(end) => Ok(end == End::LacksCode),
+        Err(Stop::Fault(fault)) if fault.words.is_unclosed() => Err(fault),
+        Err(Stop::Fault(_) | Stop::Unknown) => Ok(false),
+    }
+}
+
+/// Whether the last form alone shows that the program leaves a value.
+fn plainly_ends(tree: &Tree<'_>, mut body: super::tree::Nodes) -> bool {
+    let (mut before, mut last) = (None, None);
+    while let Some(node) = body.next(tree) {
+        if tree.head(node) != Some("local") {
+            (before, last) = (last, Some(node));
+        }
+    }
+    let Some(last) = last else { return false };
+    match tree.node(last).kind {
+        Kind::List => matches!(tree.head(last), Some("i32.const" | "local.get" | "return" | "unreachable")),
+        Kind::Atom => {
+            let before = before.and_then(|node| tree.atom(node));
+            matches!(before, Some("i32.const" | "local.get")) || matches!(tree.text(last), "return" | "unreachable")
+        }
+        Kind::Text | Kind::Block => true,
+    }
+}

@@ -1,0 +1,60 @@
+//! The arrows of ARCHITECTURE.md, held against cargo's metadata: no crate of the tree depends on one that it does not know.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cargo_metadata::{DependencyKind, MetadataCommand, Package};
+
+/// Which crates of the tree each crate may depend on; dev-dependencies of tests may reach anything.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("wattle-rt", &[]),
+    ("wattle-machine", &[]),
+    ("wattle-capability", &["wattle-rt"]),
+    ("wattle-catalog", &["wattle-rt"]),
+    ("wattle-agent", &["wattle-capability", "wattle-catalog", "wattle-machine", "wattle-rt"]),
+    ("wattle-server", &["wattle-agent"]),
+    ("wattle", &["wattle-agent", "wattle-server"]),
+    ("wattle-tests", &[]),
+];
+
+/// What may not stand anywhere below the loop, which runs inside WebAssembly too.
+const NOT_BELOW_THE_LOOP: &[&str] = &["tokio", "reqwest", "wasmtime", "hyper", "rusqlite", "cap-std"];
+
+fn normal(package: &Package) -> impl Iterator<Item = &str> {
+    package.dependencies.iter().filter(|d| d.kind != DependencyKind::Development).map(|d| d.name.as_str())
+}
+
+#[test]
+fn the_arrows_hold() {
+    let metadata = MetadataCommand::new().no_deps().manifest_path("../Cargo.toml").exec().unwrap();
+    let found: BTreeMap<&str, BTreeSet<&str>> = metadata
+        .packages
+        .iter()
+        .map(|p| (p.name.as_str(), normal(p).filter(|d| d.starts_with("wattle")).collect()))
+        .collect();
+    let allowed: BTreeMap<&str, BTreeSet<&str>> =
+        ARROWS.iter().map(|(name, to)| (*name, to.iter().copied().collect())).collect();
+    assert_eq!(found.keys().collect::<Vec<_>>(), allowed.keys().collect::<Vec<_>>(), "every crate has its arrows here");
+    for (name, dependencies) in found {
+        let beyond: Vec<_> = dependencies.difference(&allowed[name]).collect();
+        assert!(beyond.is_empty(), "{name} must not depend on {beyond:?}");
+    }
+}
+
+#[test]
+fn the_loop_stands_on_nothing_that_needs_a_host() {
+    let metadata = MetadataCommand::new().manifest_path("../Cargo.toml").exec().unwrap();
+    let nodes = metadata.resolve.unwrap().nodes;
+    let name = |id| metadata.packages.iter().find(|p| p.id == *id).unwrap().name.to_string();
+    let mut todo = vec![metadata.packages.iter().find(|p| p.name == "wattle-machine").unwrap().id.clone()];
+    let mut below = BTreeSet::new();
+    while let Some(id) = todo.pop() {
+        for dep in &nodes.iter().find(|n| n.id == id).unwrap().deps {
+            let normal = dep.dep_kinds.iter().any(|k| k.kind != DependencyKind::Development);
+            if normal && below.insert(name(&dep.pkg)) {
+                todo.push(dep.pkg.clone());
+            }
+        }
+    }
+    let wrong: Vec<_> = NOT_BELOW_THE_LOOP.iter().filter(|n| below.contains(**n)).collect();
+    assert!(wrong.is_empty(), "below wattle-machine: {wrong:?}");
+}
