@@ -1,1 +1,49 @@
-//! x
+//! The HTTP server of the Wattle agent runtime: the only crate that knows HTTP from inside.
+//!
+//! | request | answer |
+//! |---|---|
+//! | `POST /chat {message, session_id?}` | the run's events as they happen, as SSE; the last one is `response` or `error` |
+//! | `GET /healthz` | `{"status":"ok",…}`, without a token |
+//!
+//! All but `/healthz` asks for the bearer token. An error is always JSON: `{"error":{"code","message","hint","retryable"}}`.
+//! Runs that come in over HTTP are plain ones: they have no workdir below their overlay, and reach the network as far as
+//! the host's egress policy says.
+//!
+//! In reading order: the [`Server`] accepts connections, each of which is served within its bounds (`connection`, `wire`);
+//! a request passes the gate (`Host`, `Origin`) and the token check, and comes to its route; `chat` waits for
+//! the session's turn and runs; `sse` carries the events.
+//!
+//! ```no_run
+//! # use wattle_server::{App, Server, ServerSettings, Token};
+//! # async fn serve(app: App) -> Result<(), Box<dyn std::error::Error>> {
+//! let settings = ServerSettings::new(([127, 0, 0, 1], 8787).into(), Token::generate()?);
+//! let server = Server::bind(settings, app).await?;
+//! println!("listening on http://{}", server.local_addr());
+//! server.run(tokio_util::sync::CancellationToken::new()).await;
+//! # Ok(())
+//! # }
+//! ```
+
+mod app;
+mod auth;
+mod body;
+mod chat;
+mod connection;
+mod error;
+mod gate;
+mod names;
+mod request;
+mod routes;
+mod server;
+mod sessions;
+mod settings;
+mod sse;
+mod token;
+mod wire;
+
+pub use app::App;
+pub use error::ServeError;
+pub use names::{HostName, NameError, Origin};
+pub use server::Server;
+pub use settings::{Limits, ServerSettings};
+pub use token::{Token, TokenError};

@@ -1,0 +1,63 @@
+//! What the server serves: the parts that its runs are made of.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+use wattle_agent::capability::ai::Inference;
+use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
+use wattle_agent::machine::Message;
+use wattle_agent::model::Model;
+use wattle_agent::{Access, Host, Job, ModelInference, Settings, Store};
+
+use crate::request::SessionId;
+
+/// The parts of the runs that come in over HTTP. Cheap to clone.
+#[derive(Clone)]
+pub struct App {
+    pub(crate) host: Host,
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) store: Store,
+    inference: Arc<dyn Inference>,
+    workdir: Option<PathBuf>,
+}
+
+impl App {
+    /// Runs with that model decide and, through `ai`, help; sessions and their state are the store's.
+    pub fn new(host: Host, model: Arc<dyn Model>, settings: Settings, store: Store) -> App {
+        let inference = Arc::new(ModelInference::new(Arc::clone(&model), &settings));
+        App { host, model, settings: Arc::new(settings), store, inference, workdir: None }
+    }
+
+    /// Lets every run leave its `_steps.jsonl` in that folder, which no run has access to.
+    #[must_use]
+    pub fn with_workdir(self, folder: PathBuf) -> App {
+        App { workdir: Some(folder), ..self }
+    }
+
+    /// What a run for that message is made of. Its files are an overlay over nothing, whoever asks: a client has no say in
+    /// what its run may touch.
+    pub(crate) fn job(
+        &self,
+        session: &SessionId,
+        message: String,
+        history: Vec<Message>,
+        cancel: CancellationToken,
+    ) -> Job {
+        let access = Access {
+            files: Arc::new(Files::overlay(None, OVERLAY_LIMIT)),
+            state: Arc::new(self.store.state(session.as_str())),
+            network: Arc::new(self.host.egress().clone()),
+            inference: Some(Arc::clone(&self.inference)),
+        };
+        Job {
+            message,
+            history,
+            session_id: Some(session.to_string()),
+            grants: Arc::new(access.grants()),
+            workdir: self.workdir.clone(),
+            cancel,
+        }
+    }
+}

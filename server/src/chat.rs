@@ -1,0 +1,72 @@
+//! `POST /chat`: one message of a session, answered by the events of its run.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::response::Response;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio_util::sync::CancellationToken;
+use wattle_agent::{Report, StoreError};
+
+use crate::body::read_json;
+use crate::error::{ApiError, told};
+use crate::request::{self, ChatRequest, SessionId};
+use crate::routes::Shared;
+use crate::sessions::Turn;
+use crate::sse::{Frames, frames};
+
+/// Takes the message, queues it for its session, and answers at once with the stream of what becomes of it. The run ends
+/// when the client goes away.
+pub(crate) async fn chat(State(shared): State<Arc<Shared>>, request: Request) -> Result<Response, ApiError> {
+    let body = read_json(request, &shared.limits).await?;
+    let ChatRequest { message, session } = request::read(&body)?;
+    if shared.stopping.is_cancelled() {
+        return Err(ApiError::stopping());
+    }
+    let full = |_| ApiError::too_many_runs(shared.limits.runs);
+    let slot = Arc::clone(&shared.slots).try_acquire_owned().map_err(full)?;
+    let turn = shared.sessions.queue(&session).await?;
+    let cancel = shared.cancelled.child_token();
+    let (frames, events) = frames(cancel.clone());
+    let asked = Asked { session: session.clone(), message, turn, slot, cancel };
+    shared.runs.spawn(converse(Arc::clone(&shared), asked, frames));
+    Ok(events.into_response(&session, shared.limits.heartbeat))
+}
+
+/// A message on its way to its run.
+struct Asked {
+    session: SessionId,
+    message: String,
+    turn: Turn,
+    slot: OwnedSemaphorePermit,
+    cancel: CancellationToken,
+}
+
+/// Waits for the session's turn, runs, and keeps what the run added to the conversation.
+async fn converse(shared: Arc<Shared>, asked: Asked, frames: Frames) {
+    let Asked { session, message, turn, slot: _slot, cancel } = asked;
+    let _turn = tokio::select! {
+        biased;
+        () = cancel.cancelled() => return frames.fail(told::CANCELLED).await,
+        turn = turn.begin() => turn,
+    };
+    let app = &shared.app;
+    let history = match app.store.history(session.as_str()).await {
+        Ok(history) => history,
+        Err(cause) => {
+            tracing::error!(%session, %cause, "failed to read a session");
+            return frames.fail(told::STORE).await;
+        }
+    };
+    let job = app.job(&session, message, history, cancel);
+    let report = wattle_agent::run(&app.host, &*app.model, &app.settings, job, &frames).await;
+    if let Err(cause) = keep(&shared, &session, report).await {
+        // The answer is worth more than the session: it is delivered all the same.
+        tracing::error!(%session, %cause, "failed to write a session");
+    }
+    frames.finish().await;
+}
+
+async fn keep(shared: &Shared, session: &SessionId, report: Report) -> Result<(), StoreError> {
+    shared.app.store.extend(session.as_str(), report.turns).await
+}

@@ -1,0 +1,103 @@
+//! The gate that every request passes first: the name that it asked for, and the page that it comes from.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::error::ApiError;
+use crate::names::{HostName, Origin};
+use crate::routes::Shared;
+use crate::settings::ServerSettings;
+
+/// Which names and which pages are admitted.
+pub(crate) struct Gate {
+    /// `None` admits every name.
+    hosts: Option<Vec<HostName>>,
+    origins: Vec<Origin>,
+}
+
+/// Where a request comes from.
+enum Caller {
+    /// Not a page, or a page of the server's own.
+    Own,
+    /// A page of a listed origin, as the browser wrote it.
+    Listed(HeaderValue),
+}
+
+impl Gate {
+    pub(crate) fn new(settings: &ServerSettings) -> Self {
+        let address = settings.listen.ip();
+        let mut hosts = settings.allowed_hosts.clone();
+        let open = hosts.is_empty() && !address.is_loopback();
+        hosts.push(address.into());
+        hosts.extend(["localhost", "127.0.0.1", "[::1]"].iter().filter_map(|name| name.parse().ok()));
+        Gate { hosts: (!open).then_some(hosts), origins: settings.allowed_origins.clone() }
+    }
+
+    /// The authority that the request is for, where its name is admitted.
+    fn authority(&self, request: &Request) -> Result<Authority, ApiError> {
+        let mut given = request.headers().get_all(header::HOST).iter();
+        let (host, more) = (given.next(), given.next());
+        if more.is_some() {
+            return Err(ApiError::bad_host());
+        }
+        // A target in absolute form says more than the header; HTTP/1.0 may leave the header out.
+        let authority = match (request.uri().authority(), host) {
+            (Some(authority), _) => authority.clone(),
+            (None, Some(host)) => Authority::try_from(host.as_bytes()).map_err(|_| ApiError::bad_host())?,
+            (None, None) => return Err(ApiError::bad_host()),
+        };
+        let name = HostName::of(&authority).ok_or_else(ApiError::bad_host)?;
+        match &self.hosts {
+            Some(hosts) if !hosts.contains(&name) => Err(ApiError::host_not_allowed(&name)),
+            _ => Ok(authority),
+        }
+    }
+
+    fn caller(&self, headers: &HeaderMap, authority: &Authority) -> Result<Caller, ApiError> {
+        let Some(value) = headers.get(header::ORIGIN) else { return Ok(Caller::Own) };
+        let text = String::from_utf8_lossy(value.as_bytes());
+        let refused = || ApiError::origin_not_allowed(&text);
+        let origin: Origin = text.parse().map_err(|_| refused())?;
+        if self.origins.contains(&origin) {
+            Ok(Caller::Listed(value.clone()))
+        } else if origin.is_of(authority) {
+            Ok(Caller::Own)
+        } else {
+            Err(refused())
+        }
+    }
+}
+
+/// Refuses what does not pass, answers a page's preliminary question, and marks answers for pages of listed origins.
+pub(crate) async fn pass(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+    let gate = &shared.gate;
+    let caller = match gate.authority(&request).and_then(|authority| gate.caller(request.headers(), &authority)) {
+        Ok(caller) => caller,
+        Err(error) => return error.into_response(),
+    };
+    let Caller::Listed(origin) = caller else { return next.run(request).await };
+    let mut response = if is_preflight(&request) { preflight() } else { next.run(request).await };
+    let headers = response.headers_mut();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("x-session-id, retry-after"));
+    headers.append(header::VARY, HeaderValue::from_static("origin"));
+    response
+}
+
+fn is_preflight(request: &Request) -> bool {
+    request.method() == Method::OPTIONS && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+fn preflight() -> Response {
+    let headers: [(HeaderName, &'static str); 3] = [
+        (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST"),
+        (header::ACCESS_CONTROL_ALLOW_HEADERS, "authorization, content-type"),
+        (header::ACCESS_CONTROL_MAX_AGE, "600"),
+    ];
+    (StatusCode::NO_CONTENT, headers).into_response()
+}

@@ -1,0 +1,173 @@
+//! Names of hosts and origins, as headers give them and as the operator lists them.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use axum::http::uri::{Authority, Scheme, Uri};
+
+/// A host without a port, normalised: lower case, no final dot, IPv6 in brackets.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct HostName(String);
+
+/// A page's origin: scheme, host and port.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Origin {
+    https: bool,
+    host: HostName,
+    port: u16,
+}
+
+/// Why a text names no host or no origin.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NameError(String);
+
+impl HostName {
+    /// Takes the host of an authority, whatever its port.
+    pub(crate) fn of(authority: &Authority) -> Option<HostName> {
+        if authority.as_str().contains('@') {
+            return None;
+        }
+        let host = authority.host().to_ascii_lowercase();
+        let host = host.strip_suffix('.').unwrap_or(&host);
+        (!host.is_empty()).then(|| HostName(host.to_owned()))
+    }
+}
+
+impl From<IpAddr> for HostName {
+    fn from(address: IpAddr) -> Self {
+        match address {
+            IpAddr::V4(v4) => HostName(v4.to_string()),
+            IpAddr::V6(v6) => HostName(format!("[{v6}]")),
+        }
+    }
+}
+
+impl FromStr for HostName {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<Self, NameError> {
+        let wrong =
+            || NameError(format!("`{text}` is no host name: give a name or an address without scheme, port and path"));
+        if let Ok(address) = text.parse::<IpAddr>() {
+            return Ok(address.into());
+        }
+        let authority = Authority::from_str(text).map_err(|_| wrong())?;
+        match (authority.port(), HostName::of(&authority)) {
+            (None, Some(name)) if !text.ends_with(':') => Ok(name),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+impl fmt::Display for HostName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Origin {
+    /// Whether a page of this origin came from that authority, over plain or secured HTTP: a proxy in front may add TLS.
+    pub(crate) fn is_of(&self, authority: &Authority) -> bool {
+        let port = authority.port_u16().unwrap_or(default_port(self.https));
+        HostName::of(authority).is_some_and(|host| host == self.host) && port == self.port
+    }
+}
+
+fn default_port(https: bool) -> u16 {
+    if https { 443 } else { 80 }
+}
+
+impl FromStr for Origin {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<Self, NameError> {
+        let wrong = || {
+            NameError(format!("`{text}` is no origin: give scheme, host and port, such as `https://app.example:8443`"))
+        };
+        let uri = Uri::from_str(text).map_err(|_| wrong())?;
+        let https = match uri.scheme() {
+            Some(scheme) if *scheme == Scheme::HTTP => false,
+            Some(scheme) if *scheme == Scheme::HTTPS => true,
+            _ => return Err(wrong()),
+        };
+        let authority = uri.authority().ok_or_else(wrong)?;
+        let has_path = uri.path_and_query().is_some_and(|rest| rest.as_str() != "/") || text.ends_with('/');
+        let host = HostName::of(authority).ok_or_else(wrong)?;
+        let port = match (authority.port(), authority.port_u16()) {
+            (_, Some(port)) => port,
+            (None, None) => default_port(https),
+            (Some(_), None) => return Err(wrong()),
+        };
+        if has_path { Err(wrong()) } else { Ok(Origin { https, host, port }) }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.https { "https" } else { "http" };
+        if self.port == default_port(self.https) {
+            write!(f, "{scheme}://{}", self.host)
+        } else {
+            write!(f, "{scheme}://{}:{}", self.host, self.port)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn host_names_are_normalised() {
+        for (text, name) in [
+            ("localhost", "localhost"),
+            ("Wattle.Example.", "wattle.example"),
+            ("127.0.0.1", "127.0.0.1"),
+            ("::1", "[::1]"),
+            ("[::1]", "[::1]"),
+        ] {
+            assert_eq!(text.parse::<HostName>().unwrap().to_string(), name);
+        }
+        for text in ["", ".", "a b", "host:80", "host:", "http://host", "host/path", "me@host"] {
+            assert!(text.parse::<HostName>().is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn origins_are_normalised() {
+        for (text, origin) in [
+            ("http://localhost:3000", "http://localhost:3000"),
+            ("HTTPS://App.Example:443", "https://app.example"),
+            ("http://[::1]:80", "http://[::1]"),
+        ] {
+            assert_eq!(text.parse::<Origin>().unwrap().to_string(), origin);
+        }
+        for text in [
+            "",
+            "null",
+            "*",
+            "localhost",
+            "http://",
+            "http://a/",
+            "http://a/b",
+            "http://a?b",
+            "ftp://a",
+            "http://me@a",
+            "http://a:99999",
+        ] {
+            assert!(text.parse::<Origin>().is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_page_of_the_server_itself_is_known() {
+        let of = |origin: &str, host: &str| origin.parse::<Origin>().unwrap().is_of(&host.parse().unwrap());
+        assert!(of("http://localhost:8787", "LOCALHOST:8787"));
+        assert!(of("https://wattle.example", "wattle.example"));
+        assert!(of("http://wattle.example", "wattle.example:80"));
+        assert!(!of("http://localhost:3000", "localhost:8787"));
+        assert!(!of("http://evil.example:8787", "localhost:8787"));
+    }
+}

@@ -1,0 +1,119 @@
+//! The server: from listening to the last connection.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::app::App;
+use crate::connection;
+use crate::error::{ApiError, ServeError};
+use crate::routes::{Shared, router};
+use crate::settings::ServerSettings;
+
+/// How long things may take that ought to end by themselves, before they are ended.
+const LAST_CALL: Duration = Duration::from_secs(5);
+/// How long to wait when the system has no further connection to give (no file descriptors, no memory).
+const STARVED: Duration = Duration::from_millis(100);
+/// The most connections that are being told that there are too many; above it they are closed without a word.
+const REFUSALS: usize = 64;
+
+/// A server that listens. It accepts connections once it [runs](Server::run).
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+impl Server {
+    /// Listens on the address of the settings.
+    ///
+    /// # Errors
+    /// Where the address cannot be had: it is in use, is not this machine's, or is not permitted.
+    pub async fn bind(settings: ServerSettings, app: App) -> Result<Server, ServeError> {
+        let listen = settings.listen;
+        let failed = |cause| ServeError { listen, cause };
+        let listener = TcpListener::bind(listen).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        Ok(Server { listener, address, shared: Arc::new(Shared::new(settings, app)) })
+    }
+
+    /// The address that it listens on, with the port that it got.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until `shutdown` is cancelled. Then it takes no further connection and no further run; those under way have
+    /// their grace time to end, and are cancelled after it. Every stream gets its last frame.
+    pub async fn run(self, shutdown: CancellationToken) {
+        let Server { listener, shared, .. } = self;
+        let connections = TaskTracker::new();
+        accept(listener, &shared, &connections, &shutdown).await;
+        shared.stopping.cancel();
+        shared.runs.close();
+        if timeout(shared.limits.grace, shared.runs.wait()).await.is_err() {
+            tracing::warn!(runs = shared.runs.len(), "the grace time is over; runs are cancelled");
+        }
+        shared.cancelled.cancel();
+        connections.close();
+        if timeout(LAST_CALL, connections.wait()).await.is_err() {
+            shared.aborted.cancel();
+            connections.wait().await;
+        }
+    }
+}
+
+/// Accepts connections until told to stop; the address is free from then on.
+async fn accept(listener: TcpListener, shared: &Arc<Shared>, tasks: &TaskTracker, shutdown: &CancellationToken) {
+    let router = router(shared);
+    let seats = Seats {
+        connections: Arc::new(Semaphore::new(shared.limits.connections.min(Semaphore::MAX_PERMITS))),
+        refusals: Arc::new(Semaphore::new(REFUSALS)),
+    };
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = shutdown.cancelled() => return,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, _)) => seats.take(stream, shared, &router, tasks),
+            Err(cause) => {
+                tracing::warn!(%cause, "failed to accept a connection");
+                sleep(STARVED).await;
+            }
+        }
+    }
+}
+
+/// The bound on connections.
+struct Seats {
+    connections: Arc<Semaphore>,
+    refusals: Arc<Semaphore>,
+}
+
+impl Seats {
+    /// Serves the connection where there is a seat for it, else tells it that there is none.
+    fn take(&self, stream: TcpStream, shared: &Arc<Shared>, router: &Router, tasks: &TaskTracker) {
+        if let Ok(seat) = Arc::clone(&self.connections).try_acquire_owned() {
+            let (shared, router) = (Arc::clone(shared), router.clone());
+            tasks.spawn(async move {
+                connection::serve(stream, shared, router).await;
+                drop(seat);
+            });
+        } else if let Ok(seat) = Arc::clone(&self.refusals).try_acquire_owned() {
+            let error = ApiError::too_many_connections(shared.limits.connections);
+            tasks.spawn(async move {
+                connection::refuse(stream, &error).await;
+                drop(seat);
+            });
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! From a run's events to the frames of an SSE stream.
+
+use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use axum::http::HeaderName;
+use axum::response::sse::{Event as Frame, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use wattle_agent::Sink;
+use wattle_agent::machine::{Envelope, Event};
+
+use crate::error::told;
+use crate::request::SessionId;
+
+/// How many events a client may be behind before its run is cancelled: more than the tokens of two whole answers.
+const BEHIND: usize = 10_000;
+
+/// The sending end: the sink of one run. The last event is held back until [`finish`](Frames::finish), so that whoever
+/// has seen it finds the session written.
+pub(crate) struct Frames {
+    sender: Sender<Envelope>,
+    cancel: CancellationToken,
+    lagged: AtomicBool,
+    seen: AtomicU64,
+    last: Mutex<Option<Envelope>>,
+}
+
+/// The receiving end: what a response is made of. Dropping it cancels the run.
+pub(crate) struct Events {
+    receiver: Receiver<Envelope>,
+    _cancels: DropGuard,
+    /// The number of the newest event; `None` once the last one was given.
+    newest: Option<u64>,
+}
+
+/// Makes both ends for a run that ends when the token is cancelled.
+pub(crate) fn frames(cancel: CancellationToken) -> (Frames, Events) {
+    let (sender, receiver) = channel(BEHIND);
+    let events = Events { receiver, _cancels: cancel.clone().drop_guard(), newest: Some(0) };
+    (Frames { sender, cancel, lagged: AtomicBool::new(false), seen: AtomicU64::new(0), last: Mutex::default() }, events)
+}
+
+impl Sink for Frames {
+    fn emit(&self, event: &Envelope) {
+        self.seen.store(event.seq, Ordering::Relaxed);
+        if is_last(&event.event) {
+            *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(event.clone());
+        } else if let Err(TrySendError::Full(_)) = self.sender.try_send(event.clone()) {
+            self.lagged.store(true, Ordering::Relaxed);
+            self.cancel.cancel();
+        }
+    }
+}
+
+impl Frames {
+    /// Sends the last event of a run that has ended.
+    pub(crate) async fn finish(self) {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match last {
+            Some(last) if !self.lagged.load(Ordering::Relaxed) => self.send(last).await,
+            Some(_) => self.fail(told::LAGGED).await,
+            None => self.fail(told::BROKE_OFF).await,
+        }
+    }
+
+    /// Ends the stream with an `error` event that no run gave.
+    pub(crate) async fn fail(self, message: &str) {
+        let seq = self.seen.load(Ordering::Relaxed) + 1;
+        self.send(failure(seq, message)).await;
+    }
+
+    async fn send(self, event: Envelope) {
+        // A client that is gone misses nothing.
+        drop(self.sender.send(event).await);
+    }
+}
+
+impl Events {
+    /// The next event, and in the end nothing. There is always a last event, even where the run broke off without one.
+    async fn next(&mut self) -> Option<Envelope> {
+        let newest = self.newest?;
+        let event = match self.receiver.recv().await {
+            Some(event) => event,
+            None => failure(newest + 1, told::BROKE_OFF),
+        };
+        self.newest = (!is_last(&event.event)).then_some(event.seq);
+        Some(event)
+    }
+
+    /// The response that carries them.
+    pub(crate) fn into_response(self, session: &SessionId, heartbeat: Duration) -> Response {
+        let frames = stream::unfold(self, |mut events| async {
+            let event = events.next().await?;
+            Some((Ok::<_, Infallible>(frame(&event)), events))
+        });
+        let headers = [
+            (HeaderName::from_static("x-session-id"), session.to_string()),
+            (HeaderName::from_static("cache-control"), "no-store".to_owned()),
+            // Proxies of the nginx kind keep a stream back until it ends, unless they are told.
+            (HeaderName::from_static("x-accel-buffering"), "no".to_owned()),
+        ];
+        (headers, Sse::new(frames).keep_alive(KeepAlive::new().interval(heartbeat).text("heartbeat"))).into_response()
+    }
+}
+
+fn is_last(event: &Event) -> bool {
+    matches!(event, Event::Response { .. } | Event::Error { .. })
+}
+
+/// One frame: the sequence number as `id:`, the event as `data:`.
+fn frame(event: &Envelope) -> Frame {
+    let data = serde_json::to_string(event).unwrap_or_default();
+    Frame::default().id(event.seq.to_string()).data(data)
+}
+
+/// An `error` event with a run id of its own: there is no run that it could belong to, or that could say so itself.
+fn failure(seq: u64, message: &str) -> Envelope {
+    let run_id = ulid::Ulid::generate().to_string();
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    let ts = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+    Envelope { root_run_id: run_id.clone(), run_id, seq, ts, event: Event::Error { message: message.to_owned() } }
+}

@@ -1,0 +1,133 @@
+//! Clients that ask for too much, or too slowly.
+
+use std::time::Duration;
+
+use crate::world::{TOKEN, World, bare, message, post};
+
+#[tokio::test]
+async fn bodies_are_bounded() {
+    let mut world = World::new().await;
+    let fits = message(&"x".repeat((1 << 20) - 100), "s");
+    let mut client = world.client().await;
+    client.send(post(&fits)).await;
+    assert_eq!(client.head().await.status, 200);
+    drop(world.question().await);
+
+    let words = world.ask(post(&message(&"x".repeat(1 << 20), "s"))).await.refused(413, "body_too_large");
+    assert!(words.contains("1048576 bytes"), "{words}");
+    // A body that announces its length is refused on that account.
+    let announced = post("").replace("Content-Length: 0", "Content-Length: 99999999999");
+    world.ask(announced).await.refused(413, "body_too_large");
+    // A body that does not, once it is too long.
+    let mut chunked = post("").replace("Content-Length: 0", "Transfer-Encoding: chunked");
+    (0..20).for_each(|_| chunked.push_str(&format!("10000\r\n{}\r\n", "x".repeat(0x10000))));
+    world.ask(chunked).await.refused(413, "body_too_large");
+}
+
+#[tokio::test]
+async fn heads_are_bounded() {
+    let world = World::new().await;
+    let long = format!("X-Long: {}", "x".repeat(40 << 10));
+    world.ask(bare("GET /healthz", &["Host: localhost", &long])).await.refused(431, "headers_too_large");
+    let many = vec!["X-Many: x"; 200];
+    world.ask(bare("GET /healthz", &many)).await.refused(431, "headers_too_large");
+    let path = format!("GET /{}", "x".repeat(70 << 10));
+    world.ask(bare(&path, &["Host: localhost"])).await.refused(431, "headers_too_large");
+}
+
+#[tokio::test]
+async fn what_is_not_http_is_told() {
+    let world = World::new().await;
+    for bytes in
+        [&b"hello\r\n\r\n"[..], b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"GET / HTTP/1.1\r\nno colon\r\n\r\n"]
+    {
+        world.ask(bytes).await.refused(400, "bad_request");
+    }
+}
+
+#[tokio::test]
+async fn slow_requests_are_ended() {
+    let mut world = World::with(|settings| {
+        settings.limits.head_time = Duration::from_millis(50);
+        settings.limits.body_time = Duration::from_millis(50);
+    })
+    .await;
+    // A head that never comes to its end, however lively it is.
+    let mut client = world.client().await;
+    client.send("GET /healthz HTTP/1.1\r\n").await;
+    let drip = async {
+        loop {
+            client.send_in_vain("X-Drip: x\r\n").await;
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_millis(200), drip).await.unwrap_err();
+    let words = client.answer().await.refused(408, "request_timeout");
+    assert!(words.contains("head"), "{words}");
+    client.closed().await;
+
+    let mut client = world.client().await;
+    client.send(post("{}").replace("Content-Length: 2", "Content-Length: 3")).await;
+    let words = client.answer().await.refused(408, "request_timeout");
+    assert!(words.contains("body"), "{words}");
+    client.closed().await;
+    world.no_question();
+}
+
+#[tokio::test]
+async fn a_connection_that_idles_is_closed() {
+    let world = World::with(|settings| settings.limits.head_time = Duration::from_millis(50)).await;
+    let mut client = world.client().await;
+    client.send(bare("GET /healthz", &["Host: localhost"])).await;
+    assert_eq!(client.answer().await.head.status, 200);
+    client.closed().await;
+}
+
+#[tokio::test]
+async fn runs_at_once_are_bounded() {
+    let mut world = World::with(|settings| settings.limits.runs = 2).await;
+    let mut first = world.chat(&message("one", "s")).await;
+    let question = world.question().await;
+    let _second = world.chat(&message("two", "s")).await;
+    let answer = world.ask(post(&message("three", "t"))).await;
+    assert!(answer.refused(503, "overloaded").contains("2 runs"));
+    question.respond("one");
+    first.events().await;
+    // The slot of a run that is done is free again.
+    world.chat(&message("four", "t")).await;
+}
+
+#[tokio::test]
+async fn messages_that_wait_for_one_session_are_bounded() {
+    let mut world = World::with(|settings| settings.limits.waiting = 1).await;
+    let _first = world.chat(&message("one", "s")).await;
+    let _question = world.question().await;
+    let _second = world.chat(&message("two", "s")).await;
+    world.ask(post(&message("three", "s"))).await.refused(429, "session_busy");
+    world.chat(&message("four", "t")).await;
+}
+
+#[tokio::test]
+async fn connections_are_bounded() {
+    let world = World::with(|settings| settings.limits.connections = 2).await;
+    let health = bare("GET /healthz", &["Host: localhost"]);
+    let (mut first, mut second) = (world.client().await, world.client().await);
+    for client in [&mut first, &mut second] {
+        client.send(&health).await;
+        assert_eq!(client.answer().await.head.status, 200);
+    }
+    world.ask(&health).await.refused(503, "overloaded");
+    drop(first);
+    // The seat of a connection that is gone is free again.
+    while world.ask(&health).await.head.status != 200 {}
+}
+
+#[tokio::test]
+async fn a_client_that_asks_leave_to_send_is_refused_before_it_sends() {
+    let world = World::new().await;
+    let head = format!(
+        "POST /chat HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\nExpect: 100-continue\r\n\
+         Content-Length: 2000000\r\n\r\n"
+    );
+    world.ask(head).await.refused(413, "body_too_large");
+}

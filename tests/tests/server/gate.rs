@@ -1,0 +1,155 @@
+//! Who is let in: token, `Host`, `Origin`, routes, the form of a request.
+
+use crate::world::{TOKEN, World, bare, message, post};
+
+#[tokio::test]
+async fn only_the_token_opens_the_server() {
+    let mut world = World::new().await;
+    for (authorization, words) in [
+        (None, "shows no bearer token"),
+        (Some("Basic dDBrZW4="), "shows no bearer token"),
+        (Some(TOKEN), "shows no bearer token"),
+        (Some("Bearer "), "shows no bearer token"),
+        (Some("Bearer t0ken-of-the-test"), "is wrong"),
+        (Some("Bearer t0ken-of-the-testsX"), "is wrong"),
+        (Some("Bearer T0ken-of-the-tests"), "is wrong"),
+    ] {
+        let request = post(&message("hello", "s"));
+        let with = authorization.map(|value| format!("Authorization: {value}\r\n")).unwrap_or_default();
+        let answer = world.ask(request.replace(&format!("Authorization: Bearer {TOKEN}\r\n"), &with)).await;
+        assert!(answer.refused(401, "unauthorized").contains(words), "{authorization:?}: {answer:?}");
+        assert_eq!(answer.head.get("www-authenticate"), Some("Bearer"));
+    }
+    world.no_question();
+    let mut client = world.client().await;
+    client.send(post(&message("hello", "s")).replace("Authorization: Bearer", "authorization: bearer")).await;
+    assert_eq!(client.head().await.status, 200);
+}
+
+#[tokio::test]
+async fn a_loopback_server_answers_to_its_own_names_only() {
+    let world = World::with(|settings| settings.allowed_hosts = vec!["wattle.internal".parse().unwrap()]).await;
+    for host in [
+        "localhost",
+        "LOCALHOST:8787",
+        "127.0.0.1",
+        "127.0.0.1:1",
+        "[::1]:8787",
+        "wattle.internal",
+        "wattle.internal.:80",
+    ] {
+        let answer = world.ask(bare("GET /healthz", &[&format!("Host: {host}")])).await;
+        assert_eq!(answer.head.status, 200, "{host}");
+    }
+    for host in ["evil.example", "evil.example:8787", "localhost.evil.example", "10.0.0.1", "127.0.0.2", "[::2]"] {
+        let answer = world.ask(bare("GET /healthz", &[&format!("Host: {host}")])).await;
+        let message = answer.refused(403, "host_not_allowed");
+        assert!(message.contains(host.split(":8787").next().unwrap()), "{message}");
+    }
+    for hosts in [
+        &[][..],
+        &["Host: "],
+        &["Host: localhost@evil.example"],
+        &["Host: a b"],
+        &["Host: localhost", "Host: localhost"],
+    ] {
+        world.ask(bare("GET /healthz", hosts)).await.refused(400, "bad_request");
+    }
+    // The target of the request line says more than the header.
+    let answer = world.ask(bare("GET http://evil.example/healthz", &["Host: localhost"])).await;
+    answer.refused(403, "host_not_allowed");
+}
+
+#[tokio::test]
+async fn pages_of_other_sites_are_kept_out() {
+    let world = World::with(|settings| settings.allowed_origins = vec!["https://app.example".parse().unwrap()]).await;
+    let health = |origin: &str| bare("GET /healthz", &["Host: localhost:8787", &format!("Origin: {origin}")]);
+    for origin in
+        ["http://evil.example", "http://localhost:3000", "https://app.example:444", "http://app.example", "null", "x"]
+    {
+        let answer = world.ask(health(origin)).await;
+        assert!(answer.refused(403, "origin_not_allowed").contains(origin));
+        assert_eq!(answer.head.get("access-control-allow-origin"), None);
+    }
+    // A page of the server's own.
+    let answer = world.ask(health("http://localhost:8787")).await;
+    assert_eq!((answer.head.status, answer.head.get("access-control-allow-origin")), (200, None));
+    // A page of a listed site; errors too are for it to read.
+    let answer = world.ask(health("https://app.example")).await;
+    assert_eq!(answer.head.get("access-control-allow-origin"), Some("https://app.example"));
+    assert_eq!(answer.head.get("vary"), Some("origin"));
+    let request = bare("POST /chat", &["Host: localhost", "Origin: https://app.example"]);
+    let answer = world.ask(request).await;
+    answer.refused(401, "unauthorized");
+    assert_eq!(answer.head.get("access-control-allow-origin"), Some("https://app.example"));
+}
+
+#[tokio::test]
+async fn a_listed_page_may_ask_first() {
+    let world = World::with(|settings| settings.allowed_origins = vec!["https://app.example".parse().unwrap()]).await;
+    let ask = |origin: &str| {
+        let origin = format!("Origin: {origin}");
+        bare("OPTIONS /chat", &["Host: localhost", &origin, "Access-Control-Request-Method: POST"])
+    };
+    let answer = world.ask(ask("https://app.example")).await;
+    assert_eq!(answer.head.status, 204);
+    assert_eq!(answer.head.get("access-control-allow-origin"), Some("https://app.example"));
+    assert!(answer.head.get("access-control-allow-headers").unwrap().contains("authorization"));
+    world.ask(ask("https://evil.example")).await.refused(403, "origin_not_allowed");
+}
+
+#[tokio::test]
+async fn unknown_paths_and_methods_are_told() {
+    let world = World::new().await;
+    let auth = format!("Authorization: Bearer {TOKEN}");
+    for path in ["/", "/chat/", "/chats", "/healthz/x", "/../chat", "/%00"] {
+        let answer = world.ask(bare(&format!("GET {path}"), &["Host: localhost", &auth])).await;
+        assert!(answer.refused(404, "not_found").contains(path), "{answer:?}");
+    }
+    for (line, allow) in
+        [("GET /chat", "POST"), ("DELETE /chat", "POST"), ("OPTIONS /chat", "POST"), ("POST /healthz", "GET,HEAD")]
+    {
+        let answer = world.ask(bare(line, &["Host: localhost", &auth])).await;
+        answer.refused(405, "method_not_allowed");
+        assert_eq!(answer.head.get("allow"), Some(allow), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_cannot_be_read_is_told() {
+    let mut world = World::new().await;
+    for (body, words) in [
+        ("", "the body is empty"),
+        ("hello", "not JSON"),
+        (r#"{"message":7}"#, "`message` must be a string, found a number"),
+        (r#"{"text":"hello"}"#, "`message` is missing"),
+        (r#"{"message":"m","session_id":"a/b"}"#, "`session_id` must be"),
+    ] {
+        let message = world.ask(post(body)).await.refused(400, "bad_request");
+        assert!(message.contains(words), "{message}");
+    }
+    let mut bytes = post(r#"{"message":"????"}"#).into_bytes();
+    bytes.iter_mut().filter(|byte| **byte == b'?').for_each(|byte| *byte = 0xff);
+    let message = world.ask(bytes).await.refused(400, "bad_request");
+    assert!(message.contains("not UTF-8"), "{message}");
+    let form = post(&message).replace("application/json", "application/x-www-form-urlencoded");
+    world.ask(form).await.refused(415, "unsupported_media_type");
+    world.no_question();
+}
+
+#[tokio::test]
+async fn a_server_elsewhere_answers_to_every_name_unless_told() {
+    let everywhere = |settings: &mut wattle_server::ServerSettings| settings.listen = ([0, 0, 0, 0], 0).into();
+    let mut world = World::with(everywhere).await;
+    world.address.set_ip([127, 0, 0, 1].into());
+    let health = bare("GET /healthz", &["Host: wattle.example"]);
+    assert_eq!(world.ask(&health).await.head.status, 200);
+
+    let mut world = World::with(|settings| {
+        everywhere(settings);
+        settings.allowed_hosts = vec!["other.example".parse().unwrap()];
+    })
+    .await;
+    world.address.set_ip([127, 0, 0, 1].into());
+    world.ask(&health).await.refused(403, "host_not_allowed");
+}

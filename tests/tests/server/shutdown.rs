@@ -1,0 +1,61 @@
+//! How the server stops.
+
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+
+use crate::world::{World, bare, message, post};
+
+#[tokio::test]
+async fn a_server_without_work_stops_at_once() {
+    let world = World::with(|settings| settings.limits.grace = Duration::from_secs(3_600)).await;
+    let mut idle = world.client().await;
+    idle.send(bare("GET /healthz", &["Host: localhost"])).await;
+    idle.answer().await;
+    let untouched = world.client().await;
+    let address = world.address;
+    world.shutdown.cancel();
+    world.ended().await;
+    idle.closed().await;
+    drop(untouched);
+    assert!(TcpStream::connect(address).await.is_err());
+}
+
+#[tokio::test]
+async fn runs_have_their_grace_time() {
+    let mut world = World::with(|settings| settings.limits.grace = Duration::from_secs(3_600)).await;
+    let mut busy = world.client().await;
+    // A request that is still on its way when the server is told to stop.
+    let late = post(&message("late", "t"));
+    let (head, body) = late.split_at(late.len() - 5);
+    busy.send(head).await;
+    let mut client = world.chat(&message("hello", "s")).await;
+    let question = world.question().await;
+    world.shutdown.cancel();
+    while TcpStream::connect(world.address).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    busy.send(body).await;
+    busy.answer().await.refused(503, "stopping");
+    question.respond("in time");
+    let events = client.events().await;
+    assert_eq!(events.last().unwrap()["text"], "in time");
+    client.closed().await;
+    world.ended().await;
+}
+
+#[tokio::test]
+async fn after_the_grace_time_runs_are_cancelled_and_every_stream_ends_well() {
+    let mut world = World::new().await;
+    let mut running = world.chat(&message("one", "s")).await;
+    let question = world.question().await;
+    let mut waiting = world.chat(&message("two", "s")).await;
+    world.shutdown.cancel();
+    question.abandoned().await;
+    let last = running.events().await.pop().unwrap();
+    assert_eq!((&last["type"], &last["stop"]), (&"response".into(), &"cancelled".into()));
+    let last = waiting.events().await.pop().unwrap();
+    assert_eq!(last["type"], "error");
+    assert!(last["message"].as_str().unwrap().contains("the server stopped"), "{last}");
+    world.ended().await;
+}

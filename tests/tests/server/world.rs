@@ -1,0 +1,170 @@
+//! A server with a model that says what the test lets it say.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use wattle_agent::capability::egress::{Egress, Policy};
+use wattle_agent::catalog::Catalog;
+use wattle_agent::machine::Message;
+use wattle_agent::model::{Delta, Model, ModelError, ModelReply, ModelRequest};
+use wattle_agent::rt::Limits as Bounds;
+use wattle_agent::{Host, Settings, Store};
+use wattle_server::{App, Server, ServerSettings, Token};
+
+use crate::client::{Answer, Client, NEVER};
+
+pub(crate) const TOKEN: &str = "t0ken-of-the-tests";
+
+/// A server that runs, and the questions that its model is asked.
+pub(crate) struct World {
+    pub(crate) address: SocketAddr,
+    pub(crate) shutdown: CancellationToken,
+    pub(crate) served: JoinHandle<()>,
+    questions: mpsc::UnboundedReceiver<Question>,
+}
+
+/// A question that waits for the test's answer.
+pub(crate) struct Question {
+    pub(crate) messages: Vec<Message>,
+    reply: oneshot::Sender<String>,
+}
+
+struct Puppet(mpsc::UnboundedSender<Question>);
+
+impl Question {
+    pub(crate) fn last(&self) -> &str {
+        &self.messages.last().unwrap().content
+    }
+
+    pub(crate) fn say(self, text: &str) {
+        self.reply.send(text.to_owned()).expect("nobody waits for the answer");
+    }
+
+    pub(crate) fn respond(self, text: &str) {
+        self.say(&format!("<reasoning>done</reasoning>\nToolCall::Response(\"\"\"\n{text}\n\"\"\")"));
+    }
+
+    /// Waits until nobody waits for the answer.
+    pub(crate) async fn abandoned(mut self) {
+        timeout(NEVER, self.reply.closed()).await.expect("the run goes on");
+    }
+}
+
+impl Puppet {
+    async fn ask(&self, messages: &[Message]) -> ModelReply {
+        let (reply, answer) = oneshot::channel();
+        self.0.send(Question { messages: messages.to_vec(), reply }).ok();
+        match answer.await {
+            Ok(text) => ModelReply { text, ..ModelReply::default() },
+            Err(_) => std::future::pending().await,
+        }
+    }
+}
+
+impl Model for Puppet {
+    fn name(&self) -> &str {
+        "puppet"
+    }
+
+    fn complete<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        self.ask(request.messages).map(Ok).boxed()
+    }
+
+    fn stream<'a>(
+        &'a self,
+        request: ModelRequest<'a>,
+        on_delta: &'a mut (dyn FnMut(Delta<'_>) + Send),
+    ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
+        let told = self.ask(request.messages).map(|reply| {
+            on_delta(Delta::Text(&reply.text));
+            Ok(reply)
+        });
+        told.boxed()
+    }
+}
+
+/// What the server serves, with that model.
+fn app(model: Arc<dyn Model>) -> App {
+    let host = Host::new(Bounds::default(), Catalog::default(), Egress::new(Policy::default())).unwrap();
+    let store = Store::in_memory(Duration::from_secs(3_600)).unwrap();
+    App::new(host, model, Settings::default(), store)
+}
+
+impl World {
+    pub(crate) async fn new() -> World {
+        World::with(|_| {}).await
+    }
+
+    /// A server on a free port of loopback, with settings as the test wants them.
+    pub(crate) async fn with(change: impl FnOnce(&mut ServerSettings)) -> World {
+        let mut settings = ServerSettings::new(([127, 0, 0, 1], 0).into(), Token::new(TOKEN).unwrap());
+        settings.limits.grace = Duration::from_millis(50);
+        change(&mut settings);
+        let (asked, questions) = mpsc::unbounded_channel();
+        let server = Server::bind(settings, app(Arc::new(Puppet(asked)))).await.unwrap();
+        let (address, shutdown) = (server.local_addr(), CancellationToken::new());
+        let served = tokio::spawn(server.run(shutdown.clone()));
+        World { address, shutdown, served, questions }
+    }
+
+    pub(crate) async fn client(&self) -> Client {
+        Client::connect(self.address).await
+    }
+
+    /// Sends a request and reads its answer.
+    pub(crate) async fn ask(&self, request: impl AsRef<[u8]>) -> Answer {
+        let mut client = self.client().await;
+        client.send_in_vain(request).await;
+        client.answer().await
+    }
+
+    /// Starts a chat and reads the answer's head.
+    pub(crate) async fn chat(&self, body: &str) -> Client {
+        let mut client = self.client().await;
+        client.send(post(body)).await;
+        let head = client.head().await;
+        assert_eq!(head.status, 200);
+        client
+    }
+
+    /// The next question that the model is asked.
+    pub(crate) async fn question(&mut self) -> Question {
+        timeout(NEVER, self.questions.recv()).await.expect("the model is not asked").unwrap()
+    }
+
+    /// Asserts that no question waits.
+    pub(crate) fn no_question(&mut self) {
+        assert!(self.questions.try_recv().is_err(), "the model is asked");
+    }
+
+    /// Waits for the server to end.
+    pub(crate) async fn ended(self) {
+        timeout(NEVER, self.served).await.expect("the server goes on").unwrap();
+    }
+}
+
+/// A well-made `POST /chat`.
+pub(crate) fn post(body: &str) -> String {
+    let length = body.len();
+    format!(
+        "POST /chat HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\n\
+         Content-Length: {length}\r\n\r\n{body}"
+    )
+}
+
+/// A request without a body, with further header lines.
+pub(crate) fn bare(line: &str, headers: &[&str]) -> String {
+    let headers: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
+    format!("{line} HTTP/1.1\r\n{headers}\r\n")
+}
+
+pub(crate) fn message(text: &str, session: &str) -> String {
+    serde_json::json!({"message": text, "session_id": session}).to_string()
+}
