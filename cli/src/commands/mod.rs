@@ -11,7 +11,6 @@ pub(crate) mod parse;
 pub(crate) mod run;
 
 use wattle_agent::catalog::Catalog;
-use wattle_agent::rt::Program;
 
 use crate::fault::Fault;
 
@@ -23,9 +22,4 @@ fn no_program(catalog: &Catalog, name: &str) -> Fault {
         true => fault.hint("`wattle catalog list` shows the programs"),
         false => fault.hint(format!("did you mean {}?", near.join(" or "))),
     }
-}
-
-/// The host functions that a program calls, by full name.
-fn imports(program: &Program) -> Vec<String> {
-    program.imports().iter().map(|function| format!("{}.{}", function.module, function.name)).collect()
 }
