@@ -84,7 +84,7 @@ async fn findings(runtime: &Runtime, path: &Path) -> Vec<Finding> {
     match (entry, &prepared) {
         (Some(Err(problem)), _) => findings.push(Finding::FrontMatter(problem)),
         (Some(Ok(entry)), Ok(program)) => {
-            findings.extend(entry.check_uses(&super::imports(program)).err().map(Finding::FrontMatter));
+            findings.extend(entry.check_uses(program.imports()).err().map(Finding::FrontMatter));
         }
         _ => {}
     }

@@ -91,7 +91,7 @@ async fn catalog(setup: &Setup) -> Found {
         match setup.host.runtime().prepare(entry.source()).await {
             Err(diagnostic) => problems.push(format!("{}: {}", entry.origin(), diagnostic.to_string().trim_end())),
             Ok(program) => {
-                problems.extend(entry.check_uses(&super::imports(&program)).err().map(|problem| problem.to_string()))
+                problems.extend(entry.check_uses(program.imports()).err().map(|problem| problem.to_string()))
             }
         }
     }

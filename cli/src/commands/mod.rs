@@ -24,8 +24,3 @@ fn no_program(catalog: &Catalog, name: &str) -> Fault {
         false => fault.hint(format!("did you mean {}?", near.join(" or "))),
     }
 }
-
-/// The host functions that a program calls, by full name.
-fn imports(program: &Program) -> Vec<String> {
-    program.imports().iter().map(|function| format!("{}.{}", function.module, function.name)).collect()
-}
