@@ -5,6 +5,7 @@ use wattle_agent::capability::files::{Change, ChangeKind, Files};
 
 use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, NAME, paint};
+use crate::progress::counted;
 
 /// The most changes that are listed.
 const LISTED: usize = 100;
@@ -49,7 +50,7 @@ pub(crate) fn settle(files: &Files, fate: Fate) -> Result<Vec<Change>, Fault> {
 }
 
 fn list(changes: &[Change], fate: Fate) {
-    let count = if changes.len() == 1 { "1 change".to_owned() } else { format!("{} changes", changes.len()) };
+    let count = counted(changes.len(), "change");
     let what = match fate {
         Fate::Written => "written to the workdir",
         Fate::Apply => "carried out",

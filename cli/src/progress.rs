@@ -5,21 +5,18 @@
 use std::fmt::Write;
 
 use anstyle::Style;
-use wattle_agent::machine::{Action, Event, Source, Stop, read};
+use wattle_agent::machine::{Event, Stop};
 
 use crate::output::{BAD, DIM, GOOD, NAME, WARN, paint, visible};
 
 /// How wide a line of a text is shown, in characters.
 const WIDTH: usize = 160;
-/// The most bytes that are kept of what the model says, to show its program.
-const HEARD: usize = 1 << 20;
 
-/// Turns the events of one run into lines. It keeps the model's words of the step, because events carry no program text.
+/// Turns the events of one run into lines.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     verbose: bool,
     step: u32,
-    heard: String,
 }
 
 impl Progress {
@@ -32,19 +29,13 @@ impl Progress {
     pub(crate) fn lines(&mut self, event: &Event) -> Option<String> {
         let mut lines = String::new();
         match event {
-            Event::Delta { text, .. } => {
-                if self.heard.len() < HEARD {
-                    self.heard.push_str(text);
-                }
-                return None;
-            }
             Event::Thinking { step, content } => {
                 self.heading(&mut lines, *step);
                 block(&mut lines, DIM, "think", content, self.bound(3));
             }
-            Event::ToolStart { step, label, source, description, .. } => {
+            Event::ToolStart { step, label, body, args, .. } => {
                 self.heading(&mut lines, *step);
-                self.call(&mut lines, label, *source, description);
+                self.call(&mut lines, label, body.as_deref(), args);
             }
             Event::ToolResult { success, output, dur_ms, .. } => {
                 let (style, word) = if *success { (GOOD, "ok") } else { (BAD, "failed") };
@@ -53,7 +44,6 @@ impl Progress {
             }
             Event::Retry { step, attempt, error } => {
                 self.heading(&mut lines, *step);
-                self.heard.clear();
                 block(&mut lines, WARN, "repair", &format!("attempt {attempt}: {error}"), self.bound(8));
             }
             Event::Response { steps, usage, stop, .. } => {
@@ -63,15 +53,15 @@ impl Progress {
                     Stop::Timeout => "stopped by its timeout",
                     Stop::Cancelled => "cancelled",
                 };
-                let steps = if *steps == 1 { "1 step".to_owned() } else { format!("{steps} steps") };
+                let steps = counted(*steps as usize, "step");
                 let tokens = match usage.prompt + usage.completion {
                     0 => String::new(),
                     _ => format!(", {} + {} tokens", usage.prompt, usage.completion),
                 };
                 let _ = write!(lines, "{}", paint(DIM, &format!("{ended} after {steps}{tokens}")));
             }
-            // Whoever started the run tells of its failure.
-            Event::Error { .. } => return None,
+            // The words of an answer show as the thought and the call that they make up; whoever started the run tells of its failure.
+            Event::Delta { .. } | Event::Error { .. } => return None,
         }
         Some(lines.trim_end().to_owned())
     }
@@ -83,21 +73,16 @@ impl Progress {
         }
     }
 
-    /// The program or call, from the model's own words where they came.
-    fn call(&mut self, lines: &mut String, label: &str, source: Source, description: &str) {
-        let said = std::mem::take(&mut self.heard);
-        match (source, read(&said).action) {
-            (Source::Wat, Action::Wat { body, args }) => {
-                let count = body.lines().count();
-                let args = if args.is_empty() { String::new() } else { format!(" with {}", quoted(&args)) };
-                let _ = writeln!(lines, "  {} a program of {count} lines{args}", tag(NAME, "run"));
-                rows(lines, &body, self.bound(12));
-            }
-            (Source::Catalog, Action::Catalog { name, args }) if name == label => {
-                let _ = writeln!(lines, "  {} {}({})", tag(NAME, "run"), visible(label), quoted(&args));
-            }
-            _ => block(lines, NAME, "run", &format!("{label} {description}"), 1),
-        }
+    /// A program that the model wrote, or one of the catalog.
+    fn call(&self, lines: &mut String, label: &str, body: Option<&str>, args: &[String]) {
+        let args = quoted(args);
+        let what = match body {
+            None => format!("{}({args})", visible(label)),
+            Some(body) if args.is_empty() => format!("a program of {}", counted(body.lines().count(), "line")),
+            Some(body) => format!("a program of {} with {args}", counted(body.lines().count(), "line")),
+        };
+        let _ = writeln!(lines, "  {} {}", tag(NAME, "run"), cut(&what, WIDTH));
+        rows(lines, body.unwrap_or_default(), self.bound(12));
     }
 
     fn bound(&self, lines: usize) -> usize {
@@ -105,9 +90,14 @@ impl Progress {
     }
 }
 
+/// `1 line`, `2 lines`.
+pub(crate) fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
 /// Arguments between quotes, each cut to a readable length.
 fn quoted(args: &[String]) -> String {
-    let one = |arg: &String| format!("{:?}", cut(arg, 60));
+    let one = |arg: &String| format!("{:?}", visible(&cut(arg, 60)));
     args.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
@@ -139,7 +129,7 @@ fn rows(lines: &mut String, text: &str, bound: usize) {
 
 fn more(lines: &mut String, count: usize) {
     if count > 0 {
-        let _ = writeln!(lines, "          {}", paint(DIM, &format!("… {count} more lines")));
+        let _ = writeln!(lines, "          {}", paint(DIM, &format!("… {} more", counted(count, "line"))));
     }
 }
 

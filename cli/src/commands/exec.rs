@@ -61,7 +61,20 @@ pub(crate) async fn exec(args: ExecArgs, outer: Layer) -> Result<Exit, Fault> {
         true => output::json(&to_json(&outcome, &changes))?,
         false => tell(&outcome, &source)?,
     }
+    if setup.config.verbose.value && !json {
+        output::note(&paint(DIM, &cost(&outcome)));
+    }
     Ok(if outcome.success() { Exit::Done } else { Exit::Failed })
+}
+
+/// What the program used.
+fn cost(outcome: &Outcome) -> String {
+    let calls = outcome.calls.iter().map(|call| match call.failed {
+        0 => format!("{} × {}", call.calls, call.function),
+        failed => format!("{} × {} ({failed} failed)", call.calls, call.function),
+    });
+    let (time, memory) = (outcome.duration.as_micros(), outcome.memory_bytes >> 10);
+    format!("{time} µs, {memory} KiB, calls: {}", calls.collect::<Vec<_>>().join(", "))
 }
 
 /// Finds what is meant: stdin, a file, or a program of the catalog.

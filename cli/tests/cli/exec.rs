@@ -78,6 +78,7 @@ fn exec_tells_failures_on_stderr() {
         exec("(resv \"before\")\n(argv 3 $x)\n(i32.const 0)", &["only"]).code(1).tells(&["EBOUND (5)", "line 2"]);
     assert_eq!(done.stdout, "before\n");
     exec("(i32.const 77)", &[]).code(1).tells(&["77"]);
+    exec("(resv \"x\")\n(resv \"y\")\n(i32.const 0)", &["-v"]).code(0).tells(&["2 × sys.resv", "KiB"]);
     exec("(call $nope.get)\n(i32.const 0)", &[]).code(1).tells(&["unknown-function", "line 1, column 7"]);
     exec("(loop $l (br $l))\n(i32.const 0)", &["--timeout", "200ms"]).code(1).tells(&["200 ms"]);
     exec("(resv (i32.load (i32.const -1)))\n(i32.const 0)", &[]).code(1).tells(&["line 1"]);
