@@ -8,9 +8,13 @@ use wattle_agent::capability::egress::HostRule;
 
 use crate::config::{Layer, Span, count};
 
+/// What stands below the help.
+const AFTER: &str = "Each setting has a key in `wattle.toml` and a variable `WATTLE_…`; `wattle config show --origin` tells where \
+                     its value comes from.\nTry it without a key: wattle demo";
+
 /// An agent runtime whose steps are small programs in a sandbox.
 #[derive(Debug, Parser)]
-#[command(name = "wattle", version, max_term_width = 100, after_help = "Try it without a key: wattle demo")]
+#[command(name = "wattle", version, max_term_width = 100, after_help = AFTER)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) flags: Flags,

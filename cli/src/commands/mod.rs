@@ -14,9 +14,9 @@ use wattle_agent::catalog::Catalog;
 
 use crate::fault::Fault;
 
-/// There is no program of that name: what comes close.
-fn no_program(catalog: &Catalog, name: &str) -> Fault {
-    let fault = Fault::usage(format!("no program `{name}` in the catalog, and no such file"));
+/// There is no program of that name, nor what else could have been meant: what comes close.
+fn no_program(catalog: &Catalog, name: &str, nor: &str) -> Fault {
+    let fault = Fault::usage(format!("no program `{name}` in the catalog{nor}"));
     let near: Vec<String> = catalog.nearest(name).iter().map(|near| format!("`{near}`")).collect();
     match near.is_empty() {
         true => fault.hint("`wattle catalog list` shows the programs"),

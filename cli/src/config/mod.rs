@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value as Json;
-use wattle_agent::capability::egress::HostRule;
+use wattle_agent::capability::egress::{HostRule, Url};
 
 use crate::fault::Fault;
 
@@ -231,13 +231,38 @@ impl Config {
         let root = flags.iter().find_map(|layer| layer.root.as_ref()).or(environment.root.as_ref());
         let root = root.or(user.layer.root.as_ref()).cloned().unwrap_or_else(|| PathBuf::from("."));
         let project = file::project(&root, &trusted, places.user_file.as_deref())?;
-        Ok(Config::of_layers(flags, &environment, &project, &user, &places))
+        let config = Config::of_layers(flags, &environment, &project, &user, &places);
+        config.names_no_secret()?;
+        Ok(config)
+    }
+
+    /// Refuses a secret where only the name of one belongs, and does not repeat it: settings are shown, secrets never.
+    fn names_no_secret(&self) -> Result<(), Fault> {
+        let is_name =
+            |text: &str| !text.starts_with(|c: char| c.is_ascii_digit()) && text.chars().all(is_name_character);
+        if !self.api_key_env.value.as_deref().is_none_or(is_name) {
+            let message = format!("`api_key_env` (from {}) is not the name of a variable", self.api_key_env.origin);
+            return Err(Fault::configuration(message).hint("put the key into a variable, and give the variable's name"));
+        }
+        let url = self.base_url.value.as_deref().and_then(|text| Url::parse(text).ok());
+        if url.is_some_and(|url| url.password().is_some() || !url.username().is_empty()) {
+            let message = format!("`base_url` (from {}) carries a user name or password", self.base_url.origin);
+            return Err(
+                Fault::configuration(message).hint("put the key into a variable, and name it by `--api-key-env VAR`")
+            );
+        }
+        Ok(())
     }
 
     /// Whether programs write to the workdir itself: asked for, or a trusted run.
     pub(crate) fn writes_through(&self) -> bool {
         self.write.value || self.exec.value
     }
+}
+
+/// What names of variables are made of.
+fn is_name_character(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
 }
 
 fn variable<T: Value>(

@@ -150,3 +150,15 @@ fn the_project_file_is_the_roots() {
     assert_eq!((&settings["model"], &settings["catalog"]), (&json!("of-sub"), &json!(["sub/tools"])));
     assert_eq!(shown(place.wattle(show).env("WATTLE_ROOT", "sub"))["model"], "of-sub");
 }
+
+#[test]
+fn a_secret_in_the_place_of_its_name_is_refused_and_not_repeated() {
+    let place = Place::new();
+    for args in [["--api-key-env", "sk-0123-secret"], ["--base-url", "https://me:secret@host.example/v1"]] {
+        for command in [&["config", "show"][..], &["doctor"], &["run", "x"]] {
+            let done = place.wattle(command.iter().chain(&args)).run().code(3);
+            assert!(!done.stderr.contains("secret") && !done.stdout.contains("secret"), "{}", done.stderr);
+        }
+    }
+    place.wattle(["config", "show", "--api-key-env", "MY_KEY_2"]).run().code(0);
+}

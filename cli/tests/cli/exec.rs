@@ -71,6 +71,32 @@ fn exec_gives_the_whole_outcome_as_json() {
 }
 
 #[test]
+fn programs_of_a_session_share_its_state() {
+    let place = Place::new();
+    let exec = |args: &[&str], session: &str| {
+        place.wattle(["exec"].iter().chain(args).chain(&["--session", session, "--store", "s.db"])).run()
+    };
+    exec(&["kv_set", "name", "Ada"], "one").code(0);
+    assert_eq!(exec(&["kv_get", "name"], "one").code(0).stdout, "Ada\n");
+    exec(&["kv_get", "name"], "two").code(1).tells(&["ENOENT"]);
+    exec(&["kv_get", "name"], "a\nb").code(3).tells(&["session id"]);
+    place.write("no.db", "this is no database, and long enough to be told from one that is empty, which would be fine");
+    let done = place.wattle(["exec", "kv_get", "name", "--session", "x", "--store", "no.db"]).run();
+    done.code(3).tells(&["no.db", "--store FILE"]);
+    let done = place.wattle(["exec", "kv_get", "name", "--session", "x", "--store", "postgres://h/db"]).run();
+    done.code(3).tells(&["postgres://h/db", "--store FILE"]);
+}
+
+#[test]
+fn colour_is_for_terminals() {
+    let place = Place::new();
+    let call = || place.wattle(["exec", "-"]).stdin("(i32.const 1)");
+    assert!(!call().run().stderr.contains('\u{1b}'));
+    assert!(call().env("CLICOLOR_FORCE", "1").run().stderr.contains('\u{1b}'));
+    assert!(!call().env("CLICOLOR_FORCE", "0").env("NO_COLOR", "1").run().stderr.contains('\u{1b}'));
+}
+
+#[test]
 fn exec_tells_failures_on_stderr() {
     let place = Place::new();
     let exec = |source: &str, args: &[&str]| place.wattle(["exec", "-"].iter().chain(args)).stdin(source).run();
