@@ -63,11 +63,10 @@ impl std::str::FromStr for Span {
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let millis = self.0.as_millis();
-        match millis {
-            _ if millis % 1_000 != 0 => write!(f, "{millis}ms"),
-            _ if millis % 60_000 != 0 => write!(f, "{}s", millis / 1_000),
-            _ if millis % 3_600_000 != 0 => write!(f, "{}m", millis / 60_000),
-            _ => write!(f, "{}h", millis / 3_600_000),
+        let units = [(3_600_000, "h"), (60_000, "m"), (1_000, "s")];
+        match units.iter().find(|(size, _)| millis.is_multiple_of(*size)) {
+            Some((size, unit)) => write!(f, "{}{unit}", millis / size),
+            None => write!(f, "{millis}ms"),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The binary as a user meets it: its output, its exit codes, what it leaves behind.
 
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot go on has failed")]
+
 mod config;
 mod exec;
 mod interrupt;
