@@ -88,8 +88,7 @@ impl Setup {
     /// Where the root cannot be opened.
     pub(crate) fn files(&self) -> Result<Arc<Files>, Fault> {
         let root = &self.config.root.value;
-        let base = Files::open_base(root)
-            .map_err(|error| Fault::configuration(error.to_string()).hint("give `--root DIR`"))?;
+        let base = Files::open_base(root).map_err(|error| Fault::configuration(error.to_string()))?;
         Ok(Arc::new(match self.config.writes_through() {
             true => Files::write_through(base),
             false => Files::overlay(Some(base), OVERLAY_LIMIT),
