@@ -202,20 +202,31 @@ fn make_private(folder: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Is cancelled when the user interrupts; a second interrupt ends the process.
+/// Is cancelled when the user interrupts; a second interrupt ends the process. From the call on, no interrupt is missed.
 pub(crate) fn interrupt() -> CancellationToken {
     let cancel = CancellationToken::new();
     let token = cancel.clone();
-    tokio::spawn(async move {
-        if tokio::signal::ctrl_c().await.is_ok() {
+    // Where interrupts cannot be had, the system's own way with them stays: the process ends.
+    if let Ok(mut interrupts) = interrupts() {
+        tokio::spawn(async move {
+            interrupts.recv().await;
             token.cancel();
             output::note("stopping … (again to stop at once)");
-        }
-        if tokio::signal::ctrl_c().await.is_ok() {
+            interrupts.recv().await;
             std::process::exit(130);
-        }
-    });
+        });
+    }
     cancel
+}
+
+#[cfg(unix)]
+fn interrupts() -> std::io::Result<tokio::signal::unix::Signal> {
+    tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())
+}
+
+#[cfg(windows)]
+fn interrupts() -> std::io::Result<tokio::signal::windows::CtrlC> {
+    tokio::signal::windows::ctrl_c()
 }
 
 /// How the process ends after a run that ended so.

@@ -25,10 +25,11 @@ fn an_interrupt_cancels_the_run() {
 #[test]
 fn an_interrupt_ends_a_program() {
     let place = Place::new();
-    place.write("loop.wat", "(call $dbg.log \"going\")\n(loop $again (br $again))\n(i32.const 0)\n");
-    let child = place.wattle(["exec", "loop.wat"]).start();
-    // The handler stands once the process has started its program; an interrupt before ends it just as well.
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    place.write("loop.wat", "(drop (call $fs.write \"started\" \"\"))\n(loop $again (br $again))\n(i32.const 0)\n");
+    let child = place.wattle(["exec", "loop.wat", "--write"]).start();
+    while !place.work().join("started").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     Done::of(child).code(130);
 }
