@@ -6,13 +6,14 @@
 
 use super::{
     Note,
-    arguments::{self, after_key, without_tail},
+    arguments::{self, after_key},
     header,
     quote::{self, Quote},
     text::{
         after_blanks, after_parenthesis, after_space, byte, char_at, cut, ends_line, fence, line_end, run,
         trim_blank_lines,
     },
+    value::without_tail,
 };
 
 /// The text of an answer, and where the call ends.
@@ -200,9 +201,8 @@ fn fenced(text: &str, start: usize, mark: u8, length: usize) -> Answer {
 
 /// Reads an answer that is one JSON value.
 fn json(text: &str, start: usize) -> Option<Answer> {
-    let mut found = arguments::read(text, start);
-    let alone = found.note.is_none() && found.len() == 1;
-    alone.then(|| Answer { text: trimmed(&found.take_name()), end: found.end, note: None })
+    let found = arguments::read(text, start);
+    found.only().map(|value| Answer { text: trimmed(value), end: found.end, note: None })
 }
 
 /// Reads an answer without quotes: up to the parenthesis that is not its own.
