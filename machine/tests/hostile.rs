@@ -31,9 +31,12 @@ fn strings(reading: &Reading) -> Vec<&str> {
 
 #[test]
 fn a_megabyte_of_anything_gives_an_action() {
-    for piece in ["x ", "(", "\"", "`", "```\n", "<reasoning>", "ToolCall::Wat(", "ToolCall::Wat(```wat\n"] {
-        let text = repeated(piece, MIB);
-        assert!(strings(&read(&text)).into_iter().all(|found| found.len() <= text.len()), "{piece}");
+    for piece in ["x ", "(", "\"", "`", "```\n", "<reasoning>", "ToolCall::Wat(", "ToolCall::Wat(```wat\n", "\"a\"x, "]
+    {
+        for before in ["", "ToolCall::Catalog("] {
+            let text = format!("{before}{}", repeated(piece, MIB));
+            assert!(strings(&read(&text)).into_iter().all(|found| found.len() <= text.len()), "{before}{piece}");
+        }
     }
 }
 
@@ -89,6 +92,11 @@ fn what_is_opened_and_never_closed_gives_an_action() {
         "ToolCall::Catalog([(",
         "\"a\" ",
         "a=\"b\" ",
+        "\"a\"x, ",
+        "'a'\n",
+        "[1,",
+        "//,",
+        "# ,",
         "ToolCall :: ",
         "Tool",
         "**",

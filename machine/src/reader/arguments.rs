@@ -198,10 +198,11 @@ impl Parser<'_> {
             self.at = next;
             return Some(true);
         }
-        let rest_of_line = cut(self.text, self.at, line_end(self.text, self.at));
-        match rest_of_line.find([',', ')']) {
-            Some(junk) => self.at += junk,
-            None => return Some(false),
+        // Junk on the same line is passed over.
+        let rest = cut(self.text, self.at, self.text.len());
+        match rest.char_indices().find(|(_, found)| matches!(found, ',' | ')' | '\n')) {
+            Some((offset, ',' | ')')) => self.at += offset,
+            _ => return Some(false),
         }
         Some(true)
     }
