@@ -4,8 +4,9 @@ use super::{
     Action, Note, answer,
     arguments::{self, is_ellipsis},
     body,
-    header::{Header, Kind},
-    text::{after_parenthesis, after_space, cut},
+    header::{Header, Kind, after_decoration},
+    quote,
+    text::{after_parenthesis, after_space, cut, fence},
 };
 
 /// A call, and where it ends.
@@ -19,6 +20,18 @@ pub(super) struct Call {
 
 /// Reads the call that `header` begins.
 pub(super) fn read(text: &str, header: &Header<'_>) -> Call {
+    let inside = header.inside;
+    if is_escaped(text, inside) {
+        // Written as if inside a string: the places in what it means are not those in the text, so the text ends here.
+        let meant = quote::unescape(cut(text, inside, text.len()));
+        let call = read_from(&meant, &Header { inside: 0, ..*header });
+        let more = after_decoration(&meant, call.end) < meant.len();
+        return Call { end: text.len(), note: call.note.or(more.then_some(Note::DroppedAfterCall)), ..call };
+    }
+    read_from(text, header)
+}
+
+fn read_from(text: &str, header: &Header<'_>) -> Call {
     let inside = header.inside;
     let missing = (!header.parenthesis).then_some(Note::UnclosedCall);
     let mut call = match header.kind {
@@ -54,6 +67,19 @@ fn catalog(text: &str, inside: usize, name: Option<&str>) -> Call {
     let name = name.map_or_else(|| found.take_name(), str::to_owned);
     let (end, note) = (found.end, found.note);
     Call { action: Action::Catalog { name, args: found.into_values() }, end, note, is_mention }
+}
+
+/// Tells whether the arguments are escaped as a whole: a backslash before the first quote or after the fence's language.
+fn is_escaped(text: &str, inside: usize) -> bool {
+    let start = after_space(text, inside);
+    let is_word = |b: &&u8| b.is_ascii_alphanumeric();
+    match fence(text, start) {
+        Some((_, length)) => {
+            let info = text.as_bytes().iter().skip(start + length).take(20).take_while(is_word).count();
+            cut(text, start + length + info, start + length + info + 2) == "\\n"
+        }
+        None => matches!(cut(text, start, start + 2), "\\\"" | "\\'"),
+    }
 }
 
 /// Tells whether there is nothing, or nothing but an ellipsis, before the closing parenthesis.

@@ -170,6 +170,8 @@ impl Parser<'_> {
                 '(' => depth += 1,
                 ')' => depth = depth.saturating_sub(1),
                 '"' | '`' if !self.lenient => return None,
+                // A string after a blank: a comma is missing.
+                '"' if depth == 0 && cut(self.text, start, self.at).ends_with(' ') => break,
                 _ => {}
             }
             self.at += found.len_utf8();
