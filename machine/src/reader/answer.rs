@@ -60,6 +60,7 @@ impl Candidate {
         }
         match after_parenthesis(text, next) {
             Some(after) => Some(Self { end, after, closed: true }),
+            None if header::is_over(text, after) => Some(Self { end, after, closed: false }),
             None => (next >= text.len()).then_some(Self { end, after, closed: false }),
         }
     }
@@ -96,11 +97,11 @@ fn triple(text: &str, quote: Quote) -> Answer {
             Some(found) if !inner && header::ends_line_decorated(text, found.after) => {
                 return found.into_answer(text, quote.inside, meant);
             }
-            Some(found) => {
+            Some(found) if found.closed => {
                 last = Some(found);
                 inner = false;
             }
-            None => {
+            _ => {
                 lone = Some((end, after));
                 inner = !inner;
             }

@@ -1,9 +1,9 @@
 //! Reads the arguments of a call: first by the letter, and only where that fails with tolerance.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{
-    Note, quote,
+    Note, header, quote,
     text::{after_blanks, after_parenthesis, after_space, byte, char_at, cut, fence, line_end},
 };
 
@@ -43,6 +43,21 @@ pub(super) fn read(text: &str, at: usize) -> Arguments {
     strict.list().or_else(|| lenient.list()).unwrap_or(Arguments { items: Vec::new(), end: at, note: None })
 }
 
+/// Reads arguments that stand as the fields of one JSON object, of which `wanted` must be one.
+pub(super) fn read_object(text: &str, at: usize, wanted: &str) -> Option<Arguments> {
+    if byte(text, after_space(text, at)) != b'{' {
+        return None;
+    }
+    let found = read(text, at);
+    let fields: Map<String, Value> = serde_json::from_str(found.only()?).ok()?;
+    let item = |(key, value): (String, Value)| {
+        let form = if value.is_array() { Form::Json } else { Form::Text };
+        Item { key: Some(key.to_ascii_lowercase()), value: source(value), form }
+    };
+    let items = fields.contains_key(wanted).then(|| fields.into_iter().map(item).collect())?;
+    Some(Arguments { items, ..found })
+}
+
 /// Gives where a value's name ends and the value begins: after `key =` before something that can only be a value.
 pub(super) fn after_key(text: &str, at: usize) -> Option<usize> {
     let word = text.as_bytes().iter().skip(at).take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();
@@ -80,6 +95,12 @@ impl Arguments {
         let named = |item: &Item| item.key.as_deref().is_some_and(|key| NAME_KEYS.contains(&key));
         let place = self.items.iter().position(named).unwrap_or(0);
         if self.items.is_empty() { String::new() } else { self.items.remove(place).name() }
+    }
+
+    /// Takes out the argument of that name.
+    pub(super) fn take(&mut self, key: &str) -> Option<String> {
+        let place = self.items.iter().position(|item| item.key.as_deref() == Some(key))?;
+        Some(self.items.remove(place).value)
     }
 
     /// Gives the values in order; a list that is named as the list of arguments is spread out.
@@ -152,6 +173,9 @@ impl Parser<'_> {
     fn list(mut self) -> Option<Arguments> {
         let mut items = Vec::new();
         loop {
+            if self.lenient && header::is_over(self.text, self.at) {
+                break;
+            }
             self.at = after_space(self.text, self.at);
             if self.lenient && is_comment(self.text, self.at) {
                 self.at = line_end(self.text, self.at);

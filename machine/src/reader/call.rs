@@ -6,7 +6,7 @@ use super::{
     body,
     header::{Header, Kind, after_decoration},
     quote,
-    text::{after_parenthesis, after_space, cut, fence},
+    text::{after_parenthesis, after_space, cut, fence, trim_blank_lines},
 };
 
 /// A call, and where it ends.
@@ -50,6 +50,11 @@ fn read_from(text: &str, header: &Header<'_>) -> Call {
 }
 
 fn wat(text: &str, inside: usize) -> Call {
+    if let Some(mut found) = arguments::read_object(text, inside, "body") {
+        let body = trim_blank_lines(&found.take("body").unwrap_or_default()).to_owned();
+        let (end, note) = (found.end, found.note);
+        return Call { action: Action::Wat { body, args: found.into_values() }, end, note, is_mention: false };
+    }
     let body = body::read(text, inside);
     let (args, end, note) = if body.goes_on {
         let found = arguments::read(text, body.end);
@@ -62,7 +67,8 @@ fn wat(text: &str, inside: usize) -> Call {
 }
 
 fn catalog(text: &str, inside: usize, name: Option<&str>) -> Call {
-    let mut found = arguments::read(text, inside);
+    let object = arguments::read_object(text, inside, "name").filter(|_| name.is_none());
+    let mut found = object.unwrap_or_else(|| arguments::read(text, inside));
     let is_mention = found.have_ellipsis();
     let name = name.map_or_else(|| found.take_name(), str::to_owned);
     let (end, note) = (found.end, found.note);

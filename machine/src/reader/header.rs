@@ -147,6 +147,13 @@ pub(super) fn is_boundary(text: &str, at: usize) -> bool {
     at_offset(text, at + marks.count()).is_some()
 }
 
+/// Tells whether the line of `at` ends there and something begins after it that only a new turn or a new call can begin
+/// with: then what stands before `at` is over, closed or not.
+pub(super) fn is_over(text: &str, at: usize) -> bool {
+    let next = after_space(text, at);
+    cut(text, at, next).contains('\n') && is_boundary(text, next)
+}
+
 /// Words that announce a call.
 const LABELS: [&str; 7] = ["action:", "call:", "tool:", "tool call:", "answer:", "final answer:", "next action:"];
 

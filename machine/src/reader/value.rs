@@ -26,6 +26,7 @@ impl Parser<'_> {
         if !self.hopeless {
             let ends_value = |(_, after): &(usize, usize)| {
                 matches!(char_at(self.text, after_space(self.text, *after)), None | Some(',' | ')' | '）'))
+                    || header::is_over(self.text, *after)
             };
             if let Some(found) = quote::triple_runs(self.text, quote).find(ends_value) {
                 return found;
@@ -85,7 +86,7 @@ impl Parser<'_> {
         let next = after_space(self.text, at);
         match char_at(self.text, next) {
             None | Some(',' | '，' | ')' | '）') => true,
-            Some(_) => next > at && quote::at_offset(self.text, next).is_some(),
+            Some(_) => next > at && quote::at_offset(self.text, next).is_some() || header::is_over(self.text, at),
         }
     }
 
