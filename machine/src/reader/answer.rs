@@ -174,8 +174,9 @@ fn fenced(text: &str, start: usize, mark: u8, length: usize) -> Answer {
     let inside = if info.contains("```") { start + length } else { (first + 1).min(text.len()) };
     let (mut last, mut at) = (None, inside);
     while at < text.len() {
-        if byte(text, at) == mark && run(text, at, mark) >= length {
-            let after = at + run(text, at, mark);
+        let marks = if byte(text, at) == mark { run(text, at, mark) } else { 0 };
+        let after = at + marks;
+        if marks >= length {
             let end = if cut(text, 0, at).ends_with('\n') { at.saturating_sub(1).max(inside) } else { at };
             if let Some(found) = Candidate::at(text, end, after) {
                 return found.into_answer(text, inside, str::to_owned);
@@ -183,13 +184,10 @@ fn fenced(text: &str, start: usize, mark: u8, length: usize) -> Answer {
             if !char_at(text, after).is_some_and(char::is_alphanumeric) {
                 last = Some(Candidate { end, after, closed: false });
             }
-            at = after;
-        } else {
-            if last.is_some() && is_next_turn(text, at) {
-                break;
-            }
-            at += 1;
+        } else if last.is_some() && is_next_turn(text, at) {
+            break;
         }
+        at = after.max(at + 1);
     }
     match last {
         Some(found) => found.into_answer(text, inside, str::to_owned),

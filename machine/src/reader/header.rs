@@ -181,10 +181,13 @@ fn is_decoration(line: &str) -> bool {
     }
 }
 
+/// How many layers of decoration a call may have.
+const LAYERS: usize = 8;
+
 /// Gives the text before a call without the decoration that belongs to the call.
 pub(super) fn before(text: &str) -> &str {
     let mut text = text.trim();
-    loop {
+    for _ in 0..LAYERS {
         let start = text.rfind('\n').map_or(0, |at| at + 1);
         let line = cut(text, start, text.len());
         if !line.is_empty() && line.len() < DECORATION && is_decoration(line) {
@@ -197,8 +200,9 @@ pub(super) fn before(text: &str) -> &str {
             text = bare.trim_end();
             continue;
         }
-        return text;
+        break;
     }
+    text
 }
 
 /// Gives the first offset from `at` on that is not decoration which may stand after a call.

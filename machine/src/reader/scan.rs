@@ -94,7 +94,7 @@ pub(super) fn scan(text: &str, inside: usize, until: Until) -> Scan {
                                 1 => (State::Literal, 1),
                                 2 => (State::Code, 2),
                                 3..6 => (State::Triple, 3),
-                                _ => (State::Code, 6),
+                                _ => (State::Code, quotes - quotes % 6),
                             };
                         }
                         (b'(', _) => depth += 1,
@@ -162,7 +162,9 @@ fn closes_inline(text: &str, at: usize, until: Until, depth: i64) -> Option<Scan
         Until::Fence { mark, length } | Until::Quote { mark, length } => (mark, length),
         Until::Parenthesis => return None,
     };
-    if byte(text, at) != mark {
+    // A run of marks is looked at once, from its beginning.
+    let continues = mark != b'"' && at > 0 && byte(text, at - 1) == mark;
+    if byte(text, at) != mark || continues {
         return None;
     }
     let length = run(text, at, mark);
