@@ -41,13 +41,18 @@ pub fn system_prompt(parts: &PromptParts) -> String {
         codes(parts),
         withheld(&parts.withheld),
         EXAMPLE.replace("{program}", EXAMPLE_PROGRAM.trim_end()),
-        parts.volatile.iter().fold(String::new(), |lines, line| lines + line.trim() + "\n"),
+        volatile(parts),
     ] {
         if !section.is_empty() {
             _ = write!(prompt, "\n{section}");
         }
     }
     prompt
+}
+
+fn volatile(parts: &PromptParts) -> String {
+    let steps = format!("At most {} calls before the final answer.\n", parts.limits.max_steps);
+    parts.volatile.iter().fold(steps, |lines, line| lines + line.trim() + "\n")
 }
 
 fn limits(limits: &Limits) -> String {

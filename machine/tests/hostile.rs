@@ -31,9 +31,27 @@ fn strings(reading: &Reading) -> Vec<&str> {
 
 #[test]
 fn a_megabyte_of_anything_gives_an_action() {
-    for piece in ["x ", "(", "\"", "`", "```\n", "<reasoning>", "ToolCall::Wat(", "ToolCall::Wat(```wat\n"] {
-        let text = repeated(piece, MIB);
-        assert!(strings(&read(&text)).into_iter().all(|found| found.len() <= text.len()), "{piece}");
+    for piece in [
+        "x ",
+        "(",
+        "\"",
+        "`",
+        "```\n",
+        "<reasoning>",
+        "ToolCall::Wat(",
+        "ToolCall::Wat(```wat\n",
+        "\"a\"x, ",
+        "` ",
+        "~",
+        "'",
+        "\\",
+    ] {
+        for before in
+            ["", "ToolCall::Catalog(", "ToolCall::Wat(```wat\n", "ToolCall::Wat(~~~~\n(", "ToolCall::Response(\"\"\""]
+        {
+            let text = format!("{before}{} x", repeated(piece, MIB));
+            assert!(strings(&read(&text)).into_iter().all(|found| found.len() <= text.len()), "{before}{piece}");
+        }
     }
 }
 
@@ -89,6 +107,11 @@ fn what_is_opened_and_never_closed_gives_an_action() {
         "ToolCall::Catalog([(",
         "\"a\" ",
         "a=\"b\" ",
+        "\"a\"x, ",
+        "'a'\n",
+        "[1,",
+        "//,",
+        "# ,",
         "ToolCall :: ",
         "Tool",
         "**",
@@ -108,7 +131,7 @@ fn what_is_opened_and_never_closed_gives_an_action() {
 
 #[test]
 fn a_call_after_a_megabyte_of_noise_is_found() {
-    for noise in ["x ", "<b>", "\" ", "((", "tool call ", "`a` "] {
+    for noise in ["x ", "<b>", "\" ", "((", "` ", "[ ** ", "tool call ", "`a` "] {
         let text = format!("{}\nToolCall::Catalog(\"now\")\n", repeated(noise, MIB));
         let found = read(&text).action;
         assert_eq!(found, Action::Catalog { name: "now".into(), args: vec![] }, "after {noise:?}");

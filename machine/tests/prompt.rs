@@ -114,6 +114,7 @@ fn sections_stand_in_order_and_what_changes_comes_last() {
         "# Not granted",
         "agent (no agents are declared); par",
         "# Example",
+        "At most 12 calls before the final answer.",
         "Today is 2026-03-01.",
     ];
     let places: Vec<usize> =

@@ -6,13 +6,14 @@
 
 use super::{
     Note,
-    arguments::{self, after_key, without_tail},
+    arguments::{self, after_key},
     header,
     quote::{self, Quote},
     text::{
         after_blanks, after_parenthesis, after_space, byte, char_at, cut, ends_line, fence, line_end, run,
         trim_blank_lines,
     },
+    value::without_tail,
 };
 
 /// The text of an answer, and where the call ends.
@@ -59,6 +60,7 @@ impl Candidate {
         }
         match after_parenthesis(text, next) {
             Some(after) => Some(Self { end, after, closed: true }),
+            None if header::is_over(text, after) => Some(Self { end, after, closed: false }),
             None => (next >= text.len()).then_some(Self { end, after, closed: false }),
         }
     }
@@ -95,11 +97,11 @@ fn triple(text: &str, quote: Quote) -> Answer {
             Some(found) if !inner && header::ends_line_decorated(text, found.after) => {
                 return found.into_answer(text, quote.inside, meant);
             }
-            Some(found) => {
+            Some(found) if found.closed => {
                 last = Some(found);
                 inner = false;
             }
-            None => {
+            _ => {
                 lone = Some((end, after));
                 inner = !inner;
             }
@@ -172,8 +174,9 @@ fn fenced(text: &str, start: usize, mark: u8, length: usize) -> Answer {
     let inside = if info.contains("```") { start + length } else { (first + 1).min(text.len()) };
     let (mut last, mut at) = (None, inside);
     while at < text.len() {
-        if byte(text, at) == mark && run(text, at, mark) >= length {
-            let after = at + run(text, at, mark);
+        let marks = if byte(text, at) == mark { run(text, at, mark) } else { 0 };
+        let after = at + marks;
+        if marks >= length {
             let end = if cut(text, 0, at).ends_with('\n') { at.saturating_sub(1).max(inside) } else { at };
             if let Some(found) = Candidate::at(text, end, after) {
                 return found.into_answer(text, inside, str::to_owned);
@@ -181,13 +184,10 @@ fn fenced(text: &str, start: usize, mark: u8, length: usize) -> Answer {
             if !char_at(text, after).is_some_and(char::is_alphanumeric) {
                 last = Some(Candidate { end, after, closed: false });
             }
-            at = after;
-        } else {
-            if last.is_some() && is_next_turn(text, at) {
-                break;
-            }
-            at += 1;
+        } else if last.is_some() && is_next_turn(text, at) {
+            break;
         }
+        at = after.max(at + 1);
     }
     match last {
         Some(found) => found.into_answer(text, inside, str::to_owned),
@@ -200,9 +200,8 @@ fn fenced(text: &str, start: usize, mark: u8, length: usize) -> Answer {
 
 /// Reads an answer that is one JSON value.
 fn json(text: &str, start: usize) -> Option<Answer> {
-    let mut found = arguments::read(text, start);
-    let alone = found.note.is_none() && found.len() == 1;
-    alone.then(|| Answer { text: trimmed(&found.take_name()), end: found.end, note: None })
+    let found = arguments::read(text, start);
+    found.only().map(|value| Answer { text: trimmed(value), end: found.end, note: None })
 }
 
 /// Reads an answer without quotes: up to the parenthesis that is not its own.

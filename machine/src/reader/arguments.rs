@@ -1,10 +1,9 @@
 //! Reads the arguments of a call: first by the letter, and only where that fails with tolerance.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{
-    Note, header,
-    quote::{self, Quote},
+    Note, header, quote,
     text::{after_blanks, after_parenthesis, after_space, byte, char_at, cut, fence, line_end},
 };
 
@@ -44,6 +43,21 @@ pub(super) fn read(text: &str, at: usize) -> Arguments {
     strict.list().or_else(|| lenient.list()).unwrap_or(Arguments { items: Vec::new(), end: at, note: None })
 }
 
+/// Reads arguments that stand as the fields of one JSON object, of which `wanted` must be one.
+pub(super) fn read_object(text: &str, at: usize, wanted: &str) -> Option<Arguments> {
+    if byte(text, after_space(text, at)) != b'{' {
+        return None;
+    }
+    let found = read(text, at);
+    let fields: Map<String, Value> = serde_json::from_str(found.only()?).ok()?;
+    let item = |(key, value): (String, Value)| {
+        let form = if value.is_array() { Form::Json } else { Form::Text };
+        Item { key: Some(key.to_ascii_lowercase()), value: source(value), form }
+    };
+    let items = fields.contains_key(wanted).then(|| fields.into_iter().map(item).collect())?;
+    Some(Arguments { items, ..found })
+}
+
 /// Gives where a value's name ends and the value begins: after `key =` before something that can only be a value.
 pub(super) fn after_key(text: &str, at: usize) -> Option<usize> {
     let word = text.as_bytes().iter().skip(at).take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();
@@ -68,16 +82,25 @@ impl Arguments {
         self.items.iter().any(|item| item.form == Form::Bare && is_ellipsis(&item.value))
     }
 
-    /// Gives how many arguments there are.
-    pub(super) fn len(&self) -> usize {
-        self.items.len()
+    /// Gives the value where there is exactly one and nothing was wrong.
+    pub(super) fn only(&self) -> Option<&str> {
+        match self.items.as_slice() {
+            [item] if self.note.is_none() => Some(&item.value),
+            _ => None,
+        }
     }
 
     /// Takes out the program's name: what is named so, or else the first argument.
     pub(super) fn take_name(&mut self) -> String {
         let named = |item: &Item| item.key.as_deref().is_some_and(|key| NAME_KEYS.contains(&key));
         let place = self.items.iter().position(named).unwrap_or(0);
-        if self.items.is_empty() { String::new() } else { self.items.remove(place).value.trim().to_owned() }
+        if self.items.is_empty() { String::new() } else { self.items.remove(place).name() }
+    }
+
+    /// Takes out the argument of that name.
+    pub(super) fn take(&mut self, key: &str) -> Option<String> {
+        let place = self.items.iter().position(|item| item.key.as_deref() == Some(key))?;
+        Some(self.items.remove(place).value)
     }
 
     /// Gives the values in order; a list that is named as the list of arguments is spread out.
@@ -87,6 +110,11 @@ impl Arguments {
 }
 
 impl Item {
+    /// Gives the value as a name: without blanks, or quotes that have lost their partner.
+    fn name(&self) -> String {
+        self.value.trim().trim_matches(['"', '\'', '`']).trim().to_owned()
+    }
+
     fn into_values(self) -> Vec<String> {
         let is_list = self.form == Form::Json && self.key.as_deref().is_some_and(|key| LIST_KEYS.contains(&key));
         match is_list.then(|| serde_json::from_str::<Vec<Value>>(&self.value)) {
@@ -115,19 +143,29 @@ fn spaced(value: &Value) -> String {
     }
 }
 
+/// How long a comment may be.
+const COMMENT: usize = 200;
+
+/// Tells whether a comment of another language begins at `at`, with a line after it.
+pub(super) fn is_comment(text: &str, at: usize) -> bool {
+    matches!((byte(text, at), byte(text, at + 1)), (b'/', b'/') | (b'#', b' '))
+        && text.as_bytes().iter().skip(at).take(COMMENT).any(|&b| b == b'\n')
+}
+
 /// Tells whether `value` is nothing but dots.
 pub(super) fn is_ellipsis(value: &str) -> bool {
     !value.is_empty() && value.chars().all(|c| matches!(c, '.' | '…'))
 }
 
+/// Where the reading of arguments is, and how tolerant it is.
 #[derive(Clone, Copy)]
-struct Parser<'a> {
-    text: &'a str,
-    at: usize,
-    lenient: bool,
+pub(super) struct Parser<'a> {
+    pub(super) text: &'a str,
+    pub(super) at: usize,
+    pub(super) lenient: bool,
     /// Whether a tolerant search for a closing quote ran to the text's end: no string after it is searched so again.
-    hopeless: bool,
-    note: Option<Note>,
+    pub(super) hopeless: bool,
+    pub(super) note: Option<Note>,
 }
 
 impl Parser<'_> {
@@ -135,7 +173,14 @@ impl Parser<'_> {
     fn list(mut self) -> Option<Arguments> {
         let mut items = Vec::new();
         loop {
+            if self.lenient && header::is_over(self.text, self.at) {
+                break;
+            }
             self.at = after_space(self.text, self.at);
+            if self.lenient && is_comment(self.text, self.at) {
+                self.at = line_end(self.text, self.at);
+                continue;
+            }
             if let Some(end) = after_parenthesis(self.text, self.at) {
                 return Some(Arguments { items, end, note: self.note });
             }
@@ -166,6 +211,10 @@ impl Parser<'_> {
         if !self.lenient {
             return None;
         }
+        if is_comment(self.text, next) {
+            self.at = line_end(self.text, next);
+            return Some(true);
+        }
         let begins_value = quote::at_offset(self.text, next).is_some()
             || fence(self.text, next).is_some()
             || matches!(found, Some('{' | '[' | '0'..='9'));
@@ -173,10 +222,11 @@ impl Parser<'_> {
             self.at = next;
             return Some(true);
         }
-        let rest_of_line = cut(self.text, self.at, line_end(self.text, self.at));
-        match rest_of_line.find([',', ')']) {
-            Some(junk) => self.at += junk,
-            None => return Some(false),
+        // Junk on the same line is passed over.
+        let rest = cut(self.text, self.at, self.text.len());
+        match rest.char_indices().find(|(_, found)| matches!(found, ',' | ')' | '\n')) {
+            Some((offset, ',' | ')')) => self.at += offset,
+            _ => return Some(false),
         }
         Some(true)
     }
@@ -199,186 +249,4 @@ impl Parser<'_> {
         };
         Some(Item { key, value, form })
     }
-
-    fn string(&mut self, quote: Quote) -> Option<String> {
-        let (end, after) = if !self.lenient {
-            quote::close(self.text, quote)?
-        } else if quote.is_triple {
-            self.lenient_triple(quote)
-        } else {
-            self.lenient_close(quote)
-        };
-        self.at = after;
-        Some(quote::content(cut(self.text, quote.inside, end), quote))
-    }
-
-    fn lenient_triple(&mut self, quote: Quote) -> (usize, usize) {
-        if !self.hopeless {
-            let ends_value = |(_, after): &(usize, usize)| {
-                matches!(char_at(self.text, after_space(self.text, *after)), None | Some(',' | ')' | '）'))
-            };
-            if let Some(found) = quote::triple_runs(self.text, quote).find(ends_value) {
-                return found;
-            }
-            self.hopeless = true;
-        }
-        quote::close(self.text, quote).unwrap_or_else(|| self.unclosed(quote, self.text.len()))
-    }
-
-    /// Finds the closing quote of a string in which quotes may stand unescaped: one before a comma or the closing
-    /// parenthesis, outside parentheses that the string itself opened.
-    fn lenient_close(&mut self, quote: Quote) -> (usize, usize) {
-        if self.hopeless {
-            return quote::close(self.text, quote).unwrap_or_else(|| self.unclosed(quote, self.text.len()));
-        }
-        let closers = quote::lenient_closers(quote.mark);
-        let (mut depth, mut shallow, mut line, mut last) = (0_i64, None, None, '\0');
-        let mut chars = cut(self.text, quote.inside, self.text.len()).char_indices();
-        while let Some((offset, found)) = chars.next() {
-            let end = quote.inside + offset;
-            match found {
-                '\\' if !quote.is_raw => {
-                    chars.next();
-                }
-                '(' => depth += 1,
-                ')' => depth -= 1,
-                '\n' if depth == -1 && last == ')' && line.is_none() => {
-                    line = Some(end);
-                    if header::is_boundary(self.text, after_space(self.text, end)) {
-                        return self.unclosed(quote, end);
-                    }
-                }
-                found if closers.contains(&found) && self.ends_value(end + found.len_utf8()) => {
-                    let candidate = (end, end + found.len_utf8());
-                    if depth <= 0 {
-                        return candidate;
-                    }
-                    shallow = shallow.or(Some(candidate));
-                }
-                _ => {}
-            }
-            if !matches!(found, ' ' | '\t') {
-                last = found;
-            }
-        }
-        self.hopeless = true;
-        let first = shallow.or_else(|| quote::close(self.text, quote));
-        match (first, line) {
-            (Some(first), Some(line)) if line < first.0 => self.unclosed(quote, line),
-            (Some(first), _) => first,
-            (None, line) => self.unclosed(quote, line.unwrap_or(self.text.len())),
-        }
-    }
-
-    /// Tells whether a value can end at `at`: before a comma, the closing parenthesis, the text's end or another string.
-    fn ends_value(&self, at: usize) -> bool {
-        let next = after_space(self.text, at);
-        match char_at(self.text, next) {
-            None | Some(',' | '，' | ')' | '）') => true,
-            Some(_) => next > at && quote::at_offset(self.text, next).is_some(),
-        }
-    }
-
-    /// Ends a string without a closing quote before `end`, without the parenthesis that was meant to end the call.
-    fn unclosed(&mut self, quote: Quote, end: usize) -> (usize, usize) {
-        self.note = Some(Note::UnclosedString);
-        let kept = without_tail(cut(self.text, quote.inside, end));
-        let inside = quote.inside + kept.len();
-        // The parenthesis, where there is one, is left for the list to end at.
-        let rest = cut(self.text, inside, end);
-        (inside, rest.find(')').map_or(end, |offset| inside + offset))
-    }
-
-    fn fenced(&mut self, mark: u8, length: usize) -> Option<String> {
-        let line = line_end(self.text, self.at);
-        let marks = char::from(mark).to_string().repeat(length);
-        let inside = (self.at + length..=line).contains(&line).then_some(line + 1)?;
-        let mut at = line;
-        while at < self.text.len() {
-            let start = after_blanks(self.text, at + 1);
-            if cut(self.text, start, self.text.len()).starts_with(&marks)
-                && !byte(self.text, start + length).is_ascii_alphanumeric()
-            {
-                let content = cut(self.text, inside, at);
-                self.at = start + super::text::run(self.text, start, mark);
-                return Some(content.to_owned());
-            }
-            at = line_end(self.text, at + 1);
-        }
-        if !self.lenient {
-            return None;
-        }
-        self.note = Some(Note::UnclosedFence);
-        let content = without_tail(cut(self.text, inside, self.text.len()));
-        self.at = self.text.len();
-        Some(content.to_owned())
-    }
-
-    /// Reads a JSON object or array, or what another language writes so.
-    fn json(&mut self) -> Option<String> {
-        let start = self.at;
-        let (mut depth, mut parentheses, mut string, mut before) = (0_usize, 0_usize, 0_u8, b'{');
-        let bytes = self.text.as_bytes();
-        while let Some(&found) = bytes.get(self.at) {
-            match found {
-                b'\\' if string != 0 => self.at += 1,
-                b'"' | b'\'' if string == found => string = 0,
-                _ if string != 0 => {}
-                b'"' => string = found,
-                b'\'' if matches!(before, b'{' | b'[' | b'(' | b',' | b':') => string = found,
-                b'{' | b'[' => depth += 1,
-                b'}' | b']' => depth = depth.saturating_sub(1),
-                b'(' => parentheses += 1,
-                b')' if parentheses == 0 => break,
-                b')' => parentheses -= 1,
-                _ => {}
-            }
-            if !found.is_ascii_whitespace() {
-                before = found;
-            }
-            self.at = (self.at + 1).min(bytes.len());
-            if depth == 0 && string == 0 {
-                return Some(cut(self.text, start, self.at).to_owned());
-            }
-        }
-        self.lenient.then(|| cut(self.text, start, self.at).trim_end().to_owned())
-    }
-
-    /// Reads a value without quotes: up to a comma or parenthesis that is not its own, or the line's end.
-    fn bare(&mut self) -> Option<String> {
-        let start = self.at;
-        let mut depth = 0_usize;
-        for (offset, found) in cut(self.text, start, self.text.len()).char_indices() {
-            self.at = start + offset;
-            match found {
-                '\n' => break,
-                ',' | ')' | '）' if depth == 0 && offset > 0 => break,
-                '(' => depth += 1,
-                ')' => depth = depth.saturating_sub(1),
-                '"' | '`' if !self.lenient => return None,
-                _ => {}
-            }
-            self.at += found.len_utf8();
-        }
-        Some(cut(self.text, start, self.at).trim_end().to_owned())
-    }
-}
-
-/// Gives the content of a string or fence that ran to the end of its text: without a fence line, closing tags and the
-/// parenthesis that were meant to stand after it.
-pub(super) fn without_tail(text: &str) -> &str {
-    let mut text = text.trim_end();
-    loop {
-        let last = text.rfind('\n').map_or(0, |at| at + 1);
-        let line = cut(text, last, text.len()).trim_start();
-        let is_fence = line.len() >= 3 && (line.bytes().all(|b| b == b'`') || line.bytes().all(|b| b == b'~'));
-        let is_tag = line.starts_with("</") && line.find('>') == Some(line.len() - 1);
-        if !(is_fence || is_tag) || last == 0 {
-            break;
-        }
-        text = cut(text, 0, last).trim_end();
-    }
-    let opened = text.bytes().filter(|&b| b == b'(').count();
-    let closed = text.bytes().filter(|&b| b == b')').count();
-    if closed > opened { text.strip_suffix(')').unwrap_or(text).trim_end() } else { text }
 }

@@ -3,12 +3,9 @@
 use super::{
     Note,
     arguments::after_key,
-    header,
     quote::{self, Quote},
-    text::{
-        after_blanks, after_parenthesis, after_space, byte, char_at, cut, fence, line_end, run, starts,
-        trim_blank_lines,
-    },
+    scan::{Scan, Stop, Until, closes_call, scan},
+    text::{after_blanks, after_space, byte, char_at, cut, fence, line_end, run, starts, trim_blank_lines},
 };
 
 /// A program, and where the call goes on.
@@ -30,15 +27,40 @@ pub(super) fn read(text: &str, at: usize) -> Body {
     if let Some((mark, length)) = fence(text, at) {
         return fenced(text, at, mark, length);
     }
+    // Two backticks are a fence that lacks one.
+    if run(text, at, b'`') == 2 {
+        return fenced(text, at, b'`', 2);
+    }
     match quote::at_offset(text, at) {
-        Some(quote) => quoted(text, quote),
+        Some(quote) => {
+            let body = quoted(text, quote);
+            Body { text: without_fence(&body.text), ..body }
+        }
         None => unquoted(text, at),
     }
 }
 
+/// Takes away the fence that stands around a whole program within its quotes.
+fn without_fence(program: &str) -> String {
+    if let Some((mark, length)) = fence(program, 0) {
+        let inner = fenced(program, 0, mark, length);
+        if inner.end == program.len() && inner.note.is_none() {
+            return inner.text;
+        }
+    }
+    program.to_owned()
+}
+
 /// Reads a program in a fence that opens at `at`.
 pub(super) fn fenced(text: &str, at: usize, mark: u8, length: usize) -> Body {
-    let inside = after_info(text, at + length);
+    let mut inside = after_info(text, at + length);
+    // A second opening fence right after the first is a slip.
+    let again = after_space(text, inside);
+    if let Some((_, marks)) = fence(text, again)
+        && !closes_call(text, again + marks)
+    {
+        inside = after_info(text, again + marks);
+    }
     let scan = scan(text, inside, Until::Fence { mark, length });
     let note = (scan.stop != Stop::Closed).then_some(Note::UnclosedFence);
     Body { goes_on: scan.stop != Stop::Broken, ..body(text, inside, scan, note) }
@@ -90,8 +112,16 @@ fn typographic(text: &str, quote: Quote) -> Body {
 
 fn body(text: &str, inside: usize, scan: Scan, note: Option<Note>) -> Body {
     let source = cut(text, inside, scan.end);
-    let source = if scan.stop == Stop::Broken { source.trim_end() } else { source };
+    let source = if scan.stop == Stop::Closed { source } else { without_fence_line(source.trim_end()) };
     Body { text: trim_blank_lines(source).trim_end().to_owned(), end: scan.after, goes_on: true, note }
+}
+
+/// Takes away a last line that is nothing but another fence than the one that was wanted.
+fn without_fence_line(source: &str) -> &str {
+    match source.rsplit_once('\n') {
+        Some((before, line)) if fence(line.trim(), 0).is_some_and(|(_, length)| length == line.trim().len()) => before,
+        _ => source,
+    }
 }
 
 /// Gives where the content of a fence begins: after the language, or at the program where it begins on the same line.
@@ -109,171 +139,4 @@ fn after_info(text: &str, at: usize) -> usize {
         None if has_program || word.split_whitespace().count() > 1 => at,
         _ => (line + 1).min(text.len()),
     }
-}
-
-/// What ends a program.
-#[derive(Clone, Copy)]
-enum Until {
-    Fence { mark: u8, length: usize },
-    Quote { mark: u8, length: usize },
-    Parenthesis,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Stop {
-    /// What was to end the program does.
-    Closed,
-    /// A comma or a parenthesis that can not belong to the program ends it.
-    Separator,
-    /// The text ends, or something begins that belongs to no call.
-    Broken,
-}
-
-#[derive(Clone, Copy)]
-struct Scan {
-    end: usize,
-    after: usize,
-    stop: Stop,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
-    Code,
-    Line,
-    Block(usize),
-    Literal,
-    Triple,
-}
-
-/// Moves over a program by the lexical rules of its language, in one pass, up to what ends it.
-fn scan(text: &str, inside: usize, until: Until) -> Scan {
-    let bytes = text.as_bytes();
-    let (mut state, mut depth) = (State::Code, 0_i64);
-    // What ends the program where nothing better comes: a fence inside a literal; a comma or a parenthesis.
-    let (mut shielded, mut separator) = (None, None);
-    let mut at = inside;
-    if let Some(scan) = line_stop(text, at, until, state, &mut shielded) {
-        return scan;
-    }
-    while let Some(&found) = bytes.get(at) {
-        let next = byte(text, at + 1);
-        let mut step = 1;
-        if found == b'\n' {
-            if state == State::Line {
-                state = State::Code;
-            }
-            if let Some(stop) = line_stop(text, at + 1, until, state, &mut shielded) {
-                return if stop.stop == Stop::Broken { shielded.or(separator).unwrap_or(stop) } else { stop };
-            }
-        } else {
-            match state {
-                State::Line => {}
-                State::Block(level) => match (found, next) {
-                    (b'(', b';') => (state, step) = (State::Block(level + 1), 2),
-                    (b';', b')') if level == 1 => (state, step) = (State::Code, 2),
-                    (b';', b')') => (state, step) = (State::Block(level - 1), 2),
-                    _ => {}
-                },
-                State::Literal | State::Triple if found == b'\\' => step = 2,
-                State::Literal if found == b'"' => state = State::Code,
-                State::Triple if found == b'"' => {
-                    step = run(text, at, b'"');
-                    if step >= 3 {
-                        state = State::Code;
-                    }
-                }
-                State::Literal | State::Triple => {}
-                State::Code => {
-                    if let Some(scan) = closes_inline(text, at, until, depth) {
-                        return scan;
-                    }
-                    match (found, next) {
-                        (b';', b';') => state = State::Line,
-                        (b'(', b';') => (state, step) = (State::Block(1), 2),
-                        (b'"', _) => {
-                            let quotes = run(text, at, b'"');
-                            // Two quotes are an empty literal, six an empty triple-quoted one.
-                            (state, step) = match quotes {
-                                1 => (State::Literal, 1),
-                                2 => (State::Code, 2),
-                                3..6 => (State::Triple, 3),
-                                _ => (State::Code, 6),
-                            };
-                        }
-                        (b'(', _) => depth += 1,
-                        (b')', _) if depth > 0 => depth -= 1,
-                        (b')' | b',', _) => {
-                            let scan = Scan { end: at, after: at, stop: Stop::Separator };
-                            if matches!(until, Until::Parenthesis) {
-                                return scan;
-                            }
-                            separator = separator.or(Some(scan));
-                        }
-                        _ => {}
-                    }
-                }
-            }
-        }
-        // A line break after a backslash is still looked at.
-        at += if step == 2 && found == b'\\' && next == b'\n' { 1 } else { step };
-    }
-    let end = text.len();
-    shielded.or(separator).unwrap_or(Scan { end, after: end, stop: Stop::Broken })
-}
-
-/// Tells whether the line that begins at `at` ends the program.
-fn line_stop(text: &str, at: usize, until: Until, state: State, shielded: &mut Option<Scan>) -> Option<Scan> {
-    let start = after_blanks(text, at);
-    if let Some((mark, length)) = fence(text, start) {
-        let closed = Scan { end: at, after: start + length, stop: Stop::Closed };
-        match until {
-            Until::Fence { mark: wanted, length: least }
-                if mark == wanted && length >= least && closes_call(text, start + length) =>
-            {
-                if state != State::Triple {
-                    return Some(closed);
-                }
-                *shielded = shielded.or(Some(closed));
-            }
-            Until::Parenthesis if !matches!(state, State::Literal | State::Triple) => {
-                return Some(Scan { end: at, after: at, stop: Stop::Broken });
-            }
-            _ => {}
-        }
-    }
-    let in_code = matches!(state, State::Code | State::Line);
-    (in_code && header::is_boundary(text, start)).then_some(Scan { end: at, after: at, stop: Stop::Broken })
-}
-
-/// Tells whether what stands after a fence goes on with the call or is nothing, rather than naming a language.
-fn closes_call(text: &str, at: usize) -> bool {
-    !char_at(text, at).is_some_and(char::is_alphanumeric)
-}
-
-/// Tells whether the fence or quote at `at`, within a line, ends the program.
-fn closes_inline(text: &str, at: usize, until: Until, depth: i64) -> Option<Scan> {
-    let (mark, least) = match until {
-        Until::Fence { mark, length } | Until::Quote { mark, length } => (mark, length),
-        Until::Parenthesis => return None,
-    };
-    if byte(text, at) != mark {
-        return None;
-    }
-    let length = run(text, at, mark);
-    let after = at + length;
-    let is_literal = mark == b'"' && depth > 0;
-    if length < least || is_literal {
-        return None;
-    }
-    let next = match until {
-        Until::Fence { .. } => after_blanks(text, after),
-        _ => after_space(text, after),
-    };
-    let ends = next >= text.len()
-        || matches!(byte(text, next), b',' | b'\n')
-        || after_parenthesis(text, next).is_some()
-        || matches!(until, Until::Fence { .. }) && quote::at_offset(text, next).is_some();
-    // Of a longer run of quotes the last ones close.
-    let end = if matches!(until, Until::Quote { .. }) { after - least } else { at };
-    ends.then_some(Scan { end, after, stop: Stop::Closed })
 }

@@ -4,8 +4,9 @@ use super::{
     Action, Note, answer,
     arguments::{self, is_ellipsis},
     body,
-    header::{Header, Kind},
-    text::{after_parenthesis, after_space, cut},
+    header::{Header, Kind, after_decoration},
+    quote,
+    text::{after_parenthesis, after_space, cut, fence, trim_blank_lines},
 };
 
 /// A call, and where it ends.
@@ -19,6 +20,18 @@ pub(super) struct Call {
 
 /// Reads the call that `header` begins.
 pub(super) fn read(text: &str, header: &Header<'_>) -> Call {
+    let inside = header.inside;
+    if is_escaped(text, inside) {
+        // Written as if inside a string: the places in what it means are not those in the text, so the text ends here.
+        let meant = quote::unescape(cut(text, inside, text.len()));
+        let call = read_from(&meant, &Header { inside: 0, ..*header });
+        let more = after_decoration(&meant, call.end) < meant.len();
+        return Call { end: text.len(), note: call.note.or(more.then_some(Note::DroppedAfterCall)), ..call };
+    }
+    read_from(text, header)
+}
+
+fn read_from(text: &str, header: &Header<'_>) -> Call {
     let inside = header.inside;
     let missing = (!header.parenthesis).then_some(Note::UnclosedCall);
     let mut call = match header.kind {
@@ -37,6 +50,11 @@ pub(super) fn read(text: &str, header: &Header<'_>) -> Call {
 }
 
 fn wat(text: &str, inside: usize) -> Call {
+    if let Some(mut found) = arguments::read_object(text, inside, "body") {
+        let body = trim_blank_lines(&found.take("body").unwrap_or_default()).to_owned();
+        let (end, note) = (found.end, found.note);
+        return Call { action: Action::Wat { body, args: found.into_values() }, end, note, is_mention: false };
+    }
     let body = body::read(text, inside);
     let (args, end, note) = if body.goes_on {
         let found = arguments::read(text, body.end);
@@ -49,11 +67,25 @@ fn wat(text: &str, inside: usize) -> Call {
 }
 
 fn catalog(text: &str, inside: usize, name: Option<&str>) -> Call {
-    let mut found = arguments::read(text, inside);
+    let object = arguments::read_object(text, inside, "name").filter(|_| name.is_none());
+    let mut found = object.unwrap_or_else(|| arguments::read(text, inside));
     let is_mention = found.have_ellipsis();
     let name = name.map_or_else(|| found.take_name(), str::to_owned);
     let (end, note) = (found.end, found.note);
     Call { action: Action::Catalog { name, args: found.into_values() }, end, note, is_mention }
+}
+
+/// Tells whether the arguments are escaped as a whole: a backslash before the first quote or after the fence's language.
+fn is_escaped(text: &str, inside: usize) -> bool {
+    let start = after_space(text, inside);
+    let is_word = |b: &&u8| b.is_ascii_alphanumeric();
+    match fence(text, start) {
+        Some((_, length)) => {
+            let info = text.as_bytes().iter().skip(start + length).take(20).take_while(is_word).count();
+            cut(text, start + length + info, start + length + info + 2) == "\\n"
+        }
+        None => matches!(cut(text, start, start + 2), "\\\"" | "\\'"),
+    }
 }
 
 /// Tells whether there is nothing, or nothing but an ellipsis, before the closing parenthesis.

@@ -147,6 +147,13 @@ pub(super) fn is_boundary(text: &str, at: usize) -> bool {
     at_offset(text, at + marks.count()).is_some()
 }
 
+/// Tells whether the line of `at` ends there and something begins after it that only a new turn or a new call can begin
+/// with: then what stands before `at` is over, closed or not.
+pub(super) fn is_over(text: &str, at: usize) -> bool {
+    let next = after_space(text, at);
+    cut(text, at, next).contains('\n') && is_boundary(text, next)
+}
+
 /// Words that announce a call.
 const LABELS: [&str; 7] = ["action:", "call:", "tool:", "tool call:", "answer:", "final answer:", "next action:"];
 
@@ -174,10 +181,13 @@ fn is_decoration(line: &str) -> bool {
     }
 }
 
+/// How many layers of decoration a call may have.
+const LAYERS: usize = 8;
+
 /// Gives the text before a call without the decoration that belongs to the call.
 pub(super) fn before(text: &str) -> &str {
     let mut text = text.trim();
-    loop {
+    for _ in 0..LAYERS {
         let start = text.rfind('\n').map_or(0, |at| at + 1);
         let line = cut(text, start, text.len());
         if !line.is_empty() && line.len() < DECORATION && is_decoration(line) {
@@ -190,8 +200,9 @@ pub(super) fn before(text: &str) -> &str {
             text = bare.trim_end();
             continue;
         }
-        return text;
+        break;
     }
+    text
 }
 
 /// Gives the first offset from `at` on that is not decoration which may stand after a call.

@@ -107,7 +107,9 @@ pub(super) fn content(raw: &str, quote: Quote) -> String {
         raw.replace(&format!("\\{mark}\\{mark}\\{mark}"), &format!("{mark}{mark}{mark}"))
             .replace(&format!("\\{mark}{mark}{mark}"), &format!("{mark}{mark}{mark}"))
     } else {
-        unescape(raw)
+        // Triple quotes that were made typographic.
+        let inner = raw.strip_prefix("““").and_then(|raw| raw.strip_suffix("””")).filter(|_| quote.mark == '“');
+        unescape(inner.unwrap_or(raw))
     }
 }
 

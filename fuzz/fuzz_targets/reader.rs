@@ -1,0 +1,39 @@
+//! Reads any text as a model's answer.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use wattle_machine::{Action, Reading, read};
+
+fn strings(reading: &Reading) -> Vec<&str> {
+    let mut all = Vec::from_iter(reading.thought.as_deref());
+    all.push(&reading.said);
+    match &reading.action {
+        Action::Wat { body: first, args } | Action::Catalog { name: first, args } => {
+            all.push(first);
+            all.extend(args.iter().map(String::as_str));
+        }
+        Action::Response { text } => all.push(text),
+    }
+    all
+}
+
+fuzz_target!(|text: &str| {
+    let reading = read(text);
+    for found in strings(&reading) {
+        assert!(found.len() <= text.len(), "a string grew beyond the answer");
+    }
+    assert!(reading.thought.as_deref().is_none_or(|thought| !thought.trim().is_empty()), "an empty thought");
+    let total: usize = strings(&reading).iter().map(|found| found.len()).sum();
+    assert!(total <= 4 * text.len(), "the reading is larger than the answer allows");
+
+    // Line breaks of either kind read alike.
+    let unix = text.replace("\r\n", "\n").replace('\r', "\n");
+    assert_eq!(read(&unix), reading);
+    assert_eq!(read(&unix.replace('\n', "\r\n")), reading);
+
+    // What later turns see of a whole call has the same call in it.
+    if reading.notes.is_empty() && !matches!(reading.action, Action::Response { .. }) {
+        assert_eq!(read(&reading.said).action, reading.action, "what is kept of an answer reads differently");
+    }
+});

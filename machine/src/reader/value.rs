@@ -1,0 +1,201 @@
+//! Reads single values among a call's arguments.
+
+use super::{
+    Note,
+    arguments::{Parser, is_comment},
+    header,
+    quote::{self, Quote},
+    text::{after_blanks, after_space, byte, char_at, cut, line_end, run},
+};
+
+impl Parser<'_> {
+    /// Reads a string that `quote` opens.
+    pub(super) fn string(&mut self, quote: Quote) -> Option<String> {
+        let (end, after) = if !self.lenient {
+            quote::close(self.text, quote)?
+        } else if quote.is_triple {
+            self.lenient_triple(quote)
+        } else {
+            self.lenient_close(quote)
+        };
+        self.at = after;
+        Some(quote::content(cut(self.text, quote.inside, end), quote))
+    }
+
+    fn lenient_triple(&mut self, quote: Quote) -> (usize, usize) {
+        if !self.hopeless {
+            let ends_value = |(_, after): &(usize, usize)| {
+                matches!(char_at(self.text, after_space(self.text, *after)), None | Some(',' | ')' | '）'))
+                    || header::is_over(self.text, *after)
+            };
+            if let Some(found) = quote::triple_runs(self.text, quote).find(ends_value) {
+                return found;
+            }
+            self.hopeless = true;
+        }
+        quote::close(self.text, quote).unwrap_or_else(|| self.unclosed(quote, self.text.len()))
+    }
+
+    /// Finds the closing quote of a string in which quotes may stand unescaped: one before a comma or the closing
+    /// parenthesis, outside parentheses that the string itself opened.
+    fn lenient_close(&mut self, quote: Quote) -> (usize, usize) {
+        if self.hopeless {
+            return quote::close(self.text, quote).unwrap_or_else(|| self.unclosed(quote, self.text.len()));
+        }
+        let closers = quote::lenient_closers(quote.mark);
+        let (mut depth, mut shallow, mut line, mut last) = (0_i64, None, None, '\0');
+        let mut chars = cut(self.text, quote.inside, self.text.len()).char_indices();
+        while let Some((offset, found)) = chars.next() {
+            let end = quote.inside + offset;
+            match found {
+                '\\' if !quote.is_raw => {
+                    chars.next();
+                }
+                '(' => depth += 1,
+                ')' => depth -= 1,
+                '\n' if depth == -1 && last == ')' && line.is_none() => {
+                    line = Some(end);
+                    if header::is_boundary(self.text, after_space(self.text, end)) {
+                        return self.unclosed(quote, end);
+                    }
+                }
+                found if closers.contains(&found) && self.ends_value(end + found.len_utf8()) => {
+                    let candidate = (end, end + found.len_utf8());
+                    if depth <= 0 {
+                        return candidate;
+                    }
+                    shallow = shallow.or(Some(candidate));
+                }
+                _ => {}
+            }
+            if !matches!(found, ' ' | '\t') {
+                last = found;
+            }
+        }
+        self.hopeless = true;
+        let first = shallow.or_else(|| quote::close(self.text, quote));
+        match (first, line) {
+            (Some(first), Some(line)) if line < first.0 => self.unclosed(quote, line),
+            (Some(first), _) => first,
+            (None, line) => self.unclosed(quote, line.unwrap_or(self.text.len())),
+        }
+    }
+
+    /// Tells whether a value can end at `at`: before a comma, the closing parenthesis, the text's end or another string.
+    fn ends_value(&self, at: usize) -> bool {
+        let next = after_space(self.text, at);
+        match char_at(self.text, next) {
+            None | Some(',' | '，' | ')' | '）') => true,
+            Some(_) => next > at && quote::at_offset(self.text, next).is_some() || header::is_over(self.text, at),
+        }
+    }
+
+    /// Ends a string without a closing quote before `end`, without the parenthesis that was meant to end the call.
+    fn unclosed(&mut self, quote: Quote, end: usize) -> (usize, usize) {
+        self.note = Some(Note::UnclosedString);
+        let kept = without_tail(cut(self.text, quote.inside, end));
+        let inside = quote.inside + kept.len();
+        // The parenthesis, where there is one, is left for the list to end at.
+        let rest = cut(self.text, inside, end);
+        (inside, rest.find(')').map_or(end, |offset| inside + offset))
+    }
+
+    /// Reads a value in a fence that stands where the parser is.
+    pub(super) fn fenced(&mut self, mark: u8, length: usize) -> Option<String> {
+        let line = line_end(self.text, self.at);
+        let marks = char::from(mark).to_string().repeat(length);
+        let inside = (self.at + length..=line).contains(&line).then_some(line + 1)?;
+        let mut at = line;
+        while at < self.text.len() {
+            let start = after_blanks(self.text, at + 1);
+            if cut(self.text, start, self.text.len()).starts_with(&marks)
+                && !byte(self.text, start + length).is_ascii_alphanumeric()
+            {
+                let content = cut(self.text, inside, at);
+                self.at = start + run(self.text, start, mark);
+                return Some(content.to_owned());
+            }
+            at = line_end(self.text, at + 1);
+        }
+        if !self.lenient {
+            return None;
+        }
+        self.note = Some(Note::UnclosedFence);
+        let content = without_tail(cut(self.text, inside, self.text.len()));
+        self.at = self.text.len();
+        Some(content.to_owned())
+    }
+
+    /// Reads a JSON object or array, or what another language writes so.
+    pub(super) fn json(&mut self) -> Option<String> {
+        let start = self.at;
+        let (mut depth, mut parentheses, mut string, mut before) = (0_usize, 0_usize, 0_u8, b'{');
+        let bytes = self.text.as_bytes();
+        while let Some(&found) = bytes.get(self.at) {
+            match found {
+                b'\\' if string != 0 => self.at += 1,
+                b'"' | b'\'' if string == found => string = 0,
+                _ if string != 0 => {}
+                b'"' => string = found,
+                b'\'' if matches!(before, b'{' | b'[' | b'(' | b',' | b':') => string = found,
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => depth = depth.saturating_sub(1),
+                b'(' => parentheses += 1,
+                b')' if parentheses == 0 => break,
+                b')' => parentheses -= 1,
+                _ => {}
+            }
+            if !found.is_ascii_whitespace() {
+                before = found;
+            }
+            self.at = (self.at + 1).min(bytes.len());
+            if depth == 0 && string == 0 {
+                return Some(cut(self.text, start, self.at).to_owned());
+            }
+        }
+        self.lenient.then(|| cut(self.text, start, self.at).trim_end().to_owned())
+    }
+
+    /// Reads a value without quotes: up to a comma or parenthesis that is not its own, or the line's end.
+    pub(super) fn bare(&mut self) -> Option<String> {
+        let start = self.at;
+        if !self.lenient && is_comment(self.text, start) {
+            return None;
+        }
+        let mut depth = 0_usize;
+        for (offset, found) in cut(self.text, start, self.text.len()).char_indices() {
+            self.at = start + offset;
+            match found {
+                '\n' => break,
+                ',' | ')' | '）' if depth == 0 && offset > 0 => break,
+                '(' => depth += 1,
+                ')' => depth = depth.saturating_sub(1),
+                '"' | '`' if !self.lenient => return None,
+                // A string after a blank: a comma is missing.
+                '"' if depth == 0 && cut(self.text, start, self.at).ends_with(' ') => break,
+                _ => {}
+            }
+            self.at += found.len_utf8();
+        }
+        Some(cut(self.text, start, self.at).trim_end().to_owned())
+    }
+}
+
+/// Gives the content of a string or fence that ran to the end of its text: without a fence line, closing tags and the
+/// parenthesis that were meant to stand after it.
+pub(super) fn without_tail(text: &str) -> &str {
+    let mut text = text.trim_end();
+    loop {
+        let last = text.rfind('\n').map_or(0, |at| at + 1);
+        let line = cut(text, last, text.len()).trim_start();
+        let is_fence = line.len() >= 3 && (line.bytes().all(|b| b == b'`') || line.bytes().all(|b| b == b'~'));
+        let is_tag = line.starts_with("</") && line.find('>') == Some(line.len() - 1);
+        if !(is_fence || is_tag) || last == 0 {
+            break;
+        }
+        text = cut(text, 0, last).trim_end();
+    }
+    let opened = text.bytes().filter(|&b| b == b'(').count();
+    let closed = text.bytes().filter(|&b| b == b')').count();
+    if closed > opened { text.strip_suffix(')').unwrap_or(text).trim_end() } else { text }
+}
