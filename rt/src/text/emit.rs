@@ -15,7 +15,7 @@ pub(super) struct Module {
     pub(super) text: String,
     pub(super) imports: Vec<Signature>,
     pub(super) heap_base: u32,
-    pub(super) warnings: Vec<Box<Fault>>,
+    pub(super) warnings: Vec<Fault>,
     /// Where each piece of the text comes from, by ascending offset; empty unless it was asked for.
     pub(super) marks: Vec<(u32, NodeId)>,
 }
@@ -133,7 +133,7 @@ pub(super) struct Emitter<'a, 's> {
     out: String,
     data: StaticData<'s>,
     imports: Vec<Signature>,
-    warnings: Vec<Box<Fault>>,
+    warnings: Vec<Fault>,
     marks: Option<Vec<(u32, NodeId)>>,
     depth: usize,
     code: String,
@@ -214,7 +214,7 @@ impl<'a, 's> Emitter<'a, 's> {
         let inner = text.get(quotes..text.len().saturating_sub(quotes)).unwrap_or("");
         let value = literal::decode(inner, self.tree.span(node).start + quotes, block)?;
         if std::str::from_utf8(&value).is_err() {
-            self.warnings.push(Fault::new(self.tree.span(node), wording::not_utf8()));
+            self.warnings.push(*Fault::new(self.tree.span(node), wording::not_utf8()));
         }
         let address = self.data.address(value);
         let _ = write!(self.out, "{address}");

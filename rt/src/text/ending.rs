@@ -23,9 +23,9 @@ pub(super) fn closed_at_end(tree: &Tree<'_>) -> Result<Option<Box<Fault>>, Box<F
             continue;
         }
         // The innermost open form that the line leaves is the one that lacks its parenthesis.
-        let left =
+        let mut left =
             tree.open.iter().filter(|open| **open < node && indentation(tree, **open) >= indentation(tree, node));
-        let culprit = left.last().copied().unwrap_or(outermost);
+        let culprit = left.next_back().copied().unwrap_or(outermost);
         let start = tree.span(culprit).start;
         let line = Position::of(tree.source, tree.span(node).start).line;
         let words = wording::unclosed_form(tree.head(culprit).unwrap_or(""), Some(line));

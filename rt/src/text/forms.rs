@@ -1,6 +1,6 @@
 //! The forms that are not WAT: what each declares, and what it expands to.
 //!
-//! A form is a row of [`form`]'s table. Nothing else knows a form by name.
+//! A form is a row of [`form`]'s table, with its locals in [`declare`]. Nothing else knows a form by name.
 
 use super::emit::Emitter;
 use super::program::{Local, Locals};
@@ -45,7 +45,11 @@ pub(super) fn declare<'s>(
                 locals.declare(tree, Local { name: Some(name), ty: "i32", node, param: false })?;
             }
         }
-        "check" => locals.code = true,
+        "check" => {
+            let mut nodes = tree.children(list);
+            nodes.next(tree);
+            locals.code |= nodes.next(tree).is_some_and(|operand| tree.name(operand).is_none());
+        }
         _ => {}
     }
     Ok(())
@@ -100,7 +104,7 @@ fn argv(emit: &mut Emitter<'_, '_>, list: NodeId) -> Result<(), Box<Fault>> {
     let tree = emit.tree;
     let [number, target] = operands::<2>(tree, list)?;
     let Some(target) = tree.name(target) else {
-        return Err(Fault::new(tree.span(target), wording::form_name("argv", "(argv N $p)", tree.text(target))));
+        return Err(Fault::new(tree.span(target), wording::argv_target(tree.text(target))));
     };
     emit.returns_code(list)?;
     emit.put(list, "(if (local.tee ");

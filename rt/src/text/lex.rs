@@ -46,7 +46,7 @@ impl<'s> Lexer<'s> {
         let mut fresh = self.at == 0;
         while let Some(&byte) = bytes.get(self.at) {
             let start = self.at;
-            let kind = match CLASS.get(usize::from(byte)).copied().unwrap_or(Class::Other) {
+            let kind = match class(byte) {
                 Class::Blank => {
                     fresh |= byte == b'\n';
                     self.at += 1;
@@ -180,6 +180,7 @@ impl<'s> Lexer<'s> {
     }
 }
 
+/// What a byte begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
     Blank,
@@ -191,27 +192,16 @@ enum Class {
     Other,
 }
 
-fn class(byte: u8) -> Class {
-    CLASS.get(usize::from(byte)).copied().unwrap_or(Class::Other)
-}
-
-/// The class of every byte.
-static CLASS: [Class; 256] = {
-    let mut table = [Class::Other; 256];
-    let mut at = 0;
-    while at < 256 {
-        table[at] = match at as u8 {
-            b' ' | b'\t' | b'\n' | b'\r' | 0x0c => Class::Blank,
-            b'(' => Class::Open,
-            b')' => Class::Close,
-            b'"' => Class::Quote,
-            b';' => Class::Semicolon,
-            b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => Class::Name,
-            b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+' | b'-' | b'.' | b'/' | b':' | b'<' | b'=' | b'>'
-            | b'?' | b'@' | b'\\' | b'^' | b'_' | b'`' | b'|' | b'~' => Class::Name,
-            _ => Class::Other,
-        };
-        at += 1;
+const fn class(byte: u8) -> Class {
+    match byte {
+        b' ' | b'\t' | b'\n' | b'\r' | 0x0c => Class::Blank,
+        b'(' => Class::Open,
+        b')' => Class::Close,
+        b'"' => Class::Quote,
+        b';' => Class::Semicolon,
+        b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => Class::Name,
+        b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+' | b'-' | b'.' | b'/' | b':' => Class::Name,
+        b'<' | b'=' | b'>' | b'?' | b'@' | b'\\' | b'^' | b'_' | b'`' | b'|' | b'~' => Class::Name,
+        _ => Class::Other,
     }
-    table
-};
+}

@@ -131,11 +131,11 @@ fn build<'s>(source: &'s str, host: &Signatures, marked: bool) -> Result<Built<'
     let mut tree = Tree::read(source)?;
     let mended = ending::closed_at_end(&tree)?;
     let mut program = program::read(&mut tree, host)?;
-    program.warnings.extend(mended);
+    program.warnings.extend(mended.map(|fault| *fault));
     let mut ending = "";
     if ending::lacks_code(&tree, &program, host)? {
         let end = source.trim_end().len();
-        program.warnings.push(Fault::new(end..end, wording::ending_added()));
+        program.warnings.push(*Fault::new(end..end, wording::ending_added()));
         ending = "(i32.const 0)";
     }
     let mut module = emit::module(&tree, &program, host, ending, marked)?;

@@ -21,7 +21,7 @@ pub(super) struct Program<'s> {
     /// The author's own names for host functions, from import declarations.
     pub(super) aliases: HashMap<&'s str, Signature>,
     /// What was left out.
-    pub(super) warnings: Vec<Box<Fault>>,
+    pub(super) warnings: Vec<Fault>,
 }
 
 /// One function.
@@ -150,7 +150,7 @@ pub(super) fn read<'s>(tree: &mut Tree<'s>, host: &Signatures) -> Result<Program
                 if let Some(func) = exported(tree, node, "run") {
                     exported_run = Some(func);
                 }
-                program.warnings.push(Fault::new(tree.span(node), wording::dropped_export()));
+                program.warnings.push(*Fault::new(tree.span(node), wording::dropped_export()));
             }
             Some("data") => return Err(Fault::new(tree.span(node), wording::data_field())),
             Some("start") => return Err(Fault::new(tree.span(node), wording::start_field())),
@@ -274,7 +274,7 @@ impl<'s> Program<'s> {
         match described.and_then(|node| tree.head(node)) {
             Some("func") => {}
             Some("memory") => {
-                self.warnings.push(Fault::new(tree.span(field), wording::dropped_memory()));
+                self.warnings.push(*Fault::new(tree.span(field), wording::dropped_memory()));
                 return Ok(());
             }
             _ => return Err(Fault::new(tree.span(import), wording::unknown_import(&full_name, host))),
@@ -304,7 +304,7 @@ impl<'s> Program<'s> {
                 return Err(Fault::new(tree.span(node), wording::data_field()));
             }
         }
-        self.warnings.push(Fault::new(tree.span(field), wording::dropped_memory()));
+        self.warnings.push(*Fault::new(tree.span(field), wording::dropped_memory()));
         Ok(())
     }
 
@@ -320,7 +320,7 @@ impl<'s> Program<'s> {
         while let Some(node) = func.body.peek(tree) {
             match tree.head(node) {
                 Some("export") if run => {}
-                Some("export") => self.warnings.push(Fault::new(tree.span(node), wording::dropped_export())),
+                Some("export") => self.warnings.push(*Fault::new(tree.span(node), wording::dropped_export())),
                 Some("param" | "type") if run => return Err(Fault::new(tree.span(node), wording::run_params())),
                 Some("result") if run => {
                     let mut inner = tree.children(node);

@@ -313,7 +313,11 @@ impl<'s> Walk<'_, 's> {
     fn left<T>(&self, entry: &Entry, first: usize) -> Walked<T> {
         if let Some(surplus) = &entry.surplus {
             let (node, usage, wanted, given) = surplus.as_ref();
-            return self.fault(*node, wording::operand_count(usage, *wanted, *given));
+            let words = match self.callee(entry.from).filter(|called| called.pushes().count() > 1) {
+                Some(called) => wording::results_as_operand(usage, *wanted, *given, called),
+                None => wording::operand_count(usage, *wanted, *given, None),
+            };
+            return self.fault(*node, words);
         }
         let count = self.stack.iter().take(first).filter(|other| other.from == entry.from).count();
         let words = match self.callee(entry.from) {
@@ -390,7 +394,9 @@ impl<'s> Walk<'_, 's> {
         if available < wanted && !unreachable {
             let usage = self.usage(&effect);
             let words = match effect.given {
-                Some(given) if given <= available => wording::operand_count(&usage, wanted, given),
+                Some(given) if given <= available => {
+                    wording::operand_count(&usage, wanted, given, self.host_of(&effect))
+                }
                 _ => wording::value_missing(&usage, wanted, available, effect.name, effect.argument),
             };
             return self.fault(effect.at, words);
@@ -411,11 +417,11 @@ impl<'s> Walk<'_, 's> {
             }
         }
         self.stack.truncate(first);
-        if effect.after == After::Never {
-            if let Some(frame) = self.frames.last_mut() {
-                frame.unreachable = true;
-                self.stack.truncate(frame.height);
-            }
+        if effect.after == After::Never
+            && let Some(frame) = self.frames.last_mut()
+        {
+            frame.unreachable = true;
+            self.stack.truncate(frame.height);
         }
         self.push(&effect.pushes, effect.at);
         Ok(())
@@ -708,7 +714,9 @@ impl<'s> Walk<'_, 's> {
         if self.program.defined.contains_key(name) {
             return self.fault(first, wording::helper_call_missing(name));
         }
-        self.fault(first, wording::unknown_instruction(name, &ops::nearest(name), Code::from_name(name)))
+        let functions = super::nearest::functions(plain, self.host, Some(self.program));
+        let words = wording::unknown_instruction(name, &ops::nearest(name), functions, Code::from_name(name));
+        self.fault(first, words)
     }
 
     /// Says how a bare name or number is written where an instruction is expected.
@@ -798,10 +806,13 @@ fn is_number(ty: Val, text: &str) -> bool {
     }
 }
 
-/// Whether WAT has an instruction of that name, or some that begin so.
+/// Whether WAT has an instruction of that name, by the engine's own reader.
 fn is_instruction(name: &str) -> bool {
+    if !name.starts_with(|c: char| c.is_ascii_lowercase()) {
+        return false;
+    }
     let text = format!("(module (func {name}))");
     let read = wast::parser::ParseBuffer::new(&text)
         .and_then(|buffer| wast::parser::parse::<wast::Wat<'_>>(&buffer).map(|_| ()));
-    !read.is_err_and(|e| e.message().contains("unknown operator") || e.message().contains("expected"))
+    !read.is_err_and(|e| e.message().contains("unknown operator"))
 }

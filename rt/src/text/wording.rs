@@ -7,7 +7,7 @@ use super::nearest;
 use super::ops::Val;
 use super::program::Program;
 use super::walk::list_types;
-use crate::{Code, Signature, Signatures};
+use crate::{Code, Signature, Signatures, Ty};
 
 /// A finding before it is shown: a place and what to say of it.
 #[derive(Debug)]
@@ -256,7 +256,18 @@ pub(super) fn form_operands(head: &str, usage: &str, wanted: usize, found: usize
 
 pub(super) fn form_name(head: &str, usage: &str, found: &str) -> Words {
     let shown: String = found.chars().take(40).collect();
-    words("form-operands", format!("`{head}` takes a local here, found `{shown}`")).hint(format!("write `{usage}`"))
+    let said = words("form-operands", format!("`{head}` takes a local or an expression here, found `{shown}`"));
+    match head {
+        "resv" if shown.starts_with(|c: char| c.is_ascii_digit() || c == '-') => {
+            said.hint(format!("put out a number as text: `(resv (call $str.from_int (i32.const {shown})))`"))
+        }
+        _ => said.hint(format!("write `{usage}`")),
+    }
+}
+
+pub(super) fn argv_target(found: &str) -> Words {
+    words("form-operands", format!("`argv` takes the name of a local here, found `{}`", short(found)))
+        .hint("write `(argv N $p)`")
 }
 
 pub(super) fn function_number(number: &str) -> Words {
@@ -275,7 +286,9 @@ pub(super) fn unknown_function(
         return words("unknown-function", format!("`{written}` is not a name"))
             .hint(format!("names begin with `$`: `${known}`"));
     }
-    words("unknown-function", format!("no function `${full_name}`")).maybe(nearest::functions(full_name, host, program))
+    let kind = if full_name.contains('.') { "host function" } else { "function" };
+    words("unknown-function", format!("no {kind} `${}`", short(full_name)))
+        .maybe(nearest::functions(full_name, host, program).or_else(|| nearest::modules(host)))
 }
 
 // ---- instructions
@@ -289,7 +302,7 @@ pub(super) fn headless_form() -> Words {
         .hint("remove the outer parentheses; forms follow one another")
 }
 
-pub(super) fn unknown_instruction(name: &str, near: &[String], code: Option<Code>) -> Words {
+pub(super) fn unknown_instruction(name: &str, near: &[String], functions: Option<String>, code: Option<Code>) -> Words {
     let found = words("unknown-instruction", format!("`{}` is not an instruction", short(name)));
     if !near.is_empty() {
         return found.hint(format!("nearest: {}", quoted(near)));
@@ -307,7 +320,7 @@ pub(super) fn unknown_instruction(name: &str, near: &[String], code: Option<Code
         (name, _) if name.starts_with("//") || name.starts_with('#') || name.starts_with("--") => {
             found.hint("a comment begins with `;;`")
         }
-        _ => found,
+        _ => found.maybe(functions.map(|functions| format!("functions are called: `(call $f …)`; {functions}"))),
     }
 }
 
@@ -423,8 +436,22 @@ pub(super) fn if_without_else(results: &str) -> Words {
         .hint("both arms must leave the result")
 }
 
-pub(super) fn operand_count(usage: &str, wanted: usize, found: usize) -> Words {
-    words("operand-count", format!("`{usage}` takes {}, found {found}", operands(wanted)))
+pub(super) fn operand_count(usage: &str, wanted: usize, found: usize, called: Option<&Signature>) -> Words {
+    let said = words("operand-count", format!("`{usage}` takes {}, found {found}", operands(wanted)));
+    let missing = called.map_or(&[][..], |called| called.params.get(found..).unwrap_or(&[]));
+    let optional = !missing.is_empty() && missing.iter().all(|param| param.ty == Ty::OptStr);
+    let names: Vec<&str> = missing.iter().map(|param| param.name).collect();
+    said.maybe(optional.then(|| format!("{} may be `(i32.const 0)`", names.join(" and "))))
+}
+
+pub(super) fn results_as_operand(usage: &str, wanted: usize, found: usize, called: &Signature) -> Words {
+    let names = called.results.iter().map(|p| p.name).chain(called.fallible().then_some("err"));
+    let pops: Vec<String> = names.rev().map(|name| format!("(local.set ${name})")).collect();
+    operand_count(usage, wanted, found, None).hint(format!(
+        "`${called}` leaves {} values: call it before, and pop them, the last one first: `{}`",
+        pops.len(),
+        pops.join(" ")
+    ))
 }
 
 pub(super) fn value_missing(usage: &str, wanted: usize, found: usize, name: &str, argument: Option<&str>) -> Words {
