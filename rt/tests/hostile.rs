@@ -41,7 +41,13 @@ fn giants_end_clearly() {
         code((0..20_000).map(|n| format!("(func $f{n})")).collect::<String>() + "(call $g)"),
         "unknown-function"
     );
-    assert_eq!(code("block ".repeat(100_000)), "block-end");
+    assert_eq!(code("block ".repeat(100_000)), "too-deep");
+    assert_eq!(code("block ".repeat(1_000)), "block-end");
+    assert_eq!(code("block end ".repeat(100_000)), "");
+    assert_eq!(code("(drop \"\\ff\")".repeat(70_000)), "");
+    assert_eq!(code("(call $f)".repeat(50_000) + "(func $f)"), "");
+    assert_eq!(code("(call $str.len \"a\" \"b\")".repeat(40_000)), "operand-count");
+    assert_eq!(code("(export \"x\" (func $f))".repeat(40_000) + "(func $f)"), "");
     assert_eq!(code("call $str.length ".repeat(50_000)), "unknown-function");
     assert_eq!(code("```".repeat(300_000)), "empty");
 }

@@ -10,6 +10,11 @@ use super::tree::{Kind, NodeId, Nodes, Tree};
 use super::wording::{self, Fault};
 use crate::{Signature, Signatures};
 
+/// The most blocks without parentheses that may nest, beside [`tree::MAX_DEPTH`] for those with.
+///
+/// [`tree::MAX_DEPTH`]: super::tree::MAX_DEPTH
+const MAX_FLAT: usize = 1_000;
+
 /// A module text with what is known of it.
 pub(super) struct Module {
     pub(super) text: String,
@@ -38,6 +43,7 @@ pub(super) fn module(
         warnings: Vec::new(),
         marks: marked.then(Vec::new),
         depth: 1,
+        flat: 0,
         code: code_local(tree.source),
         no_code: None,
     };
@@ -136,6 +142,8 @@ pub(super) struct Emitter<'a, 's> {
     warnings: Vec<Fault>,
     marks: Option<Vec<(u32, NodeId)>>,
     depth: usize,
+    /// How many flat blocks are open.
+    flat: usize,
     code: String,
     /// The name of the function being written, where it cannot return a code.
     no_code: Option<&'s str>,
@@ -193,7 +201,9 @@ impl<'a, 's> Emitter<'a, 's> {
         }
         self.put(list, "(");
         self.depth += 1;
+        let flat = self.flat;
         self.sequence(&mut nodes)?;
+        self.flat = flat;
         self.depth -= 1;
         self.out.push(')');
         Ok(())
@@ -247,6 +257,13 @@ impl<'a, 's> Emitter<'a, 's> {
                                 self.function(callee)?;
                             }
                         }
+                        "block" | "loop" | "if" | "end" => {
+                            self.flat = if text == "end" { self.flat.saturating_sub(1) } else { self.flat + 1 };
+                            if self.flat > MAX_FLAT {
+                                return Err(Fault::new(tree.span(node), wording::too_deep_blocks(MAX_FLAT)));
+                            }
+                            self.put(node, text);
+                        }
                         "i32.const" => match nodes.peek(tree).map(|next| (next, tree.node(next).kind)) {
                             Some((next, Kind::Text | Kind::Block)) => {
                                 nodes.next(tree);
@@ -269,7 +286,9 @@ impl<'a, 's> Emitter<'a, 's> {
         let mut nodes = tree.children(list);
         self.put(list, "(elem");
         nodes.next(tree);
-        if let Some((node, name)) = nodes.peek(tree).and_then(|node| Some((node, tree.name(node)?))) {
+        // One within a table has no name of its own.
+        let own = nodes.peek(tree).filter(|_| self.depth == 1).and_then(|node| Some((node, tree.name(node)?)));
+        if let Some((node, name)) = own {
             nodes.next(tree);
             self.put(node, " ");
             self.out.push_str(name);

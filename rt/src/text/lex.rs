@@ -75,7 +75,7 @@ impl<'s> Lexer<'s> {
                     continue;
                 }
                 Class::Name => {
-                    self.at = start + self.run(start, |b| class(b) == Class::Name && b != b'`').max(1);
+                    self.at = self.atom_end(start);
                     Kind::Atom
                 }
                 Class::Other => {
@@ -99,6 +99,18 @@ impl<'s> Lexer<'s> {
     /// How many bytes from `at` on satisfy the condition.
     fn run(&self, at: usize, mut wanted: impl FnMut(u8) -> bool) -> usize {
         self.rest(at).bytes().take_while(|b| wanted(*b)).count()
+    }
+
+    /// Where the atom that begins at `start` ends: a code fence may follow it without a blank.
+    fn atom_end(&self, start: usize) -> usize {
+        let mut ticks = false;
+        let end = start
+            + self.run(start, |b| {
+                ticks |= b == b'`';
+                class(b) == Class::Name
+            });
+        let fence = || self.source.get(start..end).and_then(|atom| atom.find("```"));
+        if ticks && let Some(at) = fence() { start + at } else { end }
     }
 
     fn line_end(&self, at: usize) -> usize {

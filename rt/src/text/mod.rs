@@ -43,9 +43,12 @@ pub struct Assembled {
     pub imports: Vec<Signature>,
     /// The first address after the static data, a multiple of 16.
     pub heap_base: u32,
-    /// What was mended or left out.
+    /// What was mended or left out, in the order of the text; at most 16.
     pub warnings: Vec<Diagnostic>,
 }
+
+/// The most warnings that are told: each costs a search for its line.
+const MAX_WARNINGS: usize = 16;
 
 /// Makes a module of a program's text, in time linear in its length.
 ///
@@ -72,7 +75,8 @@ pub struct Assembled {
 pub fn assemble(source: &str, host: &Signatures) -> Result<Assembled, Box<Diagnostic>> {
     let Built { module, .. } =
         build(source, host, false).map_err(|fault| Box::new(fault.told(source, Severity::Error)))?;
-    let warnings = module.warnings.into_iter().map(|fault| fault.told(source, Severity::Warning)).collect();
+    let warnings = module.warnings.into_iter().take(MAX_WARNINGS);
+    let warnings = warnings.map(|fault| fault.told(source, Severity::Warning)).collect();
     Ok(Assembled { module: module.text, imports: module.imports, heap_base: module.heap_base, warnings })
 }
 

@@ -67,6 +67,11 @@ pub(super) fn too_deep(limit: usize) -> Words {
         .hint("keep intermediate values in locals, and long sequences beside one another")
 }
 
+pub(super) fn too_deep_blocks(limit: usize) -> Words {
+    words("too-deep", format!("blocks nest more than {limit} deep"))
+        .hint("close each `block`, `loop` and `if` with `end`")
+}
+
 pub(super) fn bad_character(c: char) -> Words {
     let shown = if c.is_control() || c.is_whitespace() { c.escape_default().to_string() } else { c.to_string() };
     let found = words("bad-character", format!("unexpected character `{shown}`"));

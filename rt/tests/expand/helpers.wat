@@ -2,6 +2,8 @@
 (type $unary (func (param i32) (result i32)))
 (table 2 funcref)
 (elem (i32.const 0) $double $str.len)
+(table $other funcref (elem $double $str.trim))
+(elem $named (i32.const 0) func $double)
 (func $double (type $unary) (param $n i32) (result i32)
   (global.set $count (i32.add (global.get $count) (i32.const 1)))
   (i32.mul (local.get $n) (i32.const 2)))
