@@ -3,8 +3,7 @@
 use super::diagnostic::{Position, clamp};
 use super::program::Program;
 use super::tree::{Kind, NodeId, Tree};
-use super::types::Types;
-use super::walk::{self, End, Stop};
+use super::walk::{self, End, Stop, Types};
 use super::wording::{self, Fault};
 use crate::Signatures;
 
@@ -75,9 +74,7 @@ pub(super) fn lacks_code(tree: &Tree<'_>, program: &Program<'_>, host: &Signatur
 fn plainly_ends(tree: &Tree<'_>, mut body: super::tree::Nodes) -> bool {
     let (mut before, mut last) = (None, None);
     while let Some(node) = body.next(tree) {
-        if tree.head(node) != Some("local") {
-            (before, last) = (last, Some(node));
-        }
+        (before, last) = (last, Some(node));
     }
     let Some(last) = last else { return false };
     match tree.node(last).kind {

@@ -1,11 +1,10 @@
 //! Why a module cannot be encoded or compiled.
 
-use super::emit::Module;
 use super::locate;
+use super::module::Module;
 use super::program::Program;
 use super::tree::Tree;
-use super::types::Types;
-use super::walk::{self, Stop};
+use super::walk::{self, Stop, Types};
 use super::wording::{self, Fault};
 use crate::Signatures;
 

@@ -3,7 +3,7 @@
 //! A form is a row of [`form`]'s table, with its locals in [`declare`]. Nothing else knows a form by name.
 
 use super::emit::Emitter;
-use super::program::{Local, Locals};
+use super::locals::{Local, Locals};
 use super::tree::{Kind, NodeId, Tree};
 use super::walk::{Walk, Walked};
 use super::wording::{self, Fault};

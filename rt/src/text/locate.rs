@@ -4,7 +4,7 @@ use wasmparser::{Parser, Payload};
 use wast::core::{FuncKind, ModuleField, ModuleKind};
 use wast::parser::{self, ParseBuffer};
 
-use super::emit::Module;
+use super::module::Module;
 use super::tree::NodeId;
 
 /// The node that the instruction at `offset` of the encoded module comes from.

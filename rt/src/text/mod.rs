@@ -16,13 +16,12 @@ mod explain;
 mod forms;
 mod lex;
 mod literal;
+mod locals;
 mod locate;
+mod module;
 mod nearest;
-mod ops;
 mod program;
-mod stack;
 mod tree;
-mod types;
 mod walk;
 mod wording;
 
@@ -127,7 +126,7 @@ pub fn locate(source: &str, host: &Signatures, module_offset: usize) -> Option<s
 struct Built<'s> {
     tree: Tree<'s>,
     program: program::Program<'s>,
-    module: emit::Module,
+    module: module::Module,
 }
 
 /// Builds the module, with marks where they are asked for.
@@ -142,7 +141,7 @@ fn build<'s>(source: &'s str, host: &Signatures, marked: bool) -> Result<Built<'
         program.warnings.push(*Fault::new(end..end, wording::ending_added()));
         ending = "(i32.const 0)";
     }
-    let mut module = emit::module(&tree, &program, host, ending, marked)?;
+    let mut module = module::write(&tree, &program, host, ending, marked)?;
     module.warnings.append(&mut program.warnings);
     module.warnings.sort_by_key(|warning| warning.span.start);
     Ok(Built { tree, program, module })

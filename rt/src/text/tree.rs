@@ -29,7 +29,7 @@ pub(super) struct Node {
     pub(super) kind: Kind,
     /// First of its line.
     pub(super) fresh: bool,
-    /// Stands beside the body in the module, so no walk over a body enters it.
+    /// Stands beside the body in the module, or at the head of the function: no walk over a body meets it.
     pub(super) lifted: bool,
     pub(super) start: u32,
     pub(super) end: u32,

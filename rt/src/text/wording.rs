@@ -4,9 +4,8 @@ use std::ops::Range;
 
 use super::diagnostic::{Diagnostic, Severity, clamp};
 use super::nearest;
-use super::ops::Val;
 use super::program::Program;
-use super::walk::list_types;
+use super::walk::{Val, list_types};
 use crate::{Code, Signature, Signatures, Ty};
 
 /// A finding before it is shown: a place and what to say of it.
