@@ -83,6 +83,9 @@ impl<'s> Lexer<'s> {
                     continue;
                 }
             };
+            if kind == Kind::Atom && byte == b'@' {
+                return Err(Fault::new(start..start + 1, wording::annotation()));
+            }
             if kind == Kind::Atom && self.rest(start).starts_with("$\"") {
                 return Err(Fault::new(start..start + 2, wording::quoted_name()));
             }

@@ -93,6 +93,10 @@ pub(super) fn quoted_name() -> Words {
     words("bad-character", "a name cannot be written in quotes").hint("write `$name` without quotes")
 }
 
+pub(super) fn annotation() -> Words {
+    words("bad-character", "unexpected character `@`").hint("names begin with `$`; annotations have no meaning here")
+}
+
 pub(super) fn unclosed_comment() -> Words {
     words("unclosed-comment", "the comment that begins here is never closed").hint("close it with `;)`")
 }
@@ -419,7 +423,11 @@ pub(super) fn stray_end(name: &str) -> Words {
 }
 
 pub(super) fn arm_outside(name: &str) -> Words {
-    words("if-form", format!("`{name}` stands outside of an `if`")).hint("write `(if COND (then …) (else …))`")
+    let hint = match name {
+        "else" => "write `(if COND (then …) (else …))`: the `if` before it may be closed too early",
+        _ => "write `(if COND (then …) (else …))`",
+    };
+    words("if-form", format!("`{name}` stands outside of an `if`")).hint(hint)
 }
 
 pub(super) fn no_then() -> Words {
