@@ -30,6 +30,8 @@ pub(super) struct Emitter<'a, 's> {
     /// How many flat blocks are open.
     flat: usize,
     code: String,
+    /// How many locals the author gave the function being written.
+    locals: usize,
     /// The name of the function being written, where it cannot return a code.
     no_code: Option<&'s str>,
 }
@@ -49,6 +51,7 @@ impl<'a, 's> Emitter<'a, 's> {
             depth: 1,
             flat: 0,
             code: code_local(tree.source),
+            locals: 0,
             no_code: None,
         }
     }
@@ -159,6 +162,10 @@ impl<'a, 's> Emitter<'a, 's> {
                                 self.function(callee)?;
                             }
                         }
+                        "local.get" | "local.set" | "local.tee" => {
+                            self.put(node, text);
+                            self.local_number(nodes.peek(tree))?;
+                        }
                         "block" | "loop" | "if" | "end" => {
                             self.flat = if text == "end" { self.flat.saturating_sub(1) } else { self.flat + 1 };
                             if self.flat > MAX_FLAT {
@@ -178,6 +185,15 @@ impl<'a, 's> Emitter<'a, 's> {
                     }
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Checks that a local's number is that of one the author declared.
+    fn local_number(&self, node: Option<NodeId>) -> Result<(), Box<Fault>> {
+        let Some((node, text)) = node.and_then(|node| Some((node, self.tree.atom(node)?))) else { return Ok(()) };
+        if forms::index(text).is_some_and(|at| at >= self.locals) {
+            return Err(Fault::new(self.tree.span(node), wording::local_number(text, self.locals)));
         }
         Ok(())
     }
@@ -228,9 +244,7 @@ impl<'a, 's> Emitter<'a, 's> {
                 self.put(node, text);
                 Ok(())
             }
-            None if text.bytes().all(|b| b.is_ascii_digit()) => {
-                Err(Fault::new(tree.span(node), wording::function_number(text)))
-            }
+            None if forms::index(text).is_some() => Err(Fault::new(tree.span(node), wording::function_number(text))),
             None => {
                 let words = wording::unknown_function(text.trim_start_matches('$'), text, host, Some(self.program));
                 Err(Fault::new(tree.span(node), words))
@@ -277,6 +291,7 @@ impl<'a, 's> Emitter<'a, 's> {
             let _ = write!(self.out, "(local {} i32)", self.code);
         }
         let mut body = func.body;
+        self.locals = func.locals.list.len();
         self.no_code = (!run && !has_code(self.tree, func)).then_some(func.name.unwrap_or("(func …)"));
         self.line();
         self.sequence(&mut body)?;

@@ -63,11 +63,16 @@ pub(super) fn lacks_code(tree: &Tree<'_>, program: &Program<'_>, host: &Signatur
         return Ok(false);
     }
     let types = Types::read(tree, program);
-    match walk::func(tree, program, &types, host, at) {
-        Ok(end) => Ok(end == End::LacksCode),
-        Err(Stop::Fault(fault)) if fault.words.is_unclosed() => Err(fault),
-        Err(Stop::Fault(_) | Stop::Unknown) => Ok(false),
+    let first = if tree.open.is_empty() { at } else { 0 };
+    let mut lacks = false;
+    for at in first..=at {
+        match walk::func(tree, program, &types, host, at) {
+            Ok(end) => lacks = end == End::LacksCode,
+            Err(Stop::Fault(fault)) if fault.words.is_unclosed() => return Err(fault),
+            Err(Stop::Fault(_) | Stop::Unknown) => lacks = false,
+        }
     }
+    Ok(lacks)
 }
 
 /// Whether the last form alone shows that the program leaves a value.

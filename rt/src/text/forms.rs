@@ -79,6 +79,18 @@ pub(super) fn operands<const N: usize>(tree: &Tree<'_>, list: NodeId) -> Result<
     Err(Fault::new(tree.span(list), words))
 }
 
+/// The number that an atom is where it counts things, such as locals.
+pub(super) fn index(text: &str) -> Option<usize> {
+    let (radix, digits) = match text.strip_prefix("0x") {
+        Some(digits) => (16, digits),
+        None => (10, text),
+    };
+    if !digits.starts_with(|c: char| c.is_ascii_hexdigit()) {
+        return None;
+    }
+    usize::from_str_radix(&digits.replace('_', ""), radix).ok()
+}
+
 /// Whether an atom is an integer that fits 32 bits, as WAT writes it.
 pub(super) fn is_i32(text: &str) -> bool {
     is_integer(text, 32)

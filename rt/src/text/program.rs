@@ -57,7 +57,7 @@ pub(super) fn read<'s>(tree: &mut Tree<'s>, host: &Signatures) -> Result<Program
                 None => funcs.push(node),
             },
             Some("import") => program.import(tree, node, node, host)?,
-            Some("type" | "rec" | "global" | "table" | "elem" | "tag") => program.items.push(node),
+            Some("type" | "rec" | "global" | "table" | "elem" | "tag") => program.item(tree, node, host)?,
             Some("memory") => program.drop_memory(tree, node)?,
             Some("export") => {
                 if let Some(func) = exported(tree, node, "run") {
@@ -206,6 +206,23 @@ impl<'s> Program<'s> {
                 return Err(Fault::new(tree.span(node), wording::duplicate_function(name)));
             }
         }
+        Ok(())
+    }
+
+    /// Adds an item, without what it exports.
+    fn item(&mut self, tree: &mut Tree<'s>, item: NodeId, host: &Signatures) -> Result<(), Box<Fault>> {
+        let mut nodes = tree.children(item);
+        while let Some(node) = nodes.next(tree) {
+            match tree.head(node) {
+                Some("import") => self.import(tree, node, item, host)?,
+                Some("export") => {
+                    self.warnings.push(*Fault::new(tree.span(node), wording::dropped_export()));
+                    tree.lift(node);
+                }
+                _ => {}
+            }
+        }
+        self.items.push(item);
         Ok(())
     }
 

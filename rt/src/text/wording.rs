@@ -385,6 +385,11 @@ pub(super) fn unknown_local(name: &str, near: &[&str], global: bool) -> Words {
     if near.is_empty() { found.hint(declare) } else { found.hint(format!("nearest: {}; or {declare}", quoted(near))) }
 }
 
+pub(super) fn local_number(number: &str, count: usize) -> Words {
+    words("unknown-local", format!("no local {}: the function has {count}", short(number)))
+        .hint("give locals names, as in `(local $x i32)`, and use those")
+}
+
 pub(super) fn unknown_global(name: &str, near: &[&str], local: bool) -> Words {
     let found = words("unknown-global", format!("no global `{}`", short(name)));
     if local {

@@ -2,10 +2,11 @@
 
 use super::ops::{self, Immediate, Val};
 use super::stack::{After, Effect, Frame};
-use super::{Stop, Walk, Walked, skip_name};
+use super::{Stop, Walk, Walked};
 use crate::Code;
+use crate::text::forms::{self, index};
 use crate::text::tree::{Kind, NodeId, Nodes};
-use crate::text::{forms, nearest, wording};
+use crate::text::{nearest, wording};
 
 impl<'s> Walk<'_, 's> {
     /// Reads what an instruction names and tells what it does. `first` is its name.
@@ -111,7 +112,9 @@ impl<'s> Walk<'_, 's> {
                 None => effect.after = After::Select,
             },
             "call_indirect" => {
-                skip_name(tree, nodes);
+                if nodes.peek(tree).is_some_and(|node| is_label(tree.atom(node))) {
+                    nodes.next(tree);
+                }
                 let ty = self.types.signature(tree, nodes).ok_or(Stop::Unknown)?;
                 (effect.pops, effect.pushes) = (ty.params, ty.results);
                 effect.pops.push(Val::I32);
@@ -141,6 +144,12 @@ impl<'s> Walk<'_, 's> {
     /// Reads the number or the offset of an instruction.
     pub(super) fn immediate(&mut self, at: NodeId, name: &str, immediate: Immediate, nodes: &mut Nodes) -> Walked<()> {
         let tree = self.tree;
+        if immediate == Immediate::Memory || name.starts_with("memory.") {
+            // The number of a memory, of which there is one: `memory.copy` may name two.
+            while nodes.peek(tree).and_then(|node| tree.atom(node)).and_then(index).is_some() {
+                nodes.next(tree);
+            }
+        }
         match immediate {
             Immediate::None => {}
             Immediate::Memory => {
@@ -205,7 +214,7 @@ impl<'s> Walk<'_, 's> {
         let locals = &self.func.locals;
         let found = match text.starts_with('$') {
             true => locals.get(text),
-            false => text.parse().ok().and_then(|at: usize| locals.list.get(at)),
+            false => index(text).and_then(|at| locals.list.get(at)),
         };
         match found {
             Some(local) => Val::from_wat(local.ty).ok_or(Stop::Unknown),
@@ -221,9 +230,9 @@ impl<'s> Walk<'_, 's> {
     pub(super) fn label(&self, node: NodeId) -> Walked<Vec<Val>> {
         let text = self.tree.text(node);
         let named = |frame: &&Frame<'s>| frame.label == Some(text);
-        let found = match text.parse::<usize>() {
-            Ok(depth) => self.frames.iter().rev().nth(depth),
-            Err(_) => self.frames.iter().rev().find(named),
+        let found = match index(text) {
+            Some(depth) => self.frames.iter().rev().nth(depth),
+            None => self.frames.iter().rev().find(named),
         };
         match found {
             Some(frame) => Ok(frame.branch().to_vec()),
@@ -236,7 +245,7 @@ impl<'s> Walk<'_, 's> {
 }
 
 fn is_label(text: Option<&str>) -> bool {
-    text.is_some_and(|text| text.starts_with('$') || text.bytes().all(|b| b.is_ascii_digit()))
+    text.is_some_and(|text| text.starts_with('$') || index(text).is_some())
 }
 
 /// Whether a text is a number of that type. Unusual ways to write floats are left to the engine's reader.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::ops::Val;
+use crate::text::forms::index;
 use crate::text::program::{Func, Program};
 use crate::text::tree::{NodeId, Nodes, Tree};
 
@@ -32,7 +33,7 @@ impl<'s, T> Table<'s, T> {
     }
 
     pub(super) fn get(&self, text: &str) -> Option<&T> {
-        let at = self.by_name.get(text).copied().or_else(|| text.parse().ok())?;
+        let at = self.by_name.get(text).copied().or_else(|| index(text))?;
         self.list.get(at)
     }
 }
