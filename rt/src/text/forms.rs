@@ -72,7 +72,7 @@ pub(super) fn operands<const N: usize>(tree: &Tree<'_>, list: NodeId) -> Result<
     }
     let head = tree.head(list).unwrap_or("");
     let usage = form(head).map_or("", |form| form.usage);
-    let words = match tree.open.contains(&list) && count > N {
+    let words = match count > N && !tree.open.is_empty() {
         true => wording::unclosed_form(head, None),
         false => wording::form_operands(head, usage, N, count),
     };

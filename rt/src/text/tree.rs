@@ -124,6 +124,11 @@ impl<'s> Tree<'s> {
         Nodes { at: list.0 + 1, end: self.node(list).next }
     }
 
+    /// Whether a node stands in a list, at any depth.
+    pub(super) fn holds(&self, list: NodeId, node: NodeId) -> bool {
+        list < node && node.0 < self.node(list).next
+    }
+
     /// The nodes after one, as far as the text goes; only the first is sure to be its sibling.
     pub(super) fn after(&self, id: NodeId) -> Nodes {
         Nodes { at: self.node(id).next, end: clamp(self.nodes.len()) }

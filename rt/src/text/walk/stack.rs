@@ -162,7 +162,10 @@ impl<'s> Walk<'_, 's> {
             (effect.pops, effect.pushes) = (vec![ty, ty, Val::I32], vec![ty]);
         }
         let wanted = effect.pops.len();
-        if self.tree.open.contains(&effect.at) && effect.given.is_some_and(|given| given != wanted) {
+        // Where parentheses are missing, operands that do not fit show that more than the last ones are.
+        let open = self.tree.open.contains(&effect.at);
+        let unfit = |given| given > wanted && !self.tree.open.is_empty() || given < wanted && open;
+        if effect.given.is_some_and(unfit) {
             return self.fault(effect.at, wording::unclosed_form(effect.name, None));
         }
         if available < wanted && !unreachable {
