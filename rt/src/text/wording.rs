@@ -328,6 +328,10 @@ pub(super) fn unknown_instruction(name: &str, near: &[String], functions: Option
         (name, _) if name.starts_with("//") || name.starts_with('#') || name.starts_with("--") => {
             found.hint("a comment begins with `;;`")
         }
+        (name, _) if name.starts_with('\'') => found.hint("a text is written between plain quotes: \"…\""),
+        (name, _) if name.starts_with(|c: char| c.is_ascii_uppercase()) => {
+            found.hint("what is not part of the program is written as a comment: `;; …`")
+        }
         _ => found.maybe(functions.map(|functions| format!("functions are called: `(call $f …)`; {functions}"))),
     }
 }
@@ -462,13 +466,17 @@ pub(super) fn operand_count(usage: &str, wanted: usize, found: usize, called: Op
 }
 
 pub(super) fn results_as_operand(usage: &str, wanted: usize, found: usize, called: &Signature) -> Words {
+    operand_count(usage, wanted, found, None).hint(pop_before(called))
+}
+
+fn pop_before(called: &Signature) -> String {
     let names = called.results.iter().map(|p| p.name).chain(called.fallible().then_some("err"));
     let pops: Vec<String> = names.rev().map(|name| format!("(local.set ${name})")).collect();
-    operand_count(usage, wanted, found, None).hint(format!(
+    format!(
         "`${called}` leaves {} values: call it before, and pop them, the last one first: `{}`",
         pops.len(),
         pops.join(" ")
-    ))
+    )
 }
 
 pub(super) fn value_missing(usage: &str, wanted: usize, found: usize, name: &str, argument: Option<&str>) -> Words {
@@ -502,6 +510,11 @@ pub(super) fn operand_type(
     let message =
         format!("{which} of `{usage}` must be {}, found {} from `{from}`", with_article(wanted), with_article(found));
     words("operand-type", message).maybe(conversion.map(|name| format!("convert it: `({name} …)`")))
+}
+
+pub(super) fn err_as_operand(usage: &str, nth: usize, wanted: Val, called: &Signature) -> Words {
+    let message = format!("operand {} of `{usage}` must be {}, found err, an i32", nth + 1, with_article(wanted));
+    words("operand-type", message).hint(pop_before(called))
 }
 
 pub(super) fn wrong_set(name: &str, wanted: Val, found: Val, from: &str, conversion: Option<&str>) -> Words {

@@ -76,16 +76,18 @@ impl<'s> Walk<'_, 's> {
     pub(super) fn mismatch<T>(&self, effect: &Effect<'s>, nth: usize, wanted: Val, entry: &Entry) -> Walked<T> {
         let at = if effect.given.is_some() { entry.from } else { effect.at };
         let from = self.excerpt(entry.from);
+        let called = self.callee(entry.from);
+        let err = called.filter(|called| called.fallible() && entry.nth > 0 && entry.nth == called.results.len());
         if matches!(effect.name, "local.set" | "local.tee" | "global.set") {
             let name = effect.argument.unwrap_or("");
-            let over_err = self
-                .callee(entry.from)
-                .filter(|signature| signature.fallible() && entry.nth == signature.results.len() && entry.nth > 0);
-            let words = match over_err {
-                Some(signature) => wording::err_on_top(name, wanted, signature),
+            let words = match err {
+                Some(called) => wording::err_on_top(name, wanted, called),
                 None => wording::wrong_set(name, wanted, entry.ty, &from, ops::conversion(entry.ty, wanted)),
             };
             return self.fault(at, words);
+        }
+        if let Some(called) = err {
+            return self.fault(at, wording::err_as_operand(&self.usage(effect), nth, wanted, called));
         }
         let param = self.host_of(effect).and_then(|signature| signature.params.get(nth)).map(|param| param.name);
         let usage = self.usage(effect);

@@ -255,6 +255,8 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("tee_local", "local.tee"),
     ("get_global", "global.get"),
     ("set_global", "global.set"),
+    ("set", "local.set"),
+    ("get", "local.get"),
     ("grow_memory", "memory.grow"),
     ("current_memory", "memory.size"),
     ("i32.mod", "i32.rem_s"),
