@@ -3,11 +3,13 @@
 //! ```text
 //! === what is broken
 //! program
-//! --- 
+//! ---
 //! diagnostic
 //! ```
 //!
 //! `UPDATE=1` writes the diagnostics anew.
+
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 
@@ -29,7 +31,8 @@ fn every_broken_program_gets_its_diagnostic() {
         for case in expected.split("=== ").skip(1) {
             let (title, rest) = case.split_once('\n').unwrap();
             let source = rest.split("\n---\n").next().unwrap();
-            let said = tell(source, &host).unwrap_or_else(|| panic!("{}: nothing is wrong with: {title}", path.display()));
+            let said =
+                tell(source, &host).unwrap_or_else(|| panic!("{}: nothing is wrong with: {title}", path.display()));
             write!(found, "=== {title}\n{source}\n---\n{said}\n").unwrap();
             cases += 1;
         }
@@ -77,6 +80,6 @@ fn diagnostics_have_a_json_form() {
     let diagnostic = assemble("(argv 0 $u)\n(call $http.fetch (local.get $u))", &common::host()).unwrap_err();
     assert_eq!(
         diagnostic.to_json().to_string(),
-        r#"{"severity":"error","code":"unknown-function","line":2,"column":7,"message":"no function `$http.fetch`","hint":"nearest: `$http.get (url) → (ptr, err)`"}"#
+        r#"{"severity":"error","code":"unknown-function","line":2,"column":7,"message":"no host function `$http.fetch`","hint":"nearest: `$http.get (url) → (ptr, err)`"}"#
     );
 }

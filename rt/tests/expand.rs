@@ -1,6 +1,8 @@
 //! Programs and the modules they become. Each `tests/expand/*.wat` has its module beside it in a `.out` file;
 //! `UPDATE=1` writes those anew.
 
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod common;
 
 use std::fmt::Write;

@@ -10,138 +10,52 @@ use super::tree::{Kind, NodeId, Nodes, Tree};
 use super::wording::{self, Fault};
 use crate::{Signature, Signatures};
 
-/// A module text with what is known of it.
-pub(super) struct Module {
-    pub(super) text: String,
-    pub(super) imports: Vec<Signature>,
-    pub(super) heap_base: u32,
-    pub(super) warnings: Vec<Box<Fault>>,
-    /// Where each piece of the text comes from, by ascending offset; empty unless it was asked for.
-    pub(super) marks: Vec<(u32, NodeId)>,
-}
-
-/// Writes the module. `ending` is what the body lacks at its end; `marked` asks for [`Module::marks`].
-pub(super) fn module(
-    tree: &Tree<'_>,
-    program: &Program<'_>,
-    host: &Signatures,
-    ending: &str,
-    marked: bool,
-) -> Result<Module, Box<Fault>> {
-    let mut emit = Emitter {
-        tree,
-        program,
-        host,
-        out: String::with_capacity(tree.source.len() * 2),
-        data: StaticData::default(),
-        imports: Vec::new(),
-        warnings: Vec::new(),
-        marks: marked.then(Vec::new),
-        depth: 1,
-        code: code_local(tree.source),
-        no_code: None,
-    };
-    for item in &program.items {
-        emit.line();
-        emit.list(*item)?;
-    }
-    let last = program.funcs.len().saturating_sub(1);
-    for (at, func) in program.funcs.iter().enumerate() {
-        let run = at == last;
-        emit.func(func, run, if run { ending } else { "" })?;
-    }
-    let mut text = String::with_capacity(emit.out.len() + 1024);
-    text.push_str("(module\n");
-    for import in &emit.imports {
-        write_import(&mut text, import);
-    }
-    let heap_base = emit.data.end();
-    let pages = heap_base.div_ceil(65_536) + 1;
-    let _ = writeln!(text, "  (memory (export \"mem.tape\") {pages})");
-    emit.data.write(&mut text);
-    let shift = clamp(text.len());
-    text.push_str(emit.out.trim_start_matches('\n'));
-    let trimmed = clamp(emit.out.len() - emit.out.trim_start_matches('\n').len());
-    text.push_str(")\n");
-    let mut marks = emit.marks.unwrap_or_default();
-    for (offset, _) in &mut marks {
-        *offset = *offset - trimmed.min(*offset) + shift;
-    }
-    Ok(Module { text, imports: emit.imports, heap_base, warnings: emit.warnings, marks })
-}
-
-/// Writes `(import "str" "len" (func $str.len (param i32) (result i32)))`.
-fn write_import(text: &mut String, import: &Signature) {
-    let (module, name) = (import.module, import.name);
-    let _ = write!(text, "  (import \"{module}\" \"{name}\" (func ${module}.{name}");
-    if !import.params.is_empty() {
-        text.push_str(" (param");
-        for ty in import.pops() {
-            text.push(' ');
-            text.push_str(ty.wat());
-        }
-        text.push(')');
-    }
-    if import.pushes().next().is_some() {
-        text.push_str(" (result");
-        for ty in import.pushes() {
-            text.push(' ');
-            text.push_str(ty.wat());
-        }
-        text.push(')');
-    }
-    text.push_str("))\n");
-}
-
-/// Whether a helper function's one result is an i32; also where a named type says what it is.
-fn has_code(tree: &Tree<'_>, func: &Func<'_>) -> bool {
-    let mut results = Vec::new();
-    for node in &func.header {
-        let mut nodes = tree.children(*node);
-        match nodes.next(tree).and_then(|head| tree.atom(head)) {
-            Some("type") => return true,
-            Some("result") => {
-                while let Some(ty) = nodes.next(tree) {
-                    results.push(tree.text(ty));
-                }
-            }
-            _ => {}
-        }
-    }
-    results == ["i32"]
-}
-
-/// A local's name that the source has nowhere: `$.err`, with more dots than any name in the source begins with.
-fn code_local(source: &str) -> String {
-    let (mut longest, mut run) = (0, None);
-    for byte in source.bytes() {
-        run = match (byte, run) {
-            (b'$', _) => Some(0),
-            (b'.', Some(dots)) => Some(dots + 1),
-            _ => None,
-        };
-        longest = longest.max(run.unwrap_or(0));
-    }
-    format!("${}err", ".".repeat(longest + 1))
-}
+/// The most blocks without parentheses that may nest, beside [`tree::MAX_DEPTH`] for those with.
+///
+/// [`tree::MAX_DEPTH`]: super::tree::MAX_DEPTH
+const MAX_FLAT: usize = 1_000;
 
 /// Writes WAT for nodes of the tree.
 pub(super) struct Emitter<'a, 's> {
     pub(super) tree: &'a Tree<'s>,
     program: &'a Program<'s>,
     host: &'a Signatures,
-    out: String,
-    data: StaticData<'s>,
-    imports: Vec<Signature>,
-    warnings: Vec<Box<Fault>>,
-    marks: Option<Vec<(u32, NodeId)>>,
+    pub(super) out: String,
+    pub(super) data: StaticData<'s>,
+    pub(super) imports: Vec<Signature>,
+    pub(super) warnings: Vec<Fault>,
+    /// Where each piece of `out` comes from, where that is asked for.
+    pub(super) marks: Option<Vec<(u32, NodeId)>>,
     depth: usize,
+    /// How many flat blocks are open.
+    flat: usize,
     code: String,
+    /// How many locals the author gave the function being written.
+    locals: usize,
     /// The name of the function being written, where it cannot return a code.
     no_code: Option<&'s str>,
 }
 
 impl<'a, 's> Emitter<'a, 's> {
+    /// A writer with nothing written; `marked` asks for marks.
+    pub(super) fn new(tree: &'a Tree<'s>, program: &'a Program<'s>, host: &'a Signatures, marked: bool) -> Self {
+        Emitter {
+            tree,
+            program,
+            host,
+            out: String::with_capacity(tree.source.len() * 2),
+            data: StaticData::default(),
+            imports: Vec::new(),
+            warnings: Vec::new(),
+            marks: marked.then(Vec::new),
+            depth: 1,
+            flat: 0,
+            code: code_local(tree.source),
+            locals: 0,
+            no_code: None,
+        }
+    }
+
     /// Writes text that comes from a node.
     pub(super) fn put(&mut self, from: NodeId, text: &str) {
         if let Some(marks) = &mut self.marks {
@@ -193,7 +107,9 @@ impl<'a, 's> Emitter<'a, 's> {
         }
         self.put(list, "(");
         self.depth += 1;
+        let flat = self.flat;
         self.sequence(&mut nodes)?;
+        self.flat = flat;
         self.depth -= 1;
         self.out.push(')');
         Ok(())
@@ -214,7 +130,7 @@ impl<'a, 's> Emitter<'a, 's> {
         let inner = text.get(quotes..text.len().saturating_sub(quotes)).unwrap_or("");
         let value = literal::decode(inner, self.tree.span(node).start + quotes, block)?;
         if std::str::from_utf8(&value).is_err() {
-            self.warnings.push(Fault::new(self.tree.span(node), wording::not_utf8()));
+            self.warnings.push(*Fault::new(self.tree.span(node), wording::not_utf8()));
         }
         let address = self.data.address(value);
         let _ = write!(self.out, "{address}");
@@ -226,7 +142,6 @@ impl<'a, 's> Emitter<'a, 's> {
         let tree = self.tree;
         while let Some(node) = nodes.next(tree) {
             match tree.node(node).kind {
-                Kind::List if tree.head(node) == Some("local") => {}
                 Kind::List => {
                     self.gap(node);
                     self.list(node)?;
@@ -247,6 +162,17 @@ impl<'a, 's> Emitter<'a, 's> {
                                 self.function(callee)?;
                             }
                         }
+                        "local.get" | "local.set" | "local.tee" => {
+                            self.put(node, text);
+                            self.local_number(nodes.peek(tree))?;
+                        }
+                        "block" | "loop" | "if" | "end" => {
+                            self.flat = if text == "end" { self.flat.saturating_sub(1) } else { self.flat + 1 };
+                            if self.flat > MAX_FLAT {
+                                return Err(Fault::new(tree.span(node), wording::too_deep_blocks(MAX_FLAT)));
+                            }
+                            self.put(node, text);
+                        }
                         "i32.const" => match nodes.peek(tree).map(|next| (next, tree.node(next).kind)) {
                             Some((next, Kind::Text | Kind::Block)) => {
                                 nodes.next(tree);
@@ -263,13 +189,24 @@ impl<'a, 's> Emitter<'a, 's> {
         Ok(())
     }
 
+    /// Checks that a local's number is that of one the author declared.
+    fn local_number(&self, node: Option<NodeId>) -> Result<(), Box<Fault>> {
+        let Some((node, text)) = node.and_then(|node| Some((node, self.tree.atom(node)?))) else { return Ok(()) };
+        if forms::index(text).is_some_and(|at| at >= self.locals) {
+            return Err(Fault::new(self.tree.span(node), wording::local_number(text, self.locals)));
+        }
+        Ok(())
+    }
+
     /// Writes an element segment: every name in it but its own and its table's is a function's.
     fn elem(&mut self, list: NodeId) -> Result<(), Box<Fault>> {
         let tree = self.tree;
         let mut nodes = tree.children(list);
         self.put(list, "(elem");
         nodes.next(tree);
-        if let Some((node, name)) = nodes.peek(tree).and_then(|node| Some((node, tree.name(node)?))) {
+        // One within a table has no name of its own.
+        let own = nodes.peek(tree).filter(|_| self.depth == 1).and_then(|node| Some((node, tree.name(node)?)));
+        if let Some((node, name)) = own {
             nodes.next(tree);
             self.put(node, " ");
             self.out.push_str(name);
@@ -307,9 +244,7 @@ impl<'a, 's> Emitter<'a, 's> {
                 self.put(node, text);
                 Ok(())
             }
-            None if text.bytes().all(|b| b.is_ascii_digit()) => {
-                Err(Fault::new(tree.span(node), wording::function_number(text)))
-            }
+            None if forms::index(text).is_some() => Err(Fault::new(tree.span(node), wording::function_number(text))),
             None => {
                 let words = wording::unknown_function(text.trim_start_matches('$'), text, host, Some(self.program));
                 Err(Fault::new(tree.span(node), words))
@@ -325,7 +260,7 @@ impl<'a, 's> Emitter<'a, 's> {
     }
 
     /// Writes a function; `ending` is written after its body.
-    fn func(&mut self, func: &Func<'s>, run: bool, ending: &str) -> Result<(), Box<Fault>> {
+    pub(super) fn func(&mut self, func: &Func<'s>, run: bool, ending: &str) -> Result<(), Box<Fault>> {
         let origin = func.node.unwrap_or(NodeId(0));
         self.line();
         self.put(origin, "(func");
@@ -356,6 +291,7 @@ impl<'a, 's> Emitter<'a, 's> {
             let _ = write!(self.out, "(local {} i32)", self.code);
         }
         let mut body = func.body;
+        self.locals = func.locals.list.len();
         self.no_code = (!run && !has_code(self.tree, func)).then_some(func.name.unwrap_or("(func …)"));
         self.line();
         self.sequence(&mut body)?;
@@ -369,9 +305,9 @@ impl<'a, 's> Emitter<'a, 's> {
     }
 
     /// Begins a line.
-    fn line(&mut self) {
+    pub(super) fn line(&mut self) {
         self.out.truncate(self.out.trim_end_matches(' ').len());
-        if !self.out.ends_with('\n') {
+        if !self.out.is_empty() && !self.out.ends_with('\n') {
             self.out.push('\n');
         }
         for _ in 0..self.depth {
@@ -387,4 +323,36 @@ impl<'a, 's> Emitter<'a, 's> {
             self.out.push(' ');
         }
     }
+}
+
+/// Whether a helper function's one result is an i32; also where a named type says what it is.
+fn has_code(tree: &Tree<'_>, func: &Func<'_>) -> bool {
+    let mut results = Vec::new();
+    for node in &func.header {
+        let mut nodes = tree.children(*node);
+        match nodes.next(tree).and_then(|head| tree.atom(head)) {
+            Some("type") => return true,
+            Some("result") => {
+                while let Some(ty) = nodes.next(tree) {
+                    results.push(tree.text(ty));
+                }
+            }
+            _ => {}
+        }
+    }
+    results == ["i32"]
+}
+
+/// A local's name that the source has nowhere: `$.err`, with more dots than any name in the source begins with.
+fn code_local(source: &str) -> String {
+    let (mut longest, mut run) = (0, None);
+    for byte in source.bytes() {
+        run = match (byte, run) {
+            (b'$', _) => Some(0),
+            (b'.', Some(dots)) => Some(dots + 1),
+            _ => None,
+        };
+        longest = longest.max(run.unwrap_or(0));
+    }
+    format!("${}err", ".".repeat(longest + 1))
 }

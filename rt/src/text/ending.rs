@@ -3,33 +3,36 @@
 use super::diagnostic::{Position, clamp};
 use super::program::Program;
 use super::tree::{Kind, NodeId, Tree};
-use super::types::Types;
-use super::walk::{self, End, Stop};
+use super::walk::{self, End, Stop, Types};
 use super::wording::{self, Fault};
 use crate::Signatures;
 
 /// Accepts a text that leaves forms open if they can only end where it ends.
 ///
-/// A form that later lines leave by their indentation was meant to end before them.
+/// A form that a later line leaves by its indentation was meant to end before that line, even where the parentheses of
+/// another form close it.
 pub(super) fn closed_at_end(tree: &Tree<'_>) -> Result<Option<Box<Fault>>, Box<Fault>> {
-    let is_container = |id: &&NodeId| tree.head(**id) == Some("module") || is_program(tree, **id);
-    let Some(outermost) = tree.open.iter().find(|id| !is_container(id)).copied() else {
-        return Ok(added(tree));
-    };
-    let level = indentation(tree, outermost);
-    let mut nodes = tree.children(outermost);
+    if tree.open.is_empty() {
+        return Ok(None);
+    }
+    let mut nodes = tree.top();
+    let mut level = 0;
+    // The lists around the current node, each with the indentation of its line.
+    let mut around: Vec<(NodeId, u32)> = Vec::new();
     while let Some(node) = nodes.next_deep(tree) {
-        if !tree.node(node).fresh || indentation(tree, node) > level {
-            continue;
+        while around.pop_if(|(list, _)| !tree.holds(*list, node)).is_some() {}
+        if tree.node(node).fresh {
+            level = indentation(tree, node);
+            if let Some((left, _)) = around.iter().rev().find(|(_, begun)| *begun >= level) {
+                let start = tree.span(*left).start;
+                let line = Position::of(tree.source, tree.span(node).start).line;
+                let words = wording::unclosed_form(tree.head(*left).unwrap_or(""), Some(line));
+                return Err(Fault::new(start..start + 1, words));
+            }
         }
-        // The innermost open form that the line leaves is the one that lacks its parenthesis.
-        let left =
-            tree.open.iter().filter(|open| **open < node && indentation(tree, **open) >= indentation(tree, node));
-        let culprit = left.last().copied().unwrap_or(outermost);
-        let start = tree.span(culprit).start;
-        let line = Position::of(tree.source, tree.span(node).start).line;
-        let words = wording::unclosed_form(tree.head(culprit).unwrap_or(""), Some(line));
-        return Err(Fault::new(start..start + 1, words));
+        if tree.node(node).kind == Kind::List && !is_container(tree, node) {
+            around.push((node, level));
+        }
     }
     Ok(added(tree))
 }
@@ -40,13 +43,17 @@ fn added(tree: &Tree<'_>) -> Option<Box<Fault>> {
     (!tree.open.is_empty()).then(|| Fault::new(end - last..end, wording::closed_at_end(tree.open.len())))
 }
 
-fn is_program(tree: &Tree<'_>, list: NodeId) -> bool {
+/// Whether a list is a module or the program's function: those end with the text, however it is indented.
+fn is_container(tree: &Tree<'_>, list: NodeId) -> bool {
     let mut nodes = tree.children(list);
-    nodes.next(tree).and_then(|node| tree.atom(node)) == Some("func")
-        && nodes.next(tree).and_then(|node| tree.name(node)) == Some("$run")
+    match nodes.next(tree).and_then(|node| tree.atom(node)) {
+        Some("module") => true,
+        Some("func") => nodes.next(tree).and_then(|node| tree.name(node)) == Some("$run"),
+        _ => false,
+    }
 }
 
-/// How far the line of a node is indented, in bytes.
+/// How far a node that is the first of its line is indented, in bytes.
 fn indentation(tree: &Tree<'_>, node: NodeId) -> u32 {
     let before = tree.source.get(..tree.span(node).start).unwrap_or("");
     let line = before.get(before.rfind('\n').map_or(0, |at| at + 1)..).unwrap_or("");
@@ -64,20 +71,23 @@ pub(super) fn lacks_code(tree: &Tree<'_>, program: &Program<'_>, host: &Signatur
         return Ok(false);
     }
     let types = Types::read(tree, program);
-    match walk::func(tree, program, &types, host, at) {
-        Ok(end) => Ok(end == End::LacksCode),
-        Err(Stop::Fault(fault)) if fault.words.is_unclosed() => Err(fault),
-        Err(Stop::Fault(_) | Stop::Unknown) => Ok(false),
+    let first = if tree.open.is_empty() { at } else { 0 };
+    let mut lacks = false;
+    for at in first..=at {
+        match walk::func(tree, program, &types, host, at) {
+            Ok(end) => lacks = end == End::LacksCode,
+            Err(Stop::Fault(fault)) if fault.words.is_unclosed() => return Err(fault),
+            Err(Stop::Fault(_) | Stop::Unknown) => lacks = false,
+        }
     }
+    Ok(lacks)
 }
 
 /// Whether the last form alone shows that the program leaves a value.
 fn plainly_ends(tree: &Tree<'_>, mut body: super::tree::Nodes) -> bool {
     let (mut before, mut last) = (None, None);
     while let Some(node) = body.next(tree) {
-        if tree.head(node) != Some("local") {
-            (before, last) = (last, Some(node));
-        }
+        (before, last) = (last, Some(node));
     }
     let Some(last) = last else { return false };
     match tree.node(last).kind {

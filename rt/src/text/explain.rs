@@ -1,11 +1,10 @@
 //! Why a module cannot be encoded or compiled.
 
-use super::emit::Module;
 use super::locate;
+use super::module::Module;
 use super::program::Program;
 use super::tree::Tree;
-use super::types::Types;
-use super::walk::{self, Stop};
+use super::walk::{self, Stop, Types};
 use super::wording::{self, Fault};
 use crate::Signatures;
 
@@ -24,12 +23,12 @@ pub(super) fn first_fault(
     });
     match faults.min_by_key(|fault| fault.span.start) {
         Some(first) => Err(first),
-        None => invalid(tree, module),
+        None => invalid(tree, program, module),
     }
 }
 
 /// What the module's reader and validator say, at the place that they mean.
-fn invalid(tree: &Tree<'_>, module: &Module) -> Result<(), Box<Fault>> {
+fn invalid(tree: &Tree<'_>, program: &Program<'_>, module: &Module) -> Result<(), Box<Fault>> {
     let at = |node: Option<_>| node.map_or(0..0, |node| tree.span(node));
     let read =
         |e: &wast::Error| Fault::new(at(locate::origin(module, e.span().offset())), wording::invalid(&e.message()));
@@ -37,7 +36,9 @@ fn invalid(tree: &Tree<'_>, module: &Module) -> Result<(), Box<Fault>> {
     let binary =
         wast::parser::parse::<wast::Wat<'_>>(&buffer).and_then(|mut wat| wat.encode()).map_err(|e| read(&e))?;
     wasmparser::Validator::new().validate_all(&binary).map_err(|e| {
-        let node = usize::try_from(e.offset()).ok().and_then(|offset| locate::node_at(module, offset));
+        let in_code = usize::try_from(e.offset()).ok().and_then(|offset| locate::node_at(module, offset));
+        let global = |nth| program.items.iter().filter(|item| tree.head(**item) == Some("global")).nth(nth).copied();
+        let node = in_code.or_else(|| global(locate::global_at(module, e.offset())?));
         Fault::new(at(node), wording::invalid(e.message()))
     })?;
     Ok(())

@@ -1,9 +1,9 @@
 //! The forms that are not WAT: what each declares, and what it expands to.
 //!
-//! A form is a row of [`form`]'s table. Nothing else knows a form by name.
+//! A form is a row of [`form`]'s table, with its locals in [`declare`]. Nothing else knows a form by name.
 
 use super::emit::Emitter;
-use super::program::{Local, Locals};
+use super::locals::{Local, Locals};
 use super::tree::{Kind, NodeId, Tree};
 use super::walk::{Walk, Walked};
 use super::wording::{self, Fault};
@@ -45,7 +45,11 @@ pub(super) fn declare<'s>(
                 locals.declare(tree, Local { name: Some(name), ty: "i32", node, param: false })?;
             }
         }
-        "check" => locals.code = true,
+        "check" => {
+            let mut nodes = tree.children(list);
+            nodes.next(tree);
+            locals.code |= nodes.next(tree).is_some_and(|operand| tree.name(operand).is_none());
+        }
         _ => {}
     }
     Ok(())
@@ -68,11 +72,23 @@ pub(super) fn operands<const N: usize>(tree: &Tree<'_>, list: NodeId) -> Result<
     }
     let head = tree.head(list).unwrap_or("");
     let usage = form(head).map_or("", |form| form.usage);
-    let words = match tree.open.contains(&list) && count > N {
+    let words = match count > N && !tree.open.is_empty() {
         true => wording::unclosed_form(head, None),
         false => wording::form_operands(head, usage, N, count),
     };
     Err(Fault::new(tree.span(list), words))
+}
+
+/// The number that an atom is where it counts things, such as locals.
+pub(super) fn index(text: &str) -> Option<usize> {
+    let (radix, digits) = match text.strip_prefix("0x") {
+        Some(digits) => (16, digits),
+        None => (10, text),
+    };
+    if !digits.starts_with(|c: char| c.is_ascii_hexdigit()) {
+        return None;
+    }
+    usize::from_str_radix(&digits.replace('_', ""), radix).ok()
 }
 
 /// Whether an atom is an integer that fits 32 bits, as WAT writes it.
@@ -100,7 +116,7 @@ fn argv(emit: &mut Emitter<'_, '_>, list: NodeId) -> Result<(), Box<Fault>> {
     let tree = emit.tree;
     let [number, target] = operands::<2>(tree, list)?;
     let Some(target) = tree.name(target) else {
-        return Err(Fault::new(tree.span(target), wording::form_name("argv", "(argv N $p)", tree.text(target))));
+        return Err(Fault::new(tree.span(target), wording::argv_target(tree.text(target))));
     };
     emit.returns_code(list)?;
     emit.put(list, "(if (local.tee ");

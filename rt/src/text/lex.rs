@@ -46,7 +46,7 @@ impl<'s> Lexer<'s> {
         let mut fresh = self.at == 0;
         while let Some(&byte) = bytes.get(self.at) {
             let start = self.at;
-            let kind = match CLASS.get(usize::from(byte)).copied().unwrap_or(Class::Other) {
+            let kind = match class(byte) {
                 Class::Blank => {
                     fresh |= byte == b'\n';
                     self.at += 1;
@@ -75,7 +75,7 @@ impl<'s> Lexer<'s> {
                     continue;
                 }
                 Class::Name => {
-                    self.at = start + self.run(start, |b| class(b) == Class::Name && b != b'`').max(1);
+                    self.at = self.atom_end(start);
                     Kind::Atom
                 }
                 Class::Other => {
@@ -83,6 +83,9 @@ impl<'s> Lexer<'s> {
                     continue;
                 }
             };
+            if kind == Kind::Atom && byte == b'@' {
+                return Err(Fault::new(start..start + 1, wording::annotation()));
+            }
             if kind == Kind::Atom && self.rest(start).starts_with("$\"") {
                 return Err(Fault::new(start..start + 2, wording::quoted_name()));
             }
@@ -99,6 +102,18 @@ impl<'s> Lexer<'s> {
     /// How many bytes from `at` on satisfy the condition.
     fn run(&self, at: usize, mut wanted: impl FnMut(u8) -> bool) -> usize {
         self.rest(at).bytes().take_while(|b| wanted(*b)).count()
+    }
+
+    /// Where the atom that begins at `start` ends: a code fence may follow it without a blank.
+    fn atom_end(&self, start: usize) -> usize {
+        let mut ticks = false;
+        let end = start
+            + self.run(start, |b| {
+                ticks |= b == b'`';
+                class(b) == Class::Name
+            });
+        let fence = || self.source.get(start..end).and_then(|atom| atom.find("```"));
+        if ticks && let Some(at) = fence() { start + at } else { end }
     }
 
     fn line_end(&self, at: usize) -> usize {
@@ -180,6 +195,7 @@ impl<'s> Lexer<'s> {
     }
 }
 
+/// What a byte begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
     Blank,
@@ -191,27 +207,16 @@ enum Class {
     Other,
 }
 
-fn class(byte: u8) -> Class {
-    CLASS.get(usize::from(byte)).copied().unwrap_or(Class::Other)
-}
-
-/// The class of every byte.
-static CLASS: [Class; 256] = {
-    let mut table = [Class::Other; 256];
-    let mut at = 0;
-    while at < 256 {
-        table[at] = match at as u8 {
-            b' ' | b'\t' | b'\n' | b'\r' | 0x0c => Class::Blank,
-            b'(' => Class::Open,
-            b')' => Class::Close,
-            b'"' => Class::Quote,
-            b';' => Class::Semicolon,
-            b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => Class::Name,
-            b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+' | b'-' | b'.' | b'/' | b':' | b'<' | b'=' | b'>'
-            | b'?' | b'@' | b'\\' | b'^' | b'_' | b'`' | b'|' | b'~' => Class::Name,
-            _ => Class::Other,
-        };
-        at += 1;
+const fn class(byte: u8) -> Class {
+    match byte {
+        b' ' | b'\t' | b'\n' | b'\r' | 0x0c => Class::Blank,
+        b'(' => Class::Open,
+        b')' => Class::Close,
+        b'"' => Class::Quote,
+        b';' => Class::Semicolon,
+        b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => Class::Name,
+        b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+' | b'-' | b'.' | b'/' | b':' => Class::Name,
+        b'<' | b'=' | b'>' | b'?' | b'@' | b'\\' | b'^' | b'_' | b'`' | b'|' | b'~' => Class::Name,
+        _ => Class::Other,
     }
-    table
-};
+}

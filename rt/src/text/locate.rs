@@ -4,7 +4,7 @@ use wasmparser::{Parser, Payload};
 use wast::core::{FuncKind, ModuleField, ModuleKind};
 use wast::parser::{self, ParseBuffer};
 
-use super::emit::Module;
+use super::module::Module;
 use super::tree::NodeId;
 
 /// The node that the instruction at `offset` of the encoded module comes from.
@@ -59,6 +59,19 @@ fn instruction_at(binary: &[u8], offset: u64) -> Option<(usize, usize)> {
             return Some((func, count.saturating_sub(1)));
         }
         func += 1;
+    }
+    None
+}
+
+/// Which global's type and initial value hold a byte of a module.
+pub(super) fn global_at(module: &Module, offset: u64) -> Option<usize> {
+    let buffer = ParseBuffer::new(&module.text).ok()?;
+    let binary = parser::parse::<wast::Wat<'_>>(&buffer).ok()?.encode().ok()?;
+    for payload in Parser::new(0).parse_all(&binary) {
+        let Payload::GlobalSection(section) = payload.ok()? else { continue };
+        let before = |item: &Result<(u64, _), _>| item.as_ref().is_ok_and(|(start, _)| *start <= offset);
+        let count = section.clone().into_iter_with_offsets().take_while(before).count();
+        return section.range().contains(&offset).then_some(count.checked_sub(1)).flatten();
     }
     None
 }

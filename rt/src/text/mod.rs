@@ -16,13 +16,12 @@ mod explain;
 mod forms;
 mod lex;
 mod literal;
+mod locals;
 mod locate;
+mod module;
 mod nearest;
-mod ops;
 mod program;
-mod stack;
 mod tree;
-mod types;
 mod walk;
 mod wording;
 
@@ -43,9 +42,12 @@ pub struct Assembled {
     pub imports: Vec<Signature>,
     /// The first address after the static data, a multiple of 16.
     pub heap_base: u32,
-    /// What was mended or left out.
+    /// What was mended or left out, in the order of the text; at most 16.
     pub warnings: Vec<Diagnostic>,
 }
+
+/// The most warnings that are told: each costs a search for its line.
+const MAX_WARNINGS: usize = 16;
 
 /// Makes a module of a program's text, in time linear in its length.
 ///
@@ -72,7 +74,8 @@ pub struct Assembled {
 pub fn assemble(source: &str, host: &Signatures) -> Result<Assembled, Box<Diagnostic>> {
     let Built { module, .. } =
         build(source, host, false).map_err(|fault| Box::new(fault.told(source, Severity::Error)))?;
-    let warnings = module.warnings.into_iter().map(|fault| fault.told(source, Severity::Warning)).collect();
+    let warnings = module.warnings.into_iter().take(MAX_WARNINGS);
+    let warnings = warnings.map(|fault| fault.told(source, Severity::Warning)).collect();
     Ok(Assembled { module: module.text, imports: module.imports, heap_base: module.heap_base, warnings })
 }
 
@@ -123,7 +126,7 @@ pub fn locate(source: &str, host: &Signatures, module_offset: usize) -> Option<s
 struct Built<'s> {
     tree: Tree<'s>,
     program: program::Program<'s>,
-    module: emit::Module,
+    module: module::Module,
 }
 
 /// Builds the module, with marks where they are asked for.
@@ -131,14 +134,14 @@ fn build<'s>(source: &'s str, host: &Signatures, marked: bool) -> Result<Built<'
     let mut tree = Tree::read(source)?;
     let mended = ending::closed_at_end(&tree)?;
     let mut program = program::read(&mut tree, host)?;
-    program.warnings.extend(mended);
+    program.warnings.extend(mended.map(|fault| *fault));
     let mut ending = "";
     if ending::lacks_code(&tree, &program, host)? {
         let end = source.trim_end().len();
-        program.warnings.push(Fault::new(end..end, wording::ending_added()));
+        program.warnings.push(*Fault::new(end..end, wording::ending_added()));
         ending = "(i32.const 0)";
     }
-    let mut module = emit::module(&tree, &program, host, ending, marked)?;
+    let mut module = module::write(&tree, &program, host, ending, marked)?;
     module.warnings.append(&mut program.warnings);
     module.warnings.sort_by_key(|warning| warning.span.start);
     Ok(Built { tree, program, module })

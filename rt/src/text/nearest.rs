@@ -73,6 +73,15 @@ pub(super) fn functions(name: &str, host: &Signatures, program: Option<&Program<
     (!all.is_empty()).then(|| format!("functions of `{module}`: {}", all.join(", ")))
 }
 
+/// A hint with the capabilities that there are; `None` where there is none.
+pub(super) fn modules(host: &Signatures) -> Option<String> {
+    let mut modules: Vec<&str> = host.iter().map(|signature| signature.module).collect();
+    modules.sort_unstable();
+    modules.dedup();
+    let shown: Vec<String> = modules.iter().map(|module| format!("`{module}`")).collect();
+    (!shown.is_empty()).then(|| format!("there are functions of {}", shown.join(", ")))
+}
+
 /// The names closest to `name` among `candidates`, best first; none that is far.
 pub(super) fn names<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let mut found: Vec<(usize, &str)> =

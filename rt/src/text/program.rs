@@ -3,12 +3,10 @@
 use std::collections::HashMap;
 
 use super::forms;
-use super::tree::{Kind, NodeId, Nodes, Tree};
+use super::locals::Locals;
+use super::tree::{NodeId, Nodes, Tree};
 use super::wording::{self, Fault};
 use crate::{Signature, Signatures};
-
-/// The most locals that a function may have; the engine's own bound.
-const MAX_LOCALS: usize = 50_000;
 
 /// A text taken apart.
 pub(super) struct Program<'s> {
@@ -21,7 +19,7 @@ pub(super) struct Program<'s> {
     /// The author's own names for host functions, from import declarations.
     pub(super) aliases: HashMap<&'s str, Signature>,
     /// What was left out.
-    pub(super) warnings: Vec<Box<Fault>>,
+    pub(super) warnings: Vec<Fault>,
 }
 
 /// One function.
@@ -36,91 +34,6 @@ pub(super) struct Func<'s> {
     pub(super) locals: Locals<'s>,
     /// Its instructions.
     pub(super) body: Nodes,
-}
-
-/// The parameters and locals of a function.
-#[derive(Default)]
-pub(super) struct Locals<'s> {
-    pub(super) list: Vec<Local<'s>>,
-    pub(super) by_name: HashMap<&'s str, usize>,
-    /// Whether an expansion needs a local for an error code.
-    pub(super) code: bool,
-}
-
-/// One parameter or local.
-#[derive(Clone, Copy)]
-pub(super) struct Local<'s> {
-    pub(super) name: Option<&'s str>,
-    pub(super) ty: &'s str,
-    /// Where it is declared.
-    pub(super) node: NodeId,
-    pub(super) param: bool,
-}
-
-impl<'s> Locals<'s> {
-    /// Adds a local. One declared twice with one type is fine; a parameter is not a local.
-    pub(super) fn declare(&mut self, tree: &Tree<'s>, new: Local<'s>) -> Result<(), Box<Fault>> {
-        if let Some(known) = new.name.and_then(|name| self.get(name)) {
-            if !known.param && !new.param && known.ty == new.ty {
-                return Ok(());
-            }
-            let line = super::Position::of(tree.source, tree.span(known.node).start).line;
-            let name = new.name.unwrap_or("");
-            let words = match known.param || new.param {
-                true => wording::duplicate_param(name, line),
-                false => wording::two_types(name, known.ty, new.ty, line),
-            };
-            return Err(Fault::new(tree.span(new.node), words));
-        }
-        if self.list.len() >= MAX_LOCALS {
-            return Err(Fault::new(tree.span(new.node), wording::too_many_locals(MAX_LOCALS)));
-        }
-        if let Some(name) = new.name {
-            self.by_name.insert(name, self.list.len());
-        }
-        self.list.push(new);
-        Ok(())
-    }
-
-    pub(super) fn get(&self, name: &str) -> Option<&Local<'s>> {
-        self.list.get(*self.by_name.get(name)?)
-    }
-
-    /// Reads `(local $x i32)`, `(local $a $b i32)`, `(local i32 i32)` or the same of `param`.
-    fn read(&mut self, tree: &Tree<'s>, list: NodeId, param: bool) -> Result<(), Box<Fault>> {
-        let mut nodes = tree.children(list);
-        nodes.next(tree);
-        let mut waiting: Vec<(NodeId, &'s str)> = Vec::new();
-        while let Some(node) = nodes.next(tree) {
-            if let Some(name) = tree.name(node) {
-                waiting.push((node, name));
-                continue;
-            }
-            let ty = tree.text(node);
-            if !is_type(tree, node) {
-                return Err(Fault::new(tree.span(node), wording::unknown_type(ty)));
-            }
-            if waiting.is_empty() {
-                self.declare(tree, Local { name: None, ty, node, param })?;
-            }
-            for (node, name) in waiting.drain(..) {
-                self.declare(tree, Local { name: Some(name), ty, node, param })?;
-            }
-        }
-        match waiting.first() {
-            Some((node, name)) => Err(Fault::new(tree.span(*node), wording::no_type(name, param))),
-            None => Ok(()),
-        }
-    }
-}
-
-/// Whether a node is a value type.
-pub(super) fn is_type(tree: &Tree<'_>, node: NodeId) -> bool {
-    match tree.node(node).kind {
-        Kind::Atom => matches!(tree.text(node), "i32" | "i64" | "f32" | "f64" | "v128" | "funcref" | "externref"),
-        Kind::List => tree.head(node) == Some("ref"),
-        Kind::Text | Kind::Block => false,
-    }
 }
 
 /// Takes a text apart. Items are marked as lifted in the tree.
@@ -144,13 +57,13 @@ pub(super) fn read<'s>(tree: &mut Tree<'s>, host: &Signatures) -> Result<Program
                 None => funcs.push(node),
             },
             Some("import") => program.import(tree, node, node, host)?,
-            Some("type" | "rec" | "global" | "table" | "elem" | "tag") => program.items.push(node),
+            Some("type" | "rec" | "global" | "table" | "elem" | "tag") => program.item(tree, node, host)?,
             Some("memory") => program.drop_memory(tree, node)?,
             Some("export") => {
                 if let Some(func) = exported(tree, node, "run") {
                     exported_run = Some(func);
                 }
-                program.warnings.push(Fault::new(tree.span(node), wording::dropped_export()));
+                program.warnings.push(*Fault::new(tree.span(node), wording::dropped_export()));
             }
             Some("data") => return Err(Fault::new(tree.span(node), wording::data_field())),
             Some("start") => return Err(Fault::new(tree.span(node), wording::start_field())),
@@ -274,7 +187,7 @@ impl<'s> Program<'s> {
         match described.and_then(|node| tree.head(node)) {
             Some("func") => {}
             Some("memory") => {
-                self.warnings.push(Fault::new(tree.span(field), wording::dropped_memory()));
+                self.warnings.push(*Fault::new(tree.span(field), wording::dropped_memory()));
                 return Ok(());
             }
             _ => return Err(Fault::new(tree.span(import), wording::unknown_import(&full_name, host))),
@@ -296,6 +209,23 @@ impl<'s> Program<'s> {
         Ok(())
     }
 
+    /// Adds an item, without what it exports.
+    fn item(&mut self, tree: &mut Tree<'s>, item: NodeId, host: &Signatures) -> Result<(), Box<Fault>> {
+        let mut nodes = tree.children(item);
+        while let Some(node) = nodes.next(tree) {
+            match tree.head(node) {
+                Some("import") => self.import(tree, node, item, host)?,
+                Some("export") => {
+                    self.warnings.push(*Fault::new(tree.span(node), wording::dropped_export()));
+                    tree.lift(node);
+                }
+                _ => {}
+            }
+        }
+        self.items.push(item);
+        Ok(())
+    }
+
     /// Drops a memory; its contents, if it has any, cannot be dropped.
     fn drop_memory(&mut self, tree: &Tree<'s>, field: NodeId) -> Result<(), Box<Fault>> {
         let mut nodes = tree.children(field);
@@ -304,12 +234,12 @@ impl<'s> Program<'s> {
                 return Err(Fault::new(tree.span(node), wording::data_field()));
             }
         }
-        self.warnings.push(Fault::new(tree.span(field), wording::dropped_memory()));
+        self.warnings.push(*Fault::new(tree.span(field), wording::dropped_memory()));
         Ok(())
     }
 
     /// Takes a `(func …)` apart.
-    fn func(&mut self, tree: &Tree<'s>, list: NodeId, run: bool) -> Result<Func<'s>, Box<Fault>> {
+    fn func(&mut self, tree: &mut Tree<'s>, list: NodeId, run: bool) -> Result<Func<'s>, Box<Fault>> {
         let mut nodes = tree.children(list);
         nodes.next(tree);
         let name = nodes.peek(tree).and_then(|node| tree.name(node));
@@ -320,7 +250,7 @@ impl<'s> Program<'s> {
         while let Some(node) = func.body.peek(tree) {
             match tree.head(node) {
                 Some("export") if run => {}
-                Some("export") => self.warnings.push(Fault::new(tree.span(node), wording::dropped_export())),
+                Some("export") => self.warnings.push(*Fault::new(tree.span(node), wording::dropped_export())),
                 Some("param" | "type") if run => return Err(Fault::new(tree.span(node), wording::run_params())),
                 Some("result") if run => {
                     let mut inner = tree.children(node);
@@ -360,12 +290,15 @@ impl<'s> Program<'s> {
 }
 
 impl<'s> Func<'s> {
-    /// Collects the locals that the body declares anywhere.
-    fn collect(&mut self, tree: &Tree<'s>) -> Result<(), Box<Fault>> {
+    /// Collects the locals that the body declares anywhere, and takes their declarations out of it.
+    fn collect(&mut self, tree: &mut Tree<'s>) -> Result<(), Box<Fault>> {
         let mut nodes = self.body;
         while let Some(node) = nodes.next_deep(tree) {
             match tree.head(node) {
-                Some("local") => self.locals.read(tree, node, false)?,
+                Some("local") => {
+                    self.locals.read(tree, node, false)?;
+                    tree.lift(node);
+                }
                 Some("func") => return Err(Fault::new(tree.span(node), self.nested(tree, node))),
                 Some(head) => forms::declare(tree, head, node, &mut self.locals)?,
                 None => {}

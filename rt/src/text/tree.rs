@@ -29,7 +29,7 @@ pub(super) struct Node {
     pub(super) kind: Kind,
     /// First of its line.
     pub(super) fresh: bool,
-    /// Stands beside the body in the module, so no walk over a body enters it.
+    /// Stands beside the body in the module, or at the head of the function: no walk over a body meets it.
     pub(super) lifted: bool,
     pub(super) start: u32,
     pub(super) end: u32,
@@ -122,6 +122,11 @@ impl<'s> Tree<'s> {
     /// The nodes of a list.
     pub(super) fn children(&self, list: NodeId) -> Nodes {
         Nodes { at: list.0 + 1, end: self.node(list).next }
+    }
+
+    /// Whether a node stands in a list, at any depth.
+    pub(super) fn holds(&self, list: NodeId, node: NodeId) -> bool {
+        list < node && node.0 < self.node(list).next
     }
 
     /// The nodes after one, as far as the text goes; only the first is sure to be its sibling.

@@ -4,10 +4,9 @@ use std::ops::Range;
 
 use super::diagnostic::{Diagnostic, Severity, clamp};
 use super::nearest;
-use super::ops::Val;
 use super::program::Program;
-use super::walk::list_types;
-use crate::{Code, Signature, Signatures};
+use super::walk::{Val, list_types};
+use crate::{Code, Signature, Signatures, Ty};
 
 /// A finding before it is shown: a place and what to say of it.
 #[derive(Debug)]
@@ -67,6 +66,11 @@ pub(super) fn too_deep(limit: usize) -> Words {
         .hint("keep intermediate values in locals, and long sequences beside one another")
 }
 
+pub(super) fn too_deep_blocks(limit: usize) -> Words {
+    words("too-deep", format!("blocks nest more than {limit} deep"))
+        .hint("close each `block`, `loop` and `if` with `end`")
+}
+
 pub(super) fn bad_character(c: char) -> Words {
     let shown = if c.is_control() || c.is_whitespace() { c.escape_default().to_string() } else { c.to_string() };
     let found = words("bad-character", format!("unexpected character `{shown}`"));
@@ -87,6 +91,10 @@ pub(super) fn one_semicolon() -> Words {
 
 pub(super) fn quoted_name() -> Words {
     words("bad-character", "a name cannot be written in quotes").hint("write `$name` without quotes")
+}
+
+pub(super) fn annotation() -> Words {
+    words("bad-character", "unexpected character `@`").hint("names begin with `$`; annotations have no meaning here")
 }
 
 pub(super) fn unclosed_comment() -> Words {
@@ -256,7 +264,18 @@ pub(super) fn form_operands(head: &str, usage: &str, wanted: usize, found: usize
 
 pub(super) fn form_name(head: &str, usage: &str, found: &str) -> Words {
     let shown: String = found.chars().take(40).collect();
-    words("form-operands", format!("`{head}` takes a local here, found `{shown}`")).hint(format!("write `{usage}`"))
+    let said = words("form-operands", format!("`{head}` takes a local or an expression here, found `{shown}`"));
+    match head {
+        "resv" if shown.starts_with(|c: char| c.is_ascii_digit() || c == '-') => {
+            said.hint(format!("put out a number as text: `(resv (call $str.from_int (i32.const {shown})))`"))
+        }
+        _ => said.hint(format!("write `{usage}`")),
+    }
+}
+
+pub(super) fn argv_target(found: &str) -> Words {
+    words("form-operands", format!("`argv` takes the name of a local here, found `{}`", short(found)))
+        .hint("write `(argv N $p)`")
 }
 
 pub(super) fn function_number(number: &str) -> Words {
@@ -275,7 +294,9 @@ pub(super) fn unknown_function(
         return words("unknown-function", format!("`{written}` is not a name"))
             .hint(format!("names begin with `$`: `${known}`"));
     }
-    words("unknown-function", format!("no function `${full_name}`")).maybe(nearest::functions(full_name, host, program))
+    let kind = if full_name.contains('.') { "host function" } else { "function" };
+    words("unknown-function", format!("no {kind} `${}`", short(full_name)))
+        .maybe(nearest::functions(full_name, host, program).or_else(|| nearest::modules(host)))
 }
 
 // ---- instructions
@@ -289,7 +310,7 @@ pub(super) fn headless_form() -> Words {
         .hint("remove the outer parentheses; forms follow one another")
 }
 
-pub(super) fn unknown_instruction(name: &str, near: &[String], code: Option<Code>) -> Words {
+pub(super) fn unknown_instruction(name: &str, near: &[String], functions: Option<String>, code: Option<Code>) -> Words {
     let found = words("unknown-instruction", format!("`{}` is not an instruction", short(name)));
     if !near.is_empty() {
         return found.hint(format!("nearest: {}", quoted(near)));
@@ -307,7 +328,11 @@ pub(super) fn unknown_instruction(name: &str, near: &[String], code: Option<Code
         (name, _) if name.starts_with("//") || name.starts_with('#') || name.starts_with("--") => {
             found.hint("a comment begins with `;;`")
         }
-        _ => found,
+        (name, _) if name.starts_with('\'') => found.hint("a text is written between plain quotes: \"…\""),
+        (name, _) if name.starts_with(|c: char| c.is_ascii_uppercase()) => {
+            found.hint("what is not part of the program is written as a comment: `;; …`")
+        }
+        _ => found.maybe(functions.map(|functions| format!("functions are called: `(call $f …)`; {functions}"))),
     }
 }
 
@@ -364,6 +389,11 @@ pub(super) fn unknown_local(name: &str, near: &[&str], global: bool) -> Words {
     if near.is_empty() { found.hint(declare) } else { found.hint(format!("nearest: {}; or {declare}", quoted(near))) }
 }
 
+pub(super) fn local_number(number: &str, count: usize) -> Words {
+    words("unknown-local", format!("no local {}: the function has {count}", short(number)))
+        .hint("give locals names, as in `(local $x i32)`, and use those")
+}
+
 pub(super) fn unknown_global(name: &str, near: &[&str], local: bool) -> Words {
     let found = words("unknown-global", format!("no global `{}`", short(name)));
     if local {
@@ -402,7 +432,11 @@ pub(super) fn stray_end(name: &str) -> Words {
 }
 
 pub(super) fn arm_outside(name: &str) -> Words {
-    words("if-form", format!("`{name}` stands outside of an `if`")).hint("write `(if COND (then …) (else …))`")
+    let hint = match name {
+        "else" => "write `(if COND (then …) (else …))`: the `if` before it may be closed too early",
+        _ => "write `(if COND (then …) (else …))`",
+    };
+    words("if-form", format!("`{name}` stands outside of an `if`")).hint(hint)
 }
 
 pub(super) fn no_then() -> Words {
@@ -423,8 +457,26 @@ pub(super) fn if_without_else(results: &str) -> Words {
         .hint("both arms must leave the result")
 }
 
-pub(super) fn operand_count(usage: &str, wanted: usize, found: usize) -> Words {
-    words("operand-count", format!("`{usage}` takes {}, found {found}", operands(wanted)))
+pub(super) fn operand_count(usage: &str, wanted: usize, found: usize, called: Option<&Signature>) -> Words {
+    let said = words("operand-count", format!("`{usage}` takes {}, found {found}", operands(wanted)));
+    let missing = called.map_or(&[][..], |called| called.params.get(found..).unwrap_or(&[]));
+    let optional = !missing.is_empty() && missing.iter().all(|param| param.ty == Ty::OptStr);
+    let names: Vec<&str> = missing.iter().map(|param| param.name).collect();
+    said.maybe(optional.then(|| format!("{} may be `(i32.const 0)`", names.join(" and "))))
+}
+
+pub(super) fn results_as_operand(usage: &str, wanted: usize, found: usize, called: &Signature) -> Words {
+    operand_count(usage, wanted, found, None).hint(pop_before(called))
+}
+
+fn pop_before(called: &Signature) -> String {
+    let names = called.results.iter().map(|p| p.name).chain(called.fallible().then_some("err"));
+    let pops: Vec<String> = names.rev().map(|name| format!("(local.set ${name})")).collect();
+    format!(
+        "`${called}` leaves {} values: call it before, and pop them, the last one first: `{}`",
+        pops.len(),
+        pops.join(" ")
+    )
 }
 
 pub(super) fn value_missing(usage: &str, wanted: usize, found: usize, name: &str, argument: Option<&str>) -> Words {
@@ -458,6 +510,11 @@ pub(super) fn operand_type(
     let message =
         format!("{which} of `{usage}` must be {}, found {} from `{from}`", with_article(wanted), with_article(found));
     words("operand-type", message).maybe(conversion.map(|name| format!("convert it: `({name} …)`")))
+}
+
+pub(super) fn err_as_operand(usage: &str, nth: usize, wanted: Val, called: &Signature) -> Words {
+    let message = format!("operand {} of `{usage}` must be {}, found err, an i32", nth + 1, with_article(wanted));
+    words("operand-type", message).hint(pop_before(called))
 }
 
 pub(super) fn wrong_set(name: &str, wanted: Val, found: Val, from: &str, conversion: Option<&str>) -> Words {

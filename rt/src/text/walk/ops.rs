@@ -4,7 +4,7 @@ use crate::ValType;
 
 /// The type of a value on the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Val {
+pub(in crate::text) enum Val {
     I32,
     I64,
     F32,
@@ -31,7 +31,7 @@ impl Val {
         })
     }
 
-    pub(super) const fn name(self) -> &'static str {
+    pub(in crate::text) const fn name(self) -> &'static str {
         match self {
             Val::I32 => "i32",
             Val::I64 => "i64",
@@ -255,6 +255,8 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("tee_local", "local.tee"),
     ("get_global", "global.get"),
     ("set_global", "global.set"),
+    ("set", "local.set"),
+    ("get", "local.get"),
     ("grow_memory", "memory.grow"),
     ("current_memory", "memory.size"),
     ("i32.mod", "i32.rem_s"),
@@ -288,7 +290,7 @@ pub(super) fn nearest(name: &str) -> Vec<String> {
         return vec![signed];
     }
     let all = names();
-    super::nearest::names(name, all.iter().map(String::as_str)).into_iter().map(str::to_owned).collect()
+    crate::text::nearest::names(name, all.iter().map(String::as_str)).into_iter().map(str::to_owned).collect()
 }
 
 fn names() -> Vec<String> {

@@ -1,0 +1,29 @@
+//! Takes any text to a module and back: nothing panics, and the walk over the author's instructions agrees with the
+//! validator on what is a program.
+#![no_main]
+
+#[path = "../../rt/tests/common/mod.rs"]
+mod common;
+
+use std::sync::LazyLock;
+
+use wattle_rt::{Signatures, assemble, explain, locate};
+
+static HOST: LazyLock<Signatures> = LazyLock::new(common::host);
+
+libfuzzer_sys::fuzz_target!(|source: &str| {
+    let said = explain(source, &HOST);
+    let program = match assemble(source, &HOST) {
+        Ok(program) => program,
+        Err(diagnostic) => {
+            assert_eq!(Some(diagnostic), said);
+            return;
+        }
+    };
+    let binary = program.encode();
+    let valid = binary.as_ref().is_ok_and(|binary| wasmparser::Validator::new().validate_all(binary).is_ok());
+    assert_eq!(valid, said.is_none(), "{said:?}");
+    for part in 1..4 {
+        let _ = locate(source, &HOST, binary.as_ref().map_or(0, Vec::len) * part / 4);
+    }
+});

@@ -1,0 +1,95 @@
+//! The parameters and locals of a function, wherever it declares them.
+
+use std::collections::HashMap;
+
+use super::diagnostic::Position;
+use super::tree::{Kind, NodeId, Tree};
+use super::wording::{self, Fault};
+
+/// The most locals that a function may have; the engine's own bound.
+const MAX_LOCALS: usize = 50_000;
+
+/// The parameters and locals of a function.
+#[derive(Default)]
+pub(super) struct Locals<'s> {
+    pub(super) list: Vec<Local<'s>>,
+    pub(super) by_name: HashMap<&'s str, usize>,
+    /// Whether an expansion needs a local for an error code.
+    pub(super) code: bool,
+}
+
+/// One parameter or local.
+#[derive(Clone, Copy)]
+pub(super) struct Local<'s> {
+    pub(super) name: Option<&'s str>,
+    pub(super) ty: &'s str,
+    /// Where it is declared.
+    pub(super) node: NodeId,
+    pub(super) param: bool,
+}
+
+impl<'s> Locals<'s> {
+    /// Adds a local. One declared twice with one type is fine; a parameter is not a local.
+    pub(super) fn declare(&mut self, tree: &Tree<'s>, new: Local<'s>) -> Result<(), Box<Fault>> {
+        if let Some(known) = new.name.and_then(|name| self.get(name)) {
+            if !known.param && !new.param && known.ty == new.ty {
+                return Ok(());
+            }
+            let line = Position::of(tree.source, tree.span(known.node).start).line;
+            let name = new.name.unwrap_or("");
+            let words = match known.param || new.param {
+                true => wording::duplicate_param(name, line),
+                false => wording::two_types(name, known.ty, new.ty, line),
+            };
+            return Err(Fault::new(tree.span(new.node), words));
+        }
+        if self.list.len() >= MAX_LOCALS {
+            return Err(Fault::new(tree.span(new.node), wording::too_many_locals(MAX_LOCALS)));
+        }
+        if let Some(name) = new.name {
+            self.by_name.insert(name, self.list.len());
+        }
+        self.list.push(new);
+        Ok(())
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&Local<'s>> {
+        self.list.get(*self.by_name.get(name)?)
+    }
+
+    /// Reads `(local $x i32)`, `(local $a $b i32)`, `(local i32 i32)` or the same of `param`.
+    pub(super) fn read(&mut self, tree: &Tree<'s>, list: NodeId, param: bool) -> Result<(), Box<Fault>> {
+        let mut nodes = tree.children(list);
+        nodes.next(tree);
+        let mut waiting: Vec<(NodeId, &'s str)> = Vec::new();
+        while let Some(node) = nodes.next(tree) {
+            if let Some(name) = tree.name(node) {
+                waiting.push((node, name));
+                continue;
+            }
+            let ty = tree.text(node);
+            if !is_type(tree, node) {
+                return Err(Fault::new(tree.span(node), wording::unknown_type(ty)));
+            }
+            if waiting.is_empty() {
+                self.declare(tree, Local { name: None, ty, node, param })?;
+            }
+            for (node, name) in waiting.drain(..) {
+                self.declare(tree, Local { name: Some(name), ty, node, param })?;
+            }
+        }
+        match waiting.first() {
+            Some((node, name)) => Err(Fault::new(tree.span(*node), wording::no_type(name, param))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Whether a node is a value type.
+fn is_type(tree: &Tree<'_>, node: NodeId) -> bool {
+    match tree.node(node).kind {
+        Kind::Atom => matches!(tree.text(node), "i32" | "i64" | "f32" | "f64" | "v128" | "funcref" | "externref"),
+        Kind::List => tree.head(node) == Some("ref"),
+        Kind::Text | Kind::Block => false,
+    }
+}

@@ -1,0 +1,183 @@
+//! What to say where instructions and the stack do not agree.
+
+use super::effect::is_number;
+use super::ops::{self, Val};
+use super::stack::{Effect, Entry, Frame, FrameKind};
+use super::{Stop, Walk, Walked, list_types};
+use crate::text::tree::{Kind, NodeId};
+use crate::text::{forms, nearest, wording};
+use crate::{Code, Signature};
+
+impl<'s> Walk<'_, 's> {
+    /// Says which instruction left a value too many. Values from `first` on are results.
+    pub(super) fn left<T>(&self, entry: &Entry, first: usize) -> Walked<T> {
+        if let Some(surplus) = &entry.surplus {
+            let (node, usage, wanted, given) = surplus.as_ref();
+            let words = match self.callee(entry.from).filter(|called| called.pushes().count() > 1) {
+                Some(called) => wording::results_as_operand(usage, *wanted, *given, called),
+                None => wording::operand_count(usage, *wanted, *given, None),
+            };
+            return self.fault(*node, words);
+        }
+        let count = self.stack.iter().take(first).filter(|other| other.from == entry.from).count();
+        let words = match self.callee(entry.from) {
+            Some(signature) => wording::result_left(signature, entry.nth, count),
+            None => wording::value_left(&self.excerpt(entry.from), entry.ty),
+        };
+        self.fault(entry.from, words)
+    }
+
+    /// The host function that an instruction calls.
+    pub(super) fn callee(&self, node: NodeId) -> Option<&Signature> {
+        let mut nodes = match self.tree.node(node).kind {
+            Kind::List => self.tree.children(node),
+            _ => self.tree.after(node),
+        };
+        if self.tree.node(node).kind == Kind::List {
+            nodes.next(self.tree);
+        }
+        let is_call = match self.tree.node(node).kind {
+            Kind::List => self.tree.head(node) == Some("call"),
+            _ => self.tree.text(node) == "call",
+        };
+        let name = self.tree.name(nodes.next(self.tree).filter(|_| is_call)?)?;
+        self.program.aliases.get(name).or_else(|| self.host.get(name.strip_prefix('$')?))
+    }
+
+    pub(super) fn frame_name(&self, frame: &Frame<'_>) -> String {
+        match frame.kind {
+            FrameKind::Func if self.run => "the program".to_owned(),
+            FrameKind::Func => format!("the function `{}`", self.func.name.unwrap_or("(func")),
+            FrameKind::Block => "the block".to_owned(),
+            FrameKind::Loop => "the loop".to_owned(),
+            FrameKind::If => "`then`".to_owned(),
+            FrameKind::Else => "`else`".to_owned(),
+        }
+    }
+
+    /// A node's text, shortened to its head and argument.
+    pub(super) fn excerpt(&self, node: NodeId) -> String {
+        let text = self.tree.text(node);
+        if text.chars().count() <= 32 && !text.contains('\n') {
+            return text.to_owned();
+        }
+        if self.tree.node(node).kind != Kind::List {
+            return format!("{}…", text.lines().next().unwrap_or("").chars().take(24).collect::<String>());
+        }
+        let mut nodes = self.tree.children(node);
+        let mut words = Vec::new();
+        while let Some(text) = nodes.next(self.tree).and_then(|node| self.tree.atom(node)).filter(|_| words.len() < 2) {
+            words.push(text.chars().take(32).collect::<String>());
+        }
+        format!("({} …)", words.join(" "))
+    }
+
+    /// Says that an operand has the wrong type.
+    pub(super) fn mismatch<T>(&self, effect: &Effect<'s>, nth: usize, wanted: Val, entry: &Entry) -> Walked<T> {
+        let at = if effect.given.is_some() { entry.from } else { effect.at };
+        let from = self.excerpt(entry.from);
+        let called = self.callee(entry.from);
+        let err = called.filter(|called| called.fallible() && entry.nth > 0 && entry.nth == called.results.len());
+        if matches!(effect.name, "local.set" | "local.tee" | "global.set") {
+            let name = effect.argument.unwrap_or("");
+            let words = match err {
+                Some(called) => wording::err_on_top(name, wanted, called),
+                None => wording::wrong_set(name, wanted, entry.ty, &from, ops::conversion(entry.ty, wanted)),
+            };
+            return self.fault(at, words);
+        }
+        if let Some(called) = err {
+            return self.fault(at, wording::err_as_operand(&self.usage(effect), nth, wanted, called));
+        }
+        let param = self.host_of(effect).and_then(|signature| signature.params.get(nth)).map(|param| param.name);
+        let usage = self.usage(effect);
+        let hint = ops::conversion(entry.ty, wanted);
+        self.fault(at, wording::operand_type(&usage, nth, param, wanted, entry.ty, &from, hint))
+    }
+
+    pub(super) fn host_of(&self, effect: &Effect<'s>) -> Option<&Signature> {
+        let name = effect.argument.filter(|_| effect.name == "call")?;
+        if self.program.defined.contains_key(name) {
+            return None;
+        }
+        self.program.aliases.get(name).or_else(|| self.host.get(name.strip_prefix('$')?))
+    }
+
+    /// How an instruction is used, as diagnostics show it.
+    pub(super) fn usage(&self, effect: &Effect<'s>) -> String {
+        if let Some(signature) = self.host_of(effect) {
+            return format!("${signature}");
+        }
+        let name = match effect.argument {
+            Some(name) if effect.name == "call" => name.to_owned(),
+            Some(name) => format!("{} {name}", effect.name),
+            None => effect.name.to_owned(),
+        };
+        let shows_types = effect.name == "call" || ops::op(effect.name).is_some_and(|op| !op.pops.contains(&Val::Any));
+        if !shows_types {
+            return name;
+        }
+        match effect.pushes.as_slice() {
+            [] => format!("{name} ({})", list_types(&effect.pops)),
+            [one] => format!("{name} ({}) → {}", list_types(&effect.pops), one.name()),
+            many => format!("{name} ({}) → ({})", list_types(&effect.pops), list_types(many)),
+        }
+    }
+
+    /// Says what is wrong with a name that is no instruction; silent about rare ones that are.
+    pub(super) fn unknown<T>(&self, at: NodeId, first: NodeId, name: &'s str) -> Walked<T> {
+        if at == first && (name.starts_with('$') || name.starts_with(|c: char| c.is_ascii_digit() || c == '-')) {
+            return self.bare(first);
+        }
+        if is_instruction(name) {
+            return Err(Stop::Unknown);
+        }
+        if let Some(form) = forms::form(name) {
+            return self.fault(first, wording::flat_form(name, form.usage));
+        }
+        let plain = name.strip_prefix('$').unwrap_or(name);
+        if let Some(signature) = self.host.get(plain) {
+            return self.fault(first, wording::call_missing(name, signature));
+        }
+        if self.program.defined.contains_key(name) {
+            return self.fault(first, wording::helper_call_missing(name));
+        }
+        let functions = nearest::functions(plain, self.host, Some(self.program));
+        let words = wording::unknown_instruction(name, &ops::nearest(name), functions, Code::from_name(name));
+        self.fault(first, words)
+    }
+
+    /// Says how a bare name or number is written where an instruction is expected.
+    pub(super) fn bare<T>(&self, node: NodeId) -> Walked<T> {
+        let text = self.tree.text(node);
+        let words = match self.func.locals.get(text) {
+            Some(_) => wording::bare_operand(text, &format!("(local.get {text})")),
+            None if is_number(Val::I32, text) => wording::bare_operand(text, &format!("(i32.const {text})")),
+            None if is_number(Val::F64, text) => wording::bare_operand(text, &format!("(f64.const {text})")),
+            None if self.types.globals.by_name.contains_key(text) => {
+                wording::bare_operand(text, &format!("(global.get {text})"))
+            }
+            None if self.program.defined.contains_key(text) => wording::helper_call_missing(text),
+            None => match text.strip_prefix('$').and_then(|plain| self.host.get(plain)) {
+                Some(signature) => wording::call_missing(text, signature),
+                None if text.starts_with('$') => {
+                    let near = nearest::names(text, self.func.locals.by_name.keys().copied());
+                    wording::unknown_local(text, &near, false)
+                }
+                None => return self.unknown(NodeId(u32::MAX), node, text),
+            },
+        };
+        self.fault(node, words)
+    }
+}
+
+/// Whether WAT has an instruction of that name, by the engine's own reader.
+fn is_instruction(name: &str) -> bool {
+    if !name.starts_with(|c: char| c.is_ascii_lowercase()) {
+        return false;
+    }
+    let text = format!("(module (func {name}))");
+    let read = wast::parser::ParseBuffer::new(&text)
+        .and_then(|buffer| wast::parser::parse::<wast::Wat<'_>>(&buffer).map(|_| ()));
+    !read.is_err_and(|e| e.message().contains("unknown operator"))
+}

@@ -1,0 +1,2 @@
+(i32.const 0)
+(resv "x")

@@ -1,0 +1,7 @@
+(argv 0 $url)
+(local $body i32)
+(check (call $http.get (local.get $url)))
+(local.set $body)
+(resv $body)
+(resv "done")
+(i32.const 0)

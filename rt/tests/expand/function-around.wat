@@ -1,0 +1,5 @@
+(func $run (result i32)
+  (local $n i32)
+  (local.set $n (call $str.len "hello"))
+  (resv (call $str.from_int (local.get $n)))
+  (i32.const 0))

@@ -1,0 +1,2 @@
+(func $main (export "run")
+  (resv "x"))

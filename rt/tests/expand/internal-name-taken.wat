@@ -1,0 +1,5 @@
+(local $.err i32)
+(local $..err i32)
+(check (call $kv.set "k" "v"))
+(argv 0 $p)
+(i32.const 0)

@@ -1,0 +1,10 @@
+(block
+  (local $a $b i32)
+  (local $x i64 $y f64)
+  (local.set $a (i32.const 1)))
+(local $a i32)
+(argv 0 $a)
+(argv 0x1 $a)
+(argv (local.get $b) $c)
+(local i32)
+(i32.const 0)

@@ -1,0 +1,2 @@
+(argv 0 $p)
+(resv $p)
