@@ -12,7 +12,7 @@ use wattle_machine::{
 use wattle_rt::Grants;
 
 use crate::host::{Broken, Host, Settings};
-use crate::model::{Delta, Model, ModelRequest, ask_within};
+use crate::model::{Delta, Model, ModelReply, ModelRequest, ask_within};
 use crate::sink::{Sink, Stamp};
 use crate::steps::Steps;
 
@@ -176,7 +176,7 @@ impl<'a> Performer<'a> {
             }
         };
         match ask_within(self.model, &settings.timeouts, request, &mut on_delta).await {
-            Ok(reply) => Input::Answer(ModelAnswer { text: reply.text, usage: reply.usage }),
+            Ok(ModelReply { text, reasoning, usage, .. }) => Input::Answer(ModelAnswer { text, reasoning, usage }),
             Err(error) => Input::ModelFailed(error.to_string()),
         }
     }

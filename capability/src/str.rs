@@ -10,7 +10,7 @@ capability! {
 
     /// Gives the length in bytes
     #[example = "(resv (call $str.from_int (call $str.len \"abc\"))) (i32.const 0)"]
-    fn len(s: str) -> n: int = len;
+    fn len(s: bytes) -> n: int = len;
 
     /// Joins two texts
     #[example = "(call $str.cat \"a\" \"b\") (drop) (call $sys.resv) (i32.const 0)"]
@@ -42,7 +42,7 @@ capability! {
 
     /// Tells whether two texts are the same
     #[example = "(resv (call $str.from_int (call $str.eq \"a\" \"a\"))) (i32.const 0)"]
-    fn eq(a: str, b: str) -> yes: bool = eq;
+    fn eq(a: bytes, b: bytes) -> yes: bool = eq;
 
     /// Compares by bytes: -1, 0, 1
     #[example = "(resv (call $str.from_int (call $str.cmp \"a\" \"b\"))) (i32.const 0)"]
@@ -112,7 +112,7 @@ fn too_large() -> Failure {
     Failure::new(Code::ENOMEM, "the text would have more than 64 MiB; work on smaller pieces")
 }
 
-fn len(_: &mut Run, s: &str) -> Result<i32, Failure> {
+fn len(_: &mut Run, s: &[u8]) -> Result<i32, Failure> {
     Ok(int(s.len()))
 }
 
@@ -162,7 +162,7 @@ fn ends(_: &mut Run, s: &str, suffix: &str) -> Result<bool, Failure> {
     Ok(s.ends_with(suffix))
 }
 
-fn eq(_: &mut Run, a: &str, b: &str) -> Result<bool, Failure> {
+fn eq(_: &mut Run, a: &[u8], b: &[u8]) -> Result<bool, Failure> {
     Ok(a == b)
 }
 

@@ -88,7 +88,8 @@ fn wanted(type_hint: TypeHint) -> &'static str {
     }
 }
 
-fn with_article(type_hint: TypeHint) -> String {
+/// The type's word as errors say it: `an int`, `a url`.
+pub(crate) fn with_article(type_hint: TypeHint) -> String {
     let article = if type_hint == TypeHint::Int { "an" } else { "a" };
     format!("{article} {type_hint}")
 }

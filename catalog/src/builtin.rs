@@ -9,7 +9,31 @@ macro_rules! files {
 
 /// File names and texts, sorted.
 const FILES: &[(&str, &str)] = files! {
+    "append_file.wat"
+    "csv_column.wat"
+    "delete_file.wat"
+    "download.wat"
+    "extract_between.wat"
+    "extract_links.wat"
+    "find_files.wat"
+    "grep_file.wat"
     "http_get.wat"
+    "http_post.wat"
+    "http_request.wat"
+    "json_get.wat"
+    "kv_delete.wat"
+    "kv_get.wat"
+    "kv_list.wat"
+    "kv_set.wat"
+    "list_files.wat"
+    "move_file.wat"
+    "read_file.wat"
+    "read_lines.wat"
+    "replace_text.wat"
+    "summarize.wat"
+    "summarize_file.wat"
+    "word_count.wat"
+    "write_file.wat"
 };
 
 /// Reads the built-in programs.
@@ -36,7 +60,10 @@ mod tests {
             let entry = program.unwrap_or_else(|problem| panic!("{problem}"));
             assert_eq!(format!("{}.wat", entry.name()), *file);
             assert!(entry.meta().examples.len() >= 2, "{file} has too few examples");
-            assert!(entry.meta().uses.is_some() && entry.meta().returns.is_some(), "{file} does not say `uses` and `returns`");
+            assert!(
+                entry.meta().uses.is_some() && entry.meta().returns.is_some(),
+                "{file} does not say `uses` and `returns`"
+            );
         }
     }
 }

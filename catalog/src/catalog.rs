@@ -69,7 +69,8 @@ impl Catalog {
     #[must_use]
     pub fn nearest(&self, name: &str) -> Vec<&Name> {
         let apart = |known: &Name| nearest::distance(name, known.as_str());
-        let mut close: Vec<(usize, &Name)> = self.entries.keys().filter_map(|known| Some((apart(known)?, known))).collect();
+        let mut close: Vec<(usize, &Name)> =
+            self.entries.keys().filter_map(|known| Some((apart(known)?, known))).collect();
         close.sort();
         close.into_iter().take(SUGGESTED).map(|(_, known)| known).collect()
     }

@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use wattle_rt::Signature;
+
 use crate::problem::{Fault, Problem};
 use crate::{Meta, Name, front};
 
@@ -56,7 +58,9 @@ impl Entry {
         // A byte order mark would be a character of the program.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         match front::read(text) {
-            Ok(front) => Ok(Entry { name: front.name, meta: front.meta, body: front.body, source: text.into(), origin }),
+            Ok(front) => {
+                Ok(Entry { name: front.name, meta: front.meta, body: front.body, source: text.into(), origin })
+            }
             Err((line, fault)) => Err(Problem::new(origin.to_string(), Some(line), fault)),
         }
     }
@@ -91,20 +95,19 @@ impl Entry {
         &self.origin
     }
 
-    /// Holds `uses` against the host functions that the compiled program imports (full names, such as `http.get`).
-    /// `sys` needs no mention. Without `uses` in the front matter everything is in order.
+    /// Holds `uses` against the host functions that the compiled program imports. `sys` needs no mention. Without `uses` in
+    /// the front matter everything is in order.
     ///
     /// # Errors
-    /// Where the body names a capability that `uses` lacks, or `uses` one that the body does not name.
-    pub fn check_uses<S: AsRef<str>>(&self, imports: &[S]) -> Result<(), Problem> {
+    /// Where the body calls a capability that `uses` lacks, or `uses` names one that the body does not call.
+    pub fn check_uses(&self, imports: &[Signature]) -> Result<(), Problem> {
         let Some(declared) = &self.meta.uses else { return Ok(()) };
-        let namespace = |import: &S| import.as_ref().split('.').next().unwrap_or_default().to_owned();
-        let named: Vec<String> = imports.iter().map(namespace).filter(|n| n != "sys").collect();
+        let called: Vec<&str> = imports.iter().map(|import| import.module).filter(|module| *module != "sys").collect();
         let problem = |fault| Err(Problem::new(self.origin.to_string(), None, fault));
-        if let Some(undeclared) = named.iter().find(|n| !declared.contains(n)) {
-            return problem(Fault::Undeclared(undeclared.clone()));
+        if let Some(undeclared) = called.iter().find(|c| !declared.iter().any(|d| d == *c)) {
+            return problem(Fault::Undeclared((*undeclared).to_owned()));
         }
-        match declared.iter().find(|d| *d != "sys" && !named.contains(d)) {
+        match declared.iter().find(|d| *d != "sys" && !called.contains(&d.as_str())) {
             Some(unused) => problem(Fault::Unused(unused.clone())),
             None => Ok(()),
         }

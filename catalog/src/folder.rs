@@ -12,7 +12,8 @@ pub(crate) const LARGEST: u64 = 1 << 20;
 
 /// Reads the `.wat` files that lie directly in a folder, in the order of their names. Hidden files are passed over.
 pub(crate) fn read(folder: &Path) -> Vec<Result<Entry, Problem>> {
-    let listed = fs::read_dir(folder).and_then(|entries| entries.map(|e| e.map(|e| e.path())).collect::<io::Result<Vec<_>>>());
+    let listed =
+        fs::read_dir(folder).and_then(|entries| entries.map(|e| e.map(|e| e.path())).collect::<io::Result<Vec<_>>>());
     let mut paths = match listed {
         Ok(paths) => paths,
         Err(error) => return vec![Err(Problem::new(folder.display().to_string(), None, unreadable(&error)))],

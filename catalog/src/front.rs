@@ -6,10 +6,12 @@ use std::time::Duration;
 use serde::Deserialize;
 use toml::Spanned;
 
+use crate::front::block::{Block, block};
 use crate::front::keys::{RawArg, RawProgram, Scalar};
 use crate::problem::Fault;
 use crate::{Arg, Meta, Name, TypeHint};
 
+mod block;
 mod examples;
 mod keys;
 
@@ -36,76 +38,6 @@ pub(crate) fn read(text: &str) -> Result<Front, Wrong> {
     Ok(Front { name, meta, body: block.end })
 }
 
-/// The front matter of a file as TOML. Its lines are the file's lines, so a line in the one is that line in the other.
-struct Block {
-    toml: String,
-    first: usize,
-    end: usize,
-}
-
-/// What a line of front matter says; `None` for any other line. Four semicolons begin a comment.
-fn front_line(line: &str) -> Option<&str> {
-    let rest = line.trim_start().strip_prefix(";;;").filter(|rest| !rest.starts_with(';'))?;
-    Some(rest.strip_prefix(' ').unwrap_or(rest))
-}
-
-fn block(text: &str) -> Result<Block, Wrong> {
-    let mut block = Block { toml: String::new(), first: 0, end: 0 };
-    let mut at = 0;
-    for (index, line) in text.split_inclusive('\n').enumerate() {
-        at += line.len();
-        if let Some(rest) = front_line(line) {
-            block.toml.push_str(rest.trim_end_matches(['\n', '\r']));
-            block.end = at;
-            if block.first == 0 {
-                block.first = index + 1;
-            }
-        } else if !line.trim().is_empty() && !line.trim_start().starts_with(";;") {
-            break;
-        }
-        block.toml.push('\n');
-    }
-    if block.first > 0 {
-        return Ok(block);
-    }
-    let is_setting = |line: &str| front_line(line).is_some_and(|rest| rest.contains('=') || rest.starts_with('['));
-    let later = text.lines().position(is_setting).map(|index| index + 1);
-    Err((1, Fault::NoFrontMatter { later }))
-}
-
-impl Block {
-    fn line(&self, offset: usize) -> usize {
-        self.toml.bytes().take(offset).filter(|b| *b == b'\n').count() + 1
-    }
-
-    fn line_of<T>(&self, value: &Spanned<T>) -> usize {
-        self.line(value.span().start)
-    }
-
-    /// The fault that an error of the TOML reader stands for.
-    fn wrong(&self, error: &toml::de::Error) -> Wrong {
-        let line = error.span().map_or(self.first, |span| self.line(span.start)).max(self.first);
-        let message = error.message();
-        let fault = if let Some((key, known)) = unknown(message, "unknown field ") {
-            let top = known.iter().any(|key| key == "args");
-            Fault::UnknownKey { key, known, top }
-        } else if let Some((hint, known)) = unknown(message, "unknown variant ") {
-            Fault::UnknownHint { hint, known }
-        } else if let Some(key) = message.strip_prefix("missing field ") {
-            Fault::MissingKey(key.trim_matches('`').to_owned())
-        } else {
-            Fault::Toml(message.split_whitespace().collect::<Vec<_>>().join(" "))
-        };
-        (line, fault)
-    }
-}
-
-/// The word and the known words in serde's ``unknown field `x`, expected one of `a`, `b` ``.
-fn unknown(message: &str, kind: &str) -> Option<(String, Vec<String>)> {
-    let (word, rest) = message.strip_prefix(kind)?.strip_prefix('`')?.split_once("`, expected ")?;
-    Some((word.to_owned(), rest.split('`').skip(1).step_by(2).map(str::to_owned).collect()))
-}
-
 fn check(raw: RawProgram, block: &Block) -> Result<(Name, Meta), Wrong> {
     let name: Name =
         raw.name.get_ref().parse().map_err(|_| (block.line_of(&raw.name), Fault::Name(raw.name.get_ref().clone())))?;
@@ -113,8 +45,8 @@ fn check(raw: RawProgram, block: &Block) -> Result<(Name, Meta), Wrong> {
         return Err((block.line_of(&raw.description), Fault::Empty("description")));
     }
     if let Some(uses) = &raw.uses {
-        let is_name = |name: &&String| !(name.parse::<Name>().is_ok() && !name.contains('.'));
-        if let Some(wrong) = uses.get_ref().iter().find(is_name) {
+        let is_wrong = |name: &&String| !is_word(name);
+        if let Some(wrong) = uses.get_ref().iter().find(is_wrong) {
             return Err((block.line_of(uses), Fault::Uses(wrong.clone())));
         }
     }
@@ -136,13 +68,18 @@ fn check(raw: RawProgram, block: &Block) -> Result<(Name, Meta), Wrong> {
     examples::check(name, meta, raw.examples, block)
 }
 
+/// Whether the text names an argument or a capability: a name without dots.
+fn is_word(text: &str) -> bool {
+    text.parse::<Name>().is_ok() && !text.contains('.')
+}
+
 fn args(raw: Vec<RawArg>, block: &Block) -> Result<Vec<Arg>, Wrong> {
     let mut args: Vec<Arg> = Vec::with_capacity(raw.len());
     let mut names = HashSet::new();
     for raw in raw {
         let line = block.line_of(&raw.name);
         let name = raw.name.into_inner();
-        if !(name.parse::<Name>().is_ok() && !name.contains('.')) {
+        if !is_word(&name) {
             return Err((line, Fault::ArgName(name)));
         }
         if !names.insert(name.clone()) {
@@ -169,7 +106,9 @@ fn args(raw: Vec<RawArg>, block: &Block) -> Result<Vec<Arg>, Wrong> {
 fn default(arg: &str, hint: TypeHint, value: Scalar) -> Result<String, Fault> {
     let given = value.to_string();
     let fits = match (&value, hint) {
-        (Scalar::Text(_), _) | (_, TypeHint::Int | TypeHint::Float | TypeHint::Bool | TypeHint::Json) => hint.accept(&given),
+        (Scalar::Text(_), _) | (_, TypeHint::Int | TypeHint::Float | TypeHint::Bool | TypeHint::Json) => {
+            hint.accept(&given)
+        }
         (_, TypeHint::String | TypeHint::Path | TypeHint::Url) => None,
     };
     fits.map(Into::into).ok_or_else(|| Fault::Default {

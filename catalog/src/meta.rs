@@ -124,7 +124,9 @@ impl fmt::Display for Arg {
         write!(f, "{}: {}", self.name, self.type_hint)?;
         match (&self.default, self.type_hint) {
             (None, _) => Ok(()),
-            (Some(default), TypeHint::Int | TypeHint::Float | TypeHint::Bool | TypeHint::Json) => write!(f, " = {default}"),
+            (Some(default), TypeHint::Int | TypeHint::Float | TypeHint::Bool | TypeHint::Json) => {
+                write!(f, " = {default}")
+            }
             (Some(default), _) => write!(f, " = {default:?}"),
         }
     }

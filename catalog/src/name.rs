@@ -28,7 +28,8 @@ impl FromStr for Name {
 
     fn from_str(text: &str) -> Result<Name, NotAName> {
         let known = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'.';
-        let fits = text.len() <= LONGEST && text.starts_with(|c: char| c.is_ascii_lowercase()) && text.bytes().all(known);
+        let fits =
+            text.len() <= LONGEST && text.starts_with(|c: char| c.is_ascii_lowercase()) && text.bytes().all(known);
         if fits { Ok(Name(text.into())) } else { Err(NotAName) }
     }
 }

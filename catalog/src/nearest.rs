@@ -94,7 +94,9 @@ mod tests {
     #[test]
     fn a_key_always_has_a_nearest() {
         let known = ["name", "type_hint", "description", "default"];
-        for (word, expected) in [("desc", "description"), ("type", "type_hint"), ("nmae", "name"), ("defualt", "default")] {
+        for (word, expected) in
+            [("desc", "description"), ("type", "type_hint"), ("nmae", "name"), ("defualt", "default")]
+        {
             assert_eq!(key(word, &known), Some(expected), "{word}");
         }
         assert_eq!(key("x", &[]), None);

@@ -14,12 +14,12 @@ use crate::{ArgumentError, TypeHint, nearest};
 pub struct Problem {
     place: String,
     line: Option<usize>,
-    fault: Fault,
+    fault: Box<Fault>,
 }
 
 impl Problem {
     pub(crate) fn new(place: String, line: Option<usize>, fault: Fault) -> Problem {
-        Problem { place, line, fault }
+        Problem { place, line, fault: Box::new(fault) }
     }
 
     /// The file, or folder, that it is about.
@@ -85,6 +85,8 @@ pub(crate) enum Fault {
     NoFrontMatter { later: Option<usize> },
     #[error("the front matter is no TOML: {0}")]
     Toml(String),
+    #[error("wrong value: {0}")]
+    Value(String),
     #[error("unknown key `{key}`")]
     UnknownKey { key: String, known: Vec<String>, top: bool },
     #[error("unknown type_hint `{hint}`")]
@@ -109,7 +111,7 @@ pub(crate) enum Fault {
     ArgTwice(String),
     #[error("the required argument `{arg}` comes after the optional `{optional}`")]
     ArgOrder { arg: String, optional: String },
-    #[error("the default of `{arg}` is not {hint}: {given}")]
+    #[error("the default of `{arg}` is not {}: {given}", crate::argument::with_article(*.hint))]
     Default { arg: String, hint: TypeHint, given: String },
 
     // Examples.
@@ -143,10 +145,18 @@ impl Fault {
             Fault::Link => "copy the file there, or add the folder that it points into".to_owned(),
             Fault::TooLarge => "read large data from a file or from `kv` when the program runs".to_owned(),
             Fault::NotUtf8(_) => "save the file as UTF-8".to_owned(),
-            Fault::Twice { .. } => "both files are left out; rename one of the programs, or move it to a folder that is added later".to_owned(),
-            Fault::NoFrontMatter { later: Some(line) } => format!("it begins in line {line}, behind the body; move it to the top"),
+            Fault::Twice { .. } => {
+                "both files are left out; rename one of the programs, or move it to a folder that is added later"
+                    .to_owned()
+            }
+            Fault::NoFrontMatter { later: Some(line) } => {
+                format!("it begins in line {line}, behind the body; move it to the top")
+            }
             Fault::NoFrontMatter { later: None } => {
                 "begin the file with TOML in lines that begin with `;;;`, at least `name` and `description`".to_owned()
+            }
+            Fault::Toml(_) => {
+                "up to the body every line that begins with `;;;` is TOML; begin a comment with `;;`".to_owned()
             }
             Fault::UnknownKey { key, known, top } => unknown_key(key, known, *top)?,
             Fault::UnknownHint { hint, known } => {
@@ -162,13 +172,17 @@ impl Fault {
             Fault::ArgOrder { arg, .. } => format!("give `{arg}` a default, or move it to the front"),
             Fault::Default { hint: TypeHint::String, .. } => "write it in quotes".to_owned(),
             Fault::ExampleArgs(error) => error.hint(),
-            Fault::ResultsTwice => "`results` are the whole results, `contains` texts that occur in them; keep one".to_owned(),
+            Fault::ResultsTwice => {
+                "`results` are the whole results, `contains` texts that occur in them; keep one".to_owned()
+            }
             Fault::ExpectsNothing => "give `results`, `contains`, `code`, `files_after` or `kv_after`".to_owned(),
             Fault::ExampleCode(_) => {
                 let names: Vec<&str> = Code::ALL.iter().filter_map(|c| c.name()).collect();
                 format!("give a number or one of {}", names.join(", "))
             }
-            Fault::ExamplePath(_) => "write it relative to the top of the run's files, such as \"notes/a.txt\"".to_owned(),
+            Fault::ExamplePath(_) => {
+                "write it relative to the top of the run's files, such as \"notes/a.txt\"".to_owned()
+            }
             Fault::ExampleStatus(_) => "a status lies between 100 and 599".to_owned(),
             Fault::Undeclared(name) => format!("add \"{name}\" to `uses`"),
             Fault::Unused(name) => format!("remove \"{name}\" from `uses`"),

@@ -35,6 +35,21 @@ impl Call {
         }
     }
 
+    /// Gives the text of an inline program.
+    pub fn body(&self) -> Option<&str> {
+        match self {
+            Self::Wat { body, .. } => Some(body),
+            Self::Catalog { .. } => None,
+        }
+    }
+
+    /// Gives the arguments in order.
+    pub fn args(&self) -> &[String] {
+        match self {
+            Self::Wat { args, .. } | Self::Catalog { args, .. } => args,
+        }
+    }
+
     /// Gives where the program comes from.
     pub fn source(&self) -> Source {
         match self {

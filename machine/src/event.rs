@@ -47,6 +47,12 @@ pub enum Event {
         source: Source,
         /// The catalog program's description, or the first line of the thought; empty where there is neither.
         description: String,
+        /// The text of an inline program; absent for a catalog program.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        body: Option<String>,
+        /// The arguments as the model gave them; absent where there are none.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        args: Vec<String>,
     },
     /// A program ran, or could not be run, and this is what the model will read of it.
     ToolResult {

@@ -18,13 +18,13 @@ use crate::{
 /// An input that does not fit what the run waits for (a result that comes late, anything after the end) is without effect.
 ///
 /// ```
-/// use wattle_machine::{Effect, Ending, Input, ModelAnswer, Setup, State, Usage, step};
+/// use wattle_machine::{Effect, Ending, Input, ModelAnswer, Setup, State, step};
 ///
 /// let state = State::new(Setup { system: "answer".into(), ..Setup::default() });
 /// let (state, effects) = step(state, Input::Begin { message: "6 × 7?".into() });
 /// assert!(matches!(effects.as_slice(), [Effect::Ask(_)]));
 ///
-/// let answer = ModelAnswer { text: "ToolCall::Response(\"42\")".into(), usage: Usage::default() };
+/// let answer = ModelAnswer { text: "ToolCall::Response(\"42\")".into(), ..ModelAnswer::default() };
 /// let (state, effects) = step(state, Input::Answer(answer));
 /// assert_eq!(effects.last(), Some(&Effect::Finish(Ending::Answered { text: "42".into() })));
 /// assert!(state.has_ended());
@@ -69,6 +69,7 @@ impl State {
         let mending = turn.purpose == Purpose::Repair;
         let reading = if mending { read_repair(&answer.text) } else { read(&answer.text) };
         let Reading { thought, action, notes, said } = reading;
+        let thought = thought.or(answer.reasoning);
         let mut effects = self.thinking(thought.as_deref());
         effects.extend(match (turn.purpose, action) {
             (_, Action::Response { text }) if text.is_empty() => self.answered_nothing(turn),
@@ -129,6 +130,8 @@ impl State {
             label: call.label().to_owned(),
             source: call.source(),
             description: described.map_or_else(first_line, String::as_str).to_owned(),
+            body: call.body().map(str::to_owned),
+            args: call.args().to_vec(),
         };
         let calls = vec![call];
         let notes = notes.iter().map(ToString::to_string).collect();

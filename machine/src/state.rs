@@ -139,6 +139,9 @@ pub enum Input {
 pub struct ModelAnswer {
     /// The text, whole and untouched.
     pub text: String,
+    /// What the model thought before, where the provider tells that apart from the text; the thought where the text has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<String>,
     /// The tokens of this request.
     pub usage: Usage,
 }

@@ -11,8 +11,16 @@ fn each_event_has_its_fields_under_its_type() {
         (Event::Thinking { step: 1, content: "hm".into() }, r#"{"type":"thinking","step":1,"content":"hm"}"#),
         (Event::Delta { step: 1, text: "a".into() }, r#"{"type":"delta","step":1,"text":"a"}"#),
         (
-            Event::ToolStart { step: 1, call: 1, label: "wat".into(), source: Source::Wat, description: "d".into() },
-            r#"{"type":"tool_start","step":1,"call":1,"label":"wat","source":"wat","description":"d"}"#,
+            Event::ToolStart {
+                step: 1,
+                call: 1,
+                label: "wat".into(),
+                source: Source::Wat,
+                description: "d".into(),
+                body: Some("(nop)".into()),
+                args: vec!["a".into()],
+            },
+            r#"{"type":"tool_start","step":1,"call":1,"label":"wat","source":"wat","description":"d","body":"(nop)","args":["a"]}"#,
         ),
         (
             Event::ToolResult {

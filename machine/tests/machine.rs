@@ -19,6 +19,7 @@ fn answer() -> impl Strategy<Value = Input> {
     ]);
     texts.prop_map(|text| {
         Input::Answer(ModelAnswer {
+            reasoning: None,
             text: text.to_owned(),
             usage: Usage { prompt: u64::MAX / 2, completion: 1, cached: 0 },
         })
@@ -139,5 +140,5 @@ fn a_corrected_program_takes_over_the_arguments_where_it_gives_none() {
 }
 
 fn model(text: &str) -> Input {
-    Input::Answer(ModelAnswer { text: text.to_owned(), usage: Usage::default() })
+    Input::Answer(ModelAnswer { text: text.to_owned(), ..ModelAnswer::default() })
 }

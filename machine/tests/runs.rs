@@ -13,7 +13,7 @@ fn input(kind: &str, payload: &str) -> Input {
         "begin" => Input::Begin { message: payload.to_owned() },
         "answer" => {
             let usage = Usage { prompt: 100, completion: 10, cached: 50 };
-            Input::Answer(ModelAnswer { text: payload.to_owned(), usage })
+            Input::Answer(ModelAnswer { text: payload.to_owned(), usage, ..ModelAnswer::default() })
         }
         "model_failed" => Input::ModelFailed(payload.to_owned()),
         "executed" => Input::Executed(serde_json::from_str::<Vec<Execution>>(payload).expect("reports of calls")),

@@ -4,14 +4,20 @@ use toml::Spanned;
 use wattle_rt::Code;
 
 use crate::argument::{self, ArgumentError};
+use crate::front::block::Block;
 use crate::front::keys::{RawExample, RawHttp, Scalar};
-use crate::front::{Block, Texts, Wrong};
+use crate::front::{Texts, Wrong};
 use crate::meta::is_web;
 use crate::problem::Fault;
 use crate::{Example, Expected, Fixtures, HttpAnswer, Meta, Name, Results};
 
 /// Checks the examples and adds them to what the front matter says.
-pub(super) fn check(name: Name, mut meta: Meta, raw: Vec<Spanned<RawExample>>, block: &Block) -> Result<(Name, Meta), Wrong> {
+pub(super) fn check(
+    name: Name,
+    mut meta: Meta,
+    raw: Vec<Spanned<RawExample>>,
+    block: &Block,
+) -> Result<(Name, Meta), Wrong> {
     let mut examples = Vec::with_capacity(raw.len());
     for raw in raw {
         let line = block.line_of(&raw);
@@ -30,8 +36,7 @@ fn example(raw: RawExample, line: usize, block: &Block) -> Result<Example, Wrong
             return Err((line, Fault::ExamplePath(path.clone())));
         }
     }
-    let says_nothing =
-        raw.code.is_none() && raw.files_after == Texts::new() && raw.kv_after == Texts::new();
+    let says_nothing = raw.code.is_none() && raw.files_after == Texts::new() && raw.kv_after == Texts::new();
     let results = match (raw.results, raw.contains) {
         (Some(_), Some(_)) => return Err((line, Fault::ResultsTwice)),
         (None, None) if says_nothing => return Err((line, Fault::ExpectsNothing)),

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::Deserialize as DeriveDeserialize;
+use serde::de::{self, Deserialize, Deserializer, Visitor};
 use toml::Spanned;
 
 use crate::TypeHint;

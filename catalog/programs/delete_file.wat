@@ -1,0 +1,21 @@
+;;; name = "delete_file"
+;;; description = "Delete a file or an empty folder"
+;;; returns = "nothing"
+;;; uses = ["fs"]
+;;; tags = ["file", "folder", "remove"]
+;;; [[args]]
+;;; name = "path"
+;;; type_hint = "path"
+;;; description = "What to delete"
+;;; [[example]]
+;;; args = ["a.txt"]
+;;; files = { "a.txt" = "one", "b.txt" = "two" }
+;;; results = []
+;;; files_after = { "b.txt" = "two" }
+;;; [[example]]
+;;; args = ["missing.txt"]
+;;; code = "ENOENT"
+;;; results = []
+
+(argv 0 $path)
+(call $fs.remove (local.get $path))

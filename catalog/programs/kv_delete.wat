@@ -1,0 +1,21 @@
+;;; name = "kv_delete"
+;;; description = "Remove a key from the session's state"
+;;; returns = "nothing"
+;;; uses = ["kv"]
+;;; tags = ["memory", "state", "forget"]
+;;; [[args]]
+;;; name = "key"
+;;; type_hint = "string"
+;;; description = "The key"
+;;; [[example]]
+;;; args = ["user"]
+;;; kv = { user = "Ada", city = "Oslo" }
+;;; results = []
+;;; kv_after = { city = "Oslo" }
+;;; [[example]]
+;;; args = ["user"]
+;;; code = "ENOENT"
+;;; results = []
+
+(argv 0 $key)
+(call $kv.del (local.get $key))

@@ -1,0 +1,110 @@
+//! The lines of front matter, and where in them an error stands.
+
+use toml::Spanned;
+
+use crate::front::Wrong;
+use crate::problem::Fault;
+
+/// The front matter of a file as TOML. Its lines are the file's lines, so a line in the one is that line in the other.
+pub(super) struct Block {
+    pub(super) toml: String,
+    /// Where each line begins.
+    starts: Vec<usize>,
+    /// The first line of front matter, counted from 1.
+    pub(super) first: usize,
+    /// The offset in the file behind its last line.
+    pub(super) end: usize,
+}
+
+/// What a line of front matter says; `None` for any other line. Four semicolons begin a comment.
+fn front_line(line: &str) -> Option<&str> {
+    let rest = line.trim_start().strip_prefix(";;;").filter(|rest| !rest.starts_with(';'))?;
+    Some(rest.strip_prefix(' ').unwrap_or(rest))
+}
+
+/// Takes the front matter out of a file: the lines that begin with `;;;`, up to the first that is neither comment nor blank.
+pub(super) fn block(text: &str) -> Result<Block, Wrong> {
+    let mut block = Block { toml: String::new(), starts: Vec::new(), first: 0, end: 0 };
+    let mut at = 0;
+    for (index, line) in text.split_inclusive('\n').enumerate() {
+        at += line.len();
+        block.starts.push(block.toml.len());
+        if let Some(rest) = front_line(line) {
+            block.toml.push_str(rest.trim_end_matches(['\n', '\r']));
+            block.end = at;
+            if block.first == 0 {
+                block.first = index + 1;
+            }
+        } else if !line.trim().is_empty() && !line.trim_start().starts_with(";;") {
+            break;
+        }
+        block.toml.push('\n');
+    }
+    if block.first > 0 {
+        return Ok(block);
+    }
+    let is_setting = |line: &str| front_line(line).is_some_and(|rest| rest.contains('=') || rest.starts_with('['));
+    let later = text.lines().position(is_setting).map(|index| index + 1);
+    Err((1, Fault::NoFrontMatter { later }))
+}
+
+impl Block {
+    /// The line of an offset in the TOML, counted from 1.
+    fn line(&self, offset: usize) -> usize {
+        self.starts.partition_point(|start| *start <= offset).max(self.first)
+    }
+
+    /// The line that a value begins in.
+    pub(super) fn line_of<T>(&self, value: &Spanned<T>) -> usize {
+        self.line(value.span().start)
+    }
+
+    /// The fault that an error of the TOML reader stands for.
+    pub(super) fn wrong(&self, error: &toml::de::Error) -> Wrong {
+        let line = error.span().map_or(self.first, |span| self.line(span.start));
+        let message = error.message();
+        let fault = if let Some((key, known)) = unknown(message, "unknown field ") {
+            let top = known.iter().any(|key| key == "args");
+            Fault::UnknownKey { key, known, top }
+        } else if let Some((hint, known)) = unknown(message, "unknown variant ") {
+            Fault::UnknownHint { hint, known }
+        } else if let Some(key) = message.strip_prefix("missing field ") {
+            Fault::MissingKey(key.trim_matches('`').to_owned())
+        } else if let Some(value) = message.strip_prefix("invalid type: ").or(message.strip_prefix("invalid value: ")) {
+            Fault::Value(value_words(value))
+        } else {
+            Fault::Toml(short(&message.split_whitespace().collect::<Vec<_>>().join(" ")))
+        };
+        (line, fault)
+    }
+}
+
+/// serde's ``integer `5`, expected u64`` in the words of TOML.
+fn value_words(message: &str) -> String {
+    let (found, expected) = message.rsplit_once(", expected ").unwrap_or((message, ""));
+    let found = found.strip_prefix("sequence").map_or(found, |_| "an array");
+    let found = found.strip_prefix("map").map_or(found, |_| "a table");
+    let expected = match expected {
+        "u64" => "a whole number that is not negative",
+        "i64" => "a whole number",
+        "a sequence" => "an array",
+        "a map" => "a table",
+        other if other.starts_with("struct") => "a table",
+        other => other,
+    };
+    format!("found {}, expected {expected}", short(found))
+}
+
+/// The beginning of a text that may be long.
+fn short(text: &str) -> String {
+    match text.char_indices().nth(80) {
+        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
+/// The word and the known words in serde's ``unknown field `x`, expected one of `a`, `b` ``.
+fn unknown(message: &str, kind: &str) -> Option<(String, Vec<String>)> {
+    let (word, rest) = message.strip_prefix(kind)?.strip_prefix('`')?.split_once("`, expected ")?;
+    Some((short(word), rest.split('`').skip(1).step_by(2).map(str::to_owned).collect()))
+}

@@ -1,0 +1,126 @@
+//! Folders over the built-in programs.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+use std::fs;
+use std::path::Path;
+
+use wattle_catalog::{Catalog, Name};
+
+fn write(folder: &Path, file: &str, name: &str, description: &str) {
+    fs::write(folder.join(file), format!(";;; name = \"{name}\"\n;;; description = \"{description}\"\n0\n")).unwrap();
+}
+
+/// The problems of a catalog, with the folder's own name taken out.
+fn problems(catalog: &Catalog, folder: &Path) -> Vec<String> {
+    let folder = folder.display().to_string();
+    catalog.problems().iter().map(|problem| problem.to_string().replace(&folder, "DIR")).collect()
+}
+
+fn names(found: Vec<&Name>) -> Vec<&str> {
+    found.into_iter().map(Name::as_str).collect()
+}
+
+#[test]
+fn built_in_programs_have_no_problem() {
+    let catalog = Catalog::built_in();
+    assert_eq!(catalog.problems(), []);
+    assert!(catalog.len() >= 20 && !catalog.is_empty());
+    let listed: Vec<&str> = catalog.iter().map(|entry| entry.name().as_str()).collect();
+    assert!(listed.is_sorted());
+}
+
+#[test]
+fn a_later_folder_wins() {
+    let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    write(first.path(), "mine.wat", "http_get", "from the first");
+    write(first.path(), "other.wat", "other", "from the first");
+    write(second.path(), "mine.wat", "http_get", "from the second");
+    let catalog = Catalog::load(&[first.path(), second.path()]);
+    assert_eq!(catalog.problems(), []);
+    let entry = catalog.get("http_get").unwrap();
+    assert_eq!(entry.meta().description, "from the second");
+    assert_eq!(entry.origin().path(), Some(second.path().join("mine.wat").as_path()));
+    assert_eq!(catalog.get("other").unwrap().meta().description, "from the first");
+    assert_eq!(catalog.len(), Catalog::built_in().len() + 1);
+    let turned = Catalog::load(&[second.path(), first.path()]);
+    assert_eq!(turned.get("http_get").unwrap().meta().description, "from the first");
+}
+
+#[test]
+fn one_name_twice_in_a_folder_is_a_problem_and_neither_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    for file in ["a.wat", "b.wat", "c.wat"] {
+        write(folder.path(), file, "http_get", "mine");
+    }
+    let catalog = Catalog::load(&[folder.path()]);
+    let hint = "hint: both files are left out; rename one of the programs, or move it to a folder that is added later";
+    assert_eq!(
+        problems(&catalog, folder.path()),
+        [
+            format!("failed to load `DIR/c.wat`: `http_get` is also the name of `DIR/a.wat`\n{hint}"),
+            format!("failed to load `DIR/c.wat`: `http_get` is also the name of `DIR/b.wat`\n{hint}"),
+        ]
+    );
+    assert_eq!(catalog.get("http_get").unwrap().origin().path(), None, "the built-in program stays");
+}
+
+#[test]
+fn what_cannot_be_read_is_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    write(folder.path(), "good.wat", "good", "works");
+    fs::write(at("broken.wat"), ";;; name = \"x\"\n;;; descr = \"d\"\n0").unwrap();
+    fs::write(at("bytes.wat"), b";;; name = \"x\"\n\xff").unwrap();
+    fs::write(at("huge.wat"), " ".repeat((1 << 20) + 1)).unwrap();
+    fs::write(
+        at("largest.wat"),
+        format!(";;; name = \"largest\"\n;;; description = \"d\"\n0{}", " ".repeat((1 << 20) - 45)),
+    )
+    .unwrap();
+    fs::create_dir(at("folder.wat")).unwrap();
+    // Passed over: other kinds of files, hidden ones, and folders.
+    fs::write(at("notes.txt"), "not a program").unwrap();
+    fs::write(at(".hidden.wat"), "not a program").unwrap();
+    fs::create_dir(at("sub")).unwrap();
+    write(&at("sub"), "deep.wat", "deep", "not read");
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(at("good.wat"), at("link.wat")).unwrap();
+
+    let missing = at("missing");
+    let catalog = Catalog::load(&[folder.path(), &missing, &at("notes.txt")]);
+    assert_eq!(
+        problems(&catalog, folder.path()),
+        [
+            "failed to load `DIR/broken.wat`, line 2: unknown key `descr`\nhint: the nearest known key is `description`; known here are name, description, args, returns, uses, version, tags, exclusive, silent, timeout_ms, example",
+            "failed to load `DIR/bytes.wat`: not UTF-8 at byte 15\nhint: save the file as UTF-8",
+            "failed to load `DIR/folder.wat`: not a plain file",
+            "failed to load `DIR/huge.wat`: larger than 1048576 bytes\nhint: read large data from a file or from `kv` when the program runs",
+            #[cfg(unix)]
+            "failed to load `DIR/link.wat`: a link, and the catalog reads plain files only\nhint: copy the file there, or add the folder that it points into",
+            "failed to load `DIR/missing`: cannot be read: nothing is there",
+            "failed to load `DIR/notes.txt`: cannot be read: not a folder",
+        ]
+    );
+    assert!(catalog.get("good").is_some() && catalog.get("largest").is_some());
+    assert!(catalog.get("deep").is_none() && catalog.get("x").is_none());
+}
+
+#[test]
+fn suggestions_are_close_and_few() {
+    let catalog = Catalog::built_in();
+    for (asked, expected) in [
+        ("HTTP-Get", "http_get"),
+        ("catalog.http_get", "http_get"),
+        ("file_read", "read_file"),
+        ("grepFile", "grep_file"),
+        ("sumarize", "summarize"),
+    ] {
+        assert_eq!(names(catalog.nearest(asked)).first(), Some(&expected), "{asked}");
+        assert!(catalog.get(asked).is_none(), "{asked} is no name");
+    }
+    assert!(catalog.nearest("kv_gett").len() <= 3);
+    for asked in ["", "shell", "weather", &"http_get".repeat(10_000)] {
+        assert_eq!(names(catalog.nearest(asked)), [""; 0], "{asked}");
+    }
+}

@@ -1,0 +1,378 @@
+//! The built-in programs: each compiles, calls what it says, and does what its examples say.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by a panic")]
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::pin::Pin;
+use std::sync::{Arc, LazyLock, Mutex};
+
+use wattle_capability::ai::{Ai, Inference, Options};
+use wattle_capability::files::{Files, OVERLAY_LIMIT};
+use wattle_capability::fs::Fs;
+use wattle_capability::http::{Http, Request, Response};
+use wattle_capability::kv::{Backend as _, InMemory, Kv};
+use wattle_capability::{ALL, PURE, http};
+use wattle_catalog::{Catalog, Entry, Example, HttpAnswer, Results};
+use wattle_rt::{Code, Exit, Failure, Grants, Limits, Outcome, Program, Runtime};
+
+struct Answers(Vec<HttpAnswer>);
+
+impl http::Backend for Answers {
+    fn send(&self, request: Request) -> Pin<Box<dyn Future<Output = Result<Response, Failure>> + Send + '_>> {
+        let known = self.0.iter().find(|a| a.url == request.url && a.method == request.method.as_str());
+        let answer = known
+            .map(|a| Response { status: a.status, headers: Default::default(), body: a.body.clone().into_bytes() })
+            .ok_or_else(|| Failure::new(Code::EREMOTE, "nobody answers there"));
+        Box::pin(async { answer })
+    }
+}
+
+/// Gives its answers in order and keeps what it was asked.
+#[derive(Default)]
+struct Model {
+    answers: Mutex<VecDeque<String>>,
+    asked: Mutex<Vec<(usize, String)>>,
+}
+
+impl Inference for Model {
+    fn assist<'a>(
+        &'a self,
+        text: &'a str,
+        instruction: &'a str,
+        _: &'a Options,
+    ) -> Pin<Box<dyn Future<Output = Result<String, Failure>> + Send + 'a>> {
+        self.asked.lock().unwrap().push((text.chars().count(), instruction.to_owned()));
+        let answer = self.answers.lock().unwrap().pop_front();
+        Box::pin(async { answer.ok_or_else(|| Failure::new(Code::EREMOTE, "the model has no further answer")) })
+    }
+}
+
+/// What a call meets.
+struct World {
+    files: Arc<Files>,
+    kv: Arc<InMemory>,
+    model: Arc<Model>,
+    grants: Arc<Grants>,
+}
+
+impl World {
+    async fn of(example: &Example) -> World {
+        let fixtures = &example.fixtures;
+        let world = World::empty(fixtures.http.clone(), fixtures.ai.clone());
+        for (path, content) in &fixtures.files {
+            world.files.write(path, content.as_bytes()).unwrap();
+        }
+        for (key, value) in &fixtures.kv {
+            let value = value.clone().into_bytes();
+            world.kv.update(key.clone(), Box::new(|_| Ok(Some(value)))).await.unwrap();
+        }
+        world
+    }
+
+    fn empty(http: Vec<HttpAnswer>, ai: Vec<String>) -> World {
+        let files = Arc::new(Files::overlay(None, OVERLAY_LIMIT));
+        let kv = Arc::new(InMemory::default());
+        let model = Arc::new(Model { answers: Mutex::new(ai.into()), ..Model::default() });
+        let pure = PURE.iter().fold(Grants::new(), |grants, name| grants.allow(name));
+        let grants = pure
+            .with(Fs(Arc::clone(&files)))
+            .with(Kv(Arc::clone(&kv) as Arc<_>))
+            .with(Http(Arc::new(Answers(http))))
+            .with(Ai::new(Arc::clone(&model) as Arc<_>, 50));
+        World { files, kv, model, grants: Arc::new(grants) }
+    }
+}
+
+fn runtime() -> Runtime {
+    Runtime::new(ALL, Limits { instances: 4, ..Limits::default() }).unwrap()
+}
+
+async fn program(runtime: &Runtime, entry: &Entry) -> Program {
+    match runtime.prepare(entry.source()).await {
+        Ok(program) => program,
+        Err(diagnostic) => panic!("{}: {diagnostic}", entry.name()),
+    }
+}
+
+async fn call(runtime: &Runtime, name: &str, world: &World, args: &[&str]) -> Outcome {
+    static BUILT_IN: LazyLock<Catalog> = LazyLock::new(Catalog::built_in);
+    let catalog = &*BUILT_IN;
+    let entry = catalog.get(name).unwrap();
+    let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+    let args = entry.arguments(&args).unwrap_or_else(|error| panic!("{error}\nhint: {}", error.hint()));
+    runtime.run(&program(runtime, entry).await, &world.grants, args).await.unwrap()
+}
+
+async fn differences(world: &World, example: &Example, outcome: &Outcome) -> String {
+    let mut wrong = String::new();
+    let mut differ = |what: &str, expected: String, found: String| {
+        if expected != found {
+            let _ = writeln!(wrong, "  {what}:\n  - {expected}\n  + {found}");
+        }
+    };
+    let expected = &example.expected;
+    differ("exit", format!("{:?}", Exit::Returned(expected.code)), format!("{:?}", outcome.exit));
+    let results = outcome.texts();
+    match &expected.results {
+        Results::Any => {}
+        Results::Exactly(texts) => differ("results", format!("{texts:?}"), format!("{results:?}")),
+        Results::Containing(texts) => {
+            for text in texts.iter().filter(|text| !results.iter().any(|result| result.contains(*text))) {
+                differ("results", format!("… {text:?} …"), format!("{results:?}"));
+            }
+        }
+    }
+    for (path, content) in &expected.files {
+        let found = world.files.read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        differ(path, format!("{:?}", Ok::<_, ()>(content)), format!("{found:?}"));
+    }
+    for (key, value) in &expected.kv {
+        let found = world.kv.get(key.clone()).await.unwrap().map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        differ(key, format!("{:?}", Some(value)), format!("{found:?}"));
+    }
+    if !wrong.is_empty()
+        && let Some(failure) = &outcome.failure
+    {
+        let _ = writeln!(wrong, "  because {} failed: {}", failure.function, failure.failure);
+    }
+    wrong
+}
+
+#[tokio::test]
+async fn every_program_compiles_without_a_warning_and_calls_what_it_says() {
+    let runtime = runtime();
+    for entry in Catalog::built_in().iter() {
+        let program = program(&runtime, entry).await;
+        assert_eq!(program.warnings().len(), 0, "{}: {}", entry.name(), program.warnings()[0]);
+        entry.check_uses(program.imports()).unwrap_or_else(|problem| panic!("{problem}"));
+    }
+}
+
+#[tokio::test]
+async fn every_example_gives_what_it_says() {
+    let runtime = runtime();
+    let mut wrong = String::new();
+    for entry in Catalog::built_in().iter() {
+        let program = program(&runtime, entry).await;
+        for example in &entry.meta().examples {
+            let world = World::of(example).await;
+            let args = entry.arguments(&example.args).unwrap();
+            let outcome = runtime.run(&program, &world.grants, args).await.unwrap();
+            let differences = differences(&world, example, &outcome).await;
+            if !differences.is_empty() {
+                let _ = writeln!(wrong, "{}, the example in line {}:\n{differences}", entry.name(), example.line);
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "expected (-) and found (+):\n\n{wrong}");
+}
+
+#[tokio::test]
+async fn a_long_text_is_summarized_in_parts() {
+    let runtime = runtime();
+    let answers = ["one", "two", "three", "all"].map(str::to_owned).to_vec();
+    let world = World::empty(Vec::new(), answers);
+    world.files.write("long.txt", "é".repeat(50_000).as_bytes()).unwrap();
+    let outcome = call(&runtime, "summarize_file", &world, &["long.txt", "Be brief."]).await;
+    assert_eq!(outcome.texts(), ["all"]);
+    let asked = world.model.asked.lock().unwrap();
+    let sizes: Vec<usize> = asked.iter().map(|(size, _)| *size).collect();
+    assert_eq!(sizes, [24_000, 24_000, 2_000, "one\n\ntwo\n\nthree".len()]);
+    assert_eq!(asked.last().unwrap().1, "Be brief.");
+}
+
+#[tokio::test]
+async fn a_model_that_writes_more_than_it_reads_is_stopped() {
+    let runtime = runtime();
+    let long = "x".repeat(30_000);
+    let world = World::empty(Vec::new(), vec![long.clone(); 100]);
+    let outcome = call(&runtime, "summarize", &world, &[&long]).await;
+    assert!(outcome.success(), "{outcome:?}");
+    // Four rounds over 2, 3, 4 and 6 parts, then the summary.
+    assert_eq!(world.model.asked.lock().unwrap().len(), 16);
+}
+
+#[tokio::test]
+async fn large_files_fit_into_memory() {
+    let runtime = runtime();
+    let world = World::empty(Vec::new(), Vec::new());
+    let line = "a line of sixty-four bytes, https://example.org/page, the end.\r\n";
+    let text = line.repeat((8 << 20) / line.len());
+    world.files.write("large.txt", text.as_bytes()).unwrap();
+    let lines = text.lines().count();
+
+    let outcome = call(&runtime, "grep_file", &world, &["large.txt", "PAGE", "true", "1"]).await;
+    let first = line.trim_end();
+    assert_eq!(outcome.texts(), [format!("1:{first}\n(more matches: {})", lines - 1)], "{:?}", outcome.exit);
+
+    let outcome = call(&runtime, "read_lines", &world, &["large.txt", "-1"]).await;
+    assert_eq!(outcome.texts(), [first], "{:?}", outcome.exit);
+
+    let outcome = call(&runtime, "extract_links", &world, &[&text]).await;
+    assert_eq!(outcome.texts(), ["https://example.org/page"], "{:?}", outcome.exit);
+
+    let outcome = call(&runtime, "replace_text", &world, &["large.txt", "sixty-four", "64"]).await;
+    assert_eq!(outcome.texts(), [format!("replaced: {lines}")], "{:?} {:?}", outcome.exit, outcome.failure);
+
+    let rows = format!("name,price\n{}", "\"an \"\"ink\"\"\",2\n".repeat(400_000));
+    world.files.write("large.csv", rows.as_bytes()).unwrap();
+    let outcome = call(&runtime, "csv_column", &world, &["large.csv", "price"]).await;
+    assert_eq!(outcome.texts()[0].matches("\"2\"").count(), 400_000, "{:?} {:?}", outcome.exit, outcome.failure);
+}
+
+#[tokio::test]
+async fn edges_of_files() {
+    let runtime = runtime();
+    let world = World::empty(Vec::new(), Vec::new());
+    for (path, content) in [
+        ("empty", ""),
+        ("blank", "\n"),
+        ("crlf", "a\r\nb\r\n"),
+        ("bom.csv", "\u{feff}k;v\n1;2"),
+        ("comma.csv", "k,v\n1,"),
+        ("header.csv", "k,v"),
+        ("short.csv", "k,v\n\n1\n,\n\"\"\n"),
+    ] {
+        world.files.write(path, content.as_bytes()).unwrap();
+    }
+    for (name, args, code, expected) in [
+        ("read_lines", &["blank"][..], 0, ""),
+        ("read_lines", &["blank", "2"], 5, "there is no such line; lines in the file: 1"),
+        ("read_lines", &["crlf", "2"], 0, "b"),
+        ("read_lines", &["crlf", "-9", "1"], 0, "a"),
+        ("read_lines", &["crlf", "0"], 5, "there is no such line; lines in the file: 2"),
+        ("read_lines", &["crlf", "1", "0"], 5, "count is at least 1"),
+        ("read_lines", &["crlf", "1", "2147483647"], 0, "a\r\nb"),
+        ("read_lines", &["empty", "2"], 5, "there is no such line; lines in the file: 0"),
+        ("grep_file", &["blank", "a"], 0, "no line matches"),
+        ("grep_file", &["crlf", "\r"], 0, "no line matches"),
+        ("grep_file", &["crlf", ""], 5, "the text to look for is empty"),
+        ("grep_file", &["crlf", "b", "", "0"], 0, "(more matches: 1)"),
+        ("replace_text", &["empty", "a", "b"], 4, "the file has no such text; it is unchanged"),
+        ("replace_text", &["empty", "", "b"], 5, "the text to replace is empty"),
+        ("csv_column", &["empty", "a"], 4, "no such column; the columns are: "),
+        ("csv_column", &["header.csv", "v"], 0, "[]"),
+        ("csv_column", &["header.csv", "3"], 4, "no such column; the columns are: k, v"),
+        ("csv_column", &["header.csv", "0"], 4, "no such column; the columns are: k, v"),
+        ("csv_column", &["bom.csv", "k", ";"], 0, "[\"1\"]"),
+        ("csv_column", &["bom.csv", "k", "é"], 7, "the separator is one ASCII character"),
+        ("csv_column", &["comma.csv", "v"], 0, "[\"\"]"),
+        ("csv_column", &["short.csv", "k"], 0, "[\"1\",\"\",\"\"]"),
+        ("csv_column", &["short.csv", "2"], 0, "[\"\",\"\",\"\"]"),
+        ("extract_links", &["http://"], 0, ""),
+        ("extract_links", &["http://x"], 0, "http://x"),
+        ("extract_links", &["https://"], 0, ""),
+        ("extract_links", &["<https://x/a>, \"http://y...\" HTTP"], 0, "https://x/a\nhttp://y"),
+        ("extract_between", &["aab", "a", "b"], 0, ""),
+        ("word_count", &["\u{3000}é"], 0, "{\"lines\":1,\"words\":1,\"characters\":2,\"bytes\":5}"),
+    ] {
+        let outcome = call(&runtime, name, &world, args).await;
+        assert_eq!(
+            (&outcome.exit, outcome.texts()),
+            (&Exit::Returned(Code(code)), vec![expected.to_owned()]),
+            "{name} {args:?}"
+        );
+    }
+}
+
+/// Texts of a few characters that matter to the programs, all different, always the same.
+fn texts(alphabet: &[&str], count: usize) -> impl Iterator<Item = String> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = move |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        usize::try_from(state % below as u64).unwrap()
+    };
+    (0..count).map(move |_| (0..next(12)).map(|_| alphabet[next(alphabet.len())]).collect())
+}
+
+#[tokio::test]
+async fn programs_agree_with_the_same_thing_in_rust() {
+    let runtime = runtime();
+    let world = World::empty(Vec::new(), Vec::new());
+    for text in texts(&["a", "A", "b", "\n", "\r\n", " ", "é", "\r"], 400) {
+        world.files.write("t", text.as_bytes()).unwrap();
+        let lines: Vec<&str> = text.split_inclusive('\n').collect();
+
+        let counted = call(&runtime, "word_count", &world, &[&text]).await.texts();
+        let (words, characters, bytes) = (text.split_ascii_whitespace().count(), text.chars().count(), text.len());
+        let expected =
+            format!("{{\"lines\":{},\"words\":{words},\"characters\":{characters},\"bytes\":{bytes}}}", lines.len());
+        assert_eq!(counted, [expected], "{text:?}");
+
+        for first in 1..=lines.len() {
+            let taken = lines[first - 1..].iter().take(2).copied().collect::<String>();
+            let expected = taken.strip_suffix('\n').map_or(&*taken, |t| t.strip_suffix('\r').unwrap_or(t));
+            let back = format!("-{}", lines.len() + 1 - first);
+            for from in [&first.to_string(), &back] {
+                let read = call(&runtime, "read_lines", &world, &["t", from, "2"]).await.texts();
+                assert_eq!(read, [expected], "{text:?} from {from}");
+            }
+        }
+
+        for (ignore_case, part) in [("false", "a"), ("true", "A"), ("false", "é"), ("false", "a b")] {
+            let matches = |line: &str| match ignore_case {
+                "true" => line.to_lowercase().contains(&part.to_lowercase()),
+                _ => line.contains(part),
+            };
+            // A bare CR at the very end of a file ends its line there, too.
+            let bare = |line: &str| {
+                line.trim_end_matches('\n').strip_suffix('\r').unwrap_or(line.trim_end_matches('\n')).to_owned()
+            };
+            let found: Vec<String> = lines
+                .iter()
+                .enumerate()
+                .map(|(index, line)| (index + 1, bare(line)))
+                .filter(|(_, line)| matches(line))
+                .map(|(number, line)| format!("{number}:{line}"))
+                .collect();
+            let expected = if found.is_empty() { "no line matches".to_owned() } else { found.join("\n") };
+            let grepped = call(&runtime, "grep_file", &world, &["t", part, ignore_case]).await.texts();
+            assert_eq!(grepped, [expected], "{text:?} for {part:?}");
+        }
+    }
+}
+
+/// Reads a column as the format is defined: fields, quoted where they must be, in lines.
+fn column(text: &str, wanted: usize) -> Option<Vec<String>> {
+    let mut rows: Vec<Vec<(String, bool)>> = vec![vec![(String::new(), false)]];
+    let mut quoted = false;
+    let mut fresh = true;
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        let row = rows.last_mut().unwrap();
+        let field = row.last_mut().unwrap();
+        match c {
+            '"' if quoted && rest.peek() == Some(&'"') => field.0.push(rest.next().unwrap()),
+            '"' if quoted => quoted = false,
+            '"' if fresh => (quoted, field.1) = (true, true),
+            c if quoted => field.0.push(c),
+            ',' => row.push((String::new(), false)),
+            '\n' => rows.push(vec![(String::new(), false)]),
+            '\r' if rest.peek().is_none_or(|next| *next == '\n') => {}
+            c => field.0.push(c),
+        }
+        fresh = !quoted && matches!(c, ',' | '\n');
+    }
+    let rows = rows.into_iter().skip(1).filter(|row| row.len() > 1 || row[0].1 || !row[0].0.is_empty());
+    (!quoted).then(|| rows.map(|row| row.get(wanted).map_or_else(String::new, |field| field.0.clone())).collect())
+}
+
+#[tokio::test]
+async fn csv_column_agrees_with_the_format() {
+    let runtime = runtime();
+    let world = World::empty(Vec::new(), Vec::new());
+    for rows in texts(&["a", "\"", "\"", ",", "\n", "\r\n", "é", "\r"], 1_500) {
+        let text = format!("k,v\n{rows}");
+        world.files.write("t.csv", text.as_bytes()).unwrap();
+        for (number, wanted) in [("1", 0), ("v", 1)] {
+            let outcome = call(&runtime, "csv_column", &world, &["t.csv", number]).await;
+            match column(&text, wanted) {
+                Some(values) => assert_eq!(outcome.texts(), [serde_json::json!(values).to_string()], "{text:?}"),
+                None => assert_eq!(outcome.exit, Exit::Returned(Code::EPARSE), "{text:?}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! What can be said on the command line.
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use wattle_agent::capability::egress::HostRule;
+
+use crate::config::{Layer, Span, count};
+
+/// An agent runtime whose steps are small programs in a sandbox.
+#[derive(Debug, Parser)]
+#[command(name = "wattle", version, max_term_width = 100, after_help = "Try it without a key: wattle demo")]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) flags: Flags,
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Carry out one request
+    Run(RunArgs),
+    /// Run one program, without a model
+    Exec(ExecArgs),
+    /// Check programs without running them
+    Check(CheckArgs),
+    /// Print a program as the module that runs
+    Expand(ExpandArgs),
+    /// Read a model's answer on stdin and print the action as JSON
+    Parse,
+    /// The programs that a model may call by name
+    #[command(subcommand)]
+    Catalog(CatalogCommand),
+    /// Play recorded runs: all real but the model's words
+    Demo(DemoArgs),
+    /// Tell what is missing and how to mend it
+    Doctor(DoctorArgs),
+    /// The settings
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// What `run` takes.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// What to do; `-` reads it from stdin
+    pub(crate) prompt: String,
+    /// Print the run's events on stdout, one JSON object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write the answer to a file in place of stdout
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) flags: Flags,
+}
+
+/// What `exec` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ExecArgs {
+    /// A file, the name of a catalog program, or `-` for stdin
+    pub(crate) program: String,
+    /// The program's arguments
+    #[arg(value_name = "ARG", allow_negative_numbers = true)]
+    pub(crate) args: Vec<String>,
+    /// Print the whole outcome as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) flags: Flags,
+}
+
+/// What `check` takes.
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// The programs; `-` reads one from stdin
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Print the findings as JSON on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What `expand` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ExpandArgs {
+    /// The program; `-` reads it from stdin
+    pub(crate) file: PathBuf,
+}
+
+/// What `catalog` does.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CatalogCommand {
+    /// List the programs
+    List {
+        /// Print them as JSON
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        flags: CatalogFlags,
+    },
+    /// Show one program: how it is called, and its text
+    Show {
+        /// The program's name
+        name: String,
+        /// Print it as JSON
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        flags: CatalogFlags,
+    },
+}
+
+/// What `demo` takes.
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Play this one only
+    pub(crate) name: Option<String>,
+    /// List the demos
+    #[arg(long)]
+    pub(crate) list: bool,
+}
+
+/// What `doctor` takes.
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// Print the findings as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) flags: Flags,
+}
+
+/// What `config` does.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Show each setting
+    Show {
+        /// Tell where each value comes from
+        #[arg(long)]
+        origin: bool,
+        /// Print them as JSON
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        flags: Box<Flags>,
+    },
+}
+
+/// The flags of settings. Each has a key in `wattle.toml` and a variable `WATTLE_…`.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Settings")]
+pub(crate) struct Flags {
+    /// The model's name
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// The chat-completions endpoint, such as http://127.0.0.1:11434/v1
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+    /// The environment variable that holds the key
+    #[arg(long, value_name = "VAR")]
+    pub(crate) api_key_env: Option<String>,
+    /// A well-known endpoint: openrouter, openai, ollama, …
+    #[arg(long, value_name = "PRESET")]
+    pub(crate) provider: Option<String>,
+    /// Answer from a recording in place of a model
+    #[arg(long, value_name = "FILE")]
+    pub(crate) cassette: Option<PathBuf>,
+    /// Record the model's answers
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+    /// How many steps a run may take
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub(crate) max_steps: Option<NonZeroU32>,
+    /// How long a run may take, such as 90s or 2m
+    #[arg(long, value_name = "TIME")]
+    pub(crate) timeout: Option<Span>,
+    /// Programs write to the workdir itself, not to the overlay
+    #[arg(long)]
+    pub(crate) write: bool,
+    /// Carry out the overlay's changes at the end
+    #[arg(long)]
+    pub(crate) apply: bool,
+    /// A trusted run; implies --write
+    #[arg(long)]
+    pub(crate) exec: bool,
+    /// A host that may be reached even if it is not public; may be repeated
+    #[arg(long, value_name = "HOST[:PORT]")]
+    pub(crate) allow_host: Vec<HostRule>,
+    /// The session whose conversation and state the run continues
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// The file that keeps sessions
+    #[arg(long, value_name = "FILE")]
+    pub(crate) store: Option<PathBuf>,
+    /// Show programs and observations in full
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+    #[command(flatten)]
+    pub(crate) catalog: CatalogFlags,
+}
+
+/// The flags that decide which programs there are.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Settings")]
+pub(crate) struct CatalogFlags {
+    /// The workdir [default: .]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Option<PathBuf>,
+    /// A folder of programs; may be repeated
+    #[arg(long, value_name = "DIR")]
+    pub(crate) catalog: Vec<PathBuf>,
+}
+
+impl From<CatalogFlags> for Layer {
+    fn from(flags: CatalogFlags) -> Layer {
+        Layer { root: flags.root, catalog: given(flags.catalog), ..Layer::default() }
+    }
+}
+
+impl From<Flags> for Layer {
+    fn from(flags: Flags) -> Layer {
+        Layer {
+            model: flags.model.map(Some),
+            base_url: flags.base_url.map(Some),
+            api_key_env: flags.api_key_env.map(Some),
+            provider: flags.provider.map(Some),
+            cassette: flags.cassette.map(Some),
+            record: flags.record.map(Some),
+            max_steps: flags.max_steps.map(Some),
+            timeout: flags.timeout.map(Some),
+            write: flags.write.then_some(true),
+            apply: flags.apply.then_some(true),
+            exec: flags.exec.then_some(true),
+            allow_host: given(flags.allow_host),
+            session: flags.session.map(Some),
+            store: flags.store.map(Some),
+            verbose: flags.verbose.then_some(true),
+            ..Layer::from(flags.catalog)
+        }
+    }
+}
+
+/// A list that was given; an empty one was not.
+fn given<T>(list: Vec<T>) -> Option<Vec<T>> {
+    (!list.is_empty()).then_some(list)
+}

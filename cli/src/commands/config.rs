@@ -1,0 +1,46 @@
+//! `wattle config`: the settings, and where each comes from.
+
+use std::fmt::Write;
+
+use serde_json::{Map, Value as Json, json};
+
+use crate::args::ConfigCommand;
+use crate::config::{Config, Layer, Row};
+use crate::fault::{Exit, Fault};
+use crate::output;
+
+/// Shows the settings: TOML, or JSON.
+pub(crate) fn config(command: ConfigCommand, outer: Layer) -> Result<Exit, Fault> {
+    let ConfigCommand::Show { origin, json, flags } = command;
+    let rows = Config::gather(&[(*flags).into(), outer])?.rows();
+    match json {
+        true => output::json(&document(&rows, origin))?,
+        false => output::text(&lines(&rows, origin))?,
+    }
+    Ok(Exit::Done)
+}
+
+/// Lines that could stand in `wattle.toml`; what is not set is a comment.
+fn lines(rows: &[Row], origin: bool) -> String {
+    let line = |row: &Row| match &row.value {
+        Json::Null => format!("# {} is not set", row.name),
+        value => format!("{} = {value}", row.name),
+    };
+    let width = rows.iter().map(|row| line(row).chars().count()).max().unwrap_or(0).min(48);
+    let mut text = String::new();
+    for row in rows {
+        let _ = match origin && !row.value.is_null() {
+            true => writeln!(text, "{:<width$}  # {}", line(row), row.origin),
+            false => writeln!(text, "{}", line(row)),
+        };
+    }
+    text
+}
+
+fn document(rows: &[Row], origin: bool) -> Json {
+    let value = |row: &Row| match origin {
+        true => json!({"value": row.value, "origin": row.origin.layer(), "source": row.origin.to_string()}),
+        false => row.value.clone(),
+    };
+    Json::Object(rows.iter().map(|row| (row.name.to_owned(), value(row))).collect::<Map<_, _>>())
+}

@@ -1,0 +1,206 @@
+//! `wattle exec`: one program, without a model.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value as Json, json};
+use wattle_agent::capability::files::Change;
+use wattle_agent::rt::{Diagnostic, Exit as Ended, Outcome, RunError};
+
+use crate::args::ExecArgs;
+use crate::changes::{self, Fate};
+use crate::config::{Config, Layer};
+use crate::fault::{Exit, Fault};
+use crate::output::{BAD, DIM, paint, visible};
+use crate::setup::Setup;
+use crate::{input, output};
+
+/// A program's text with the arguments that it gets and the time that it may take.
+struct Found {
+    source: String,
+    args: Vec<String>,
+    time: Duration,
+}
+
+/// Runs a program and puts out its results.
+pub(crate) async fn exec(args: ExecArgs, outer: Layer) -> Result<Exit, Fault> {
+    let json = args.json;
+    let setup = Setup::new(Config::gather(&[args.flags.into(), outer])?)?;
+    let Found { source, args, time } = find(&setup, &args.program, args.args)?;
+    let runtime = setup.host.runtime();
+    let program = match runtime.prepare(&source).await {
+        Ok(program) => program,
+        Err(diagnostic) => return rejected(&diagnostic, json),
+    };
+    if !json {
+        program.warnings().iter().for_each(|warning| output::note(&visible(warning.to_string().trim_end())));
+    }
+
+    let needs_model = program.imports().iter().any(|function| function.module == "ai");
+    let model = if needs_model { Some(setup.model()) } else { None };
+    let (model, why_not) = match model.transpose() {
+        Ok(model) => (model, None),
+        Err(fault) => (None, Some(fault.message().to_owned())),
+    };
+    let (files, session) = (setup.files()?, setup.session()?);
+    let grants = Arc::new(setup.access(Arc::clone(&files), session.as_ref(), model).grants());
+    let cancel = crate::setup::interrupt();
+    let ran = tokio::select! {
+        biased;
+        () = cancel.cancelled() => return Ok(Exit::Interrupted),
+        ran = runtime.run_within(&program, &grants, args, time) => ran,
+    };
+    let outcome = match ran {
+        Ok(outcome) => outcome,
+        Err(RunError::Denied(missing)) => return denied(&missing, why_not, json),
+        Err(RunError::Engine(error)) => return Err(Fault::failed(error.to_string())),
+    };
+    let changes = changes::settle(&files, Fate::of(&setup.config, outcome.success()))?;
+    match json {
+        true => output::json(&to_json(&outcome, &changes))?,
+        false => tell(&outcome, &source)?,
+    }
+    Ok(if outcome.success() { Exit::Done } else { Exit::Failed })
+}
+
+/// Finds what is meant: stdin, a file, or a program of the catalog.
+fn find(setup: &Setup, program: &str, given: Vec<String>) -> Result<Found, Fault> {
+    let limit = setup.config.timeout.value.map_or(setup.host.runtime().limits().time, |span| span.0);
+    let is_path = program == "-" || program.ends_with(".wat") || program.contains(std::path::is_separator);
+    let catalog = setup.host.catalog();
+    if let Some(entry) = catalog.get(program).filter(|_| !is_path) {
+        let args = entry.arguments(&given).map_err(|e| Fault::usage(e.to_string()).hint(e.hint()))?;
+        let time = entry.meta().timeout.map_or(limit, |time| time.min(limit));
+        return Ok(Found { source: entry.source().to_string(), args, time });
+    }
+    if is_path || Path::new(program).is_file() {
+        return Ok(Found { source: input::text(Path::new(program))?, args: given, time: limit });
+    }
+    Err(super::no_program(catalog, program))
+}
+
+/// Puts out the results; the code and the reason of a failure go to stderr.
+fn tell(outcome: &Outcome, source: &str) -> Result<(), Fault> {
+    for line in &outcome.log {
+        output::note(&format!("{} {}", paint(DIM, "log:"), visible(line)));
+    }
+    for result in &outcome.results {
+        output::data(result)?;
+        if !result.ends_with(b"\n") {
+            output::data(b"\n")?;
+        }
+    }
+    let Some(error) = reason(outcome) else { return Ok(()) };
+    let place = match error.line {
+        Some((line, _)) => {
+            let text = source.lines().nth((line as usize).saturating_sub(1)).unwrap_or_default().trim();
+            format!("\n --> line {line}: {text}")
+        }
+        None => String::new(),
+    };
+    let function = error.function.map(|name| format!(" in `{name}`")).unwrap_or_default();
+    let what = format!("{}{function}: {}{place}", error.shown, error.message);
+    output::note(&format!("{} {}", paint(BAD, "error:"), visible(&what)));
+    Ok(())
+}
+
+/// Why a program did not end with 0.
+struct Reason<'a> {
+    code: String,
+    shown: String,
+    message: String,
+    line: Option<(u32, u32)>,
+    function: Option<&'a str>,
+}
+
+fn reason(outcome: &Outcome) -> Option<Reason<'_>> {
+    match &outcome.exit {
+        Ended::Returned(code) if code.is_success() => None,
+        Ended::Returned(code) => {
+            let call = outcome.failure.as_ref();
+            Some(Reason {
+                code: code.name().map_or_else(|| code.number().to_string(), str::to_owned),
+                shown: format!("the program left with {code}"),
+                message: call.map_or_else(|| code.meaning().to_owned(), |call| call.failure.reason.clone()),
+                line: call.and_then(|call| call.position).map(|at| (at.line, at.column)),
+                function: call.map(|call| call.function.as_str()),
+            })
+        }
+        Ended::Trapped(trap) => Some(Reason {
+            code: trap.kind.name().to_owned(),
+            shown: "the program was stopped".to_owned(),
+            message: trap.message.clone(),
+            line: trap.position.map(|at| (at.line, at.column)),
+            function: None,
+        }),
+    }
+}
+
+fn to_json(outcome: &Outcome, changes: &[Change]) -> Json {
+    let (exit_code, code) = match &outcome.exit {
+        Ended::Returned(code) => (json!(code.number()), *code),
+        Ended::Trapped(trap) => (Json::Null, trap.kind.code()),
+    };
+    let error = reason(outcome).map(|reason| {
+        json!({
+            "code": reason.code,
+            "message": reason.message,
+            "line": reason.line.map(|(line, _)| line),
+            "column": reason.line.map(|(_, column)| column),
+            "function": reason.function,
+        })
+    });
+    let calls = outcome.calls.iter();
+    json!({
+        "exit_code": exit_code,
+        "code": code.name().map_or_else(|| code.number().to_string(), str::to_owned),
+        "results": outcome.texts(),
+        "error": error,
+        "fuel": outcome.fuel,
+        "memory_bytes": outcome.memory_bytes,
+        "dur_us": u64::try_from(outcome.duration.as_micros()).unwrap_or(u64::MAX),
+        "host_calls": calls.map(|c| json!({"function": c.function, "calls": c.calls, "failed": c.failed})).collect::<Vec<_>>(),
+        "changes": changes::to_json(changes),
+    })
+}
+
+/// The outcome of a program of which nothing ran.
+fn nothing_ran(code: Option<&str>, error: &Json) -> Json {
+    json!({
+        "exit_code": null, "code": code, "results": [], "error": error, "fuel": null, "memory_bytes": 0, "dur_us": 0,
+        "host_calls": [], "changes": [],
+    })
+}
+
+fn rejected(diagnostic: &Diagnostic, json: bool) -> Result<Exit, Fault> {
+    if json {
+        let at = diagnostic.position;
+        let message = match &diagnostic.hint {
+            Some(hint) => format!("{}; hint: {hint}", diagnostic.message),
+            None => diagnostic.message.clone(),
+        };
+        let error = json!({
+            "code": diagnostic.code, "message": message, "line": at.line, "column": at.column, "function": null,
+        });
+        output::json(&nothing_ran(None, &error))?;
+    } else {
+        output::note(&visible(diagnostic.to_string().trim_end()));
+    }
+    Ok(Exit::Failed)
+}
+
+fn denied(missing: &[&str], why_not: Option<String>, json: bool) -> Result<Exit, Fault> {
+    let names: Vec<String> = missing.iter().map(|name| format!("`{name}`")).collect();
+    let message = format!("denied before it ran: the program needs {}, which is not granted", names.join(", "));
+    if json {
+        let error = json!({"code": "EACCESS", "message": message, "line": null, "column": null, "function": null});
+        output::json(&nothing_ran(Some("EACCESS"), &error))?;
+        return Ok(Exit::Denied);
+    }
+    let fault = Fault::new(Exit::Denied, message);
+    Err(match why_not {
+        Some(why) => fault.hint(why),
+        None => fault,
+    })
+}

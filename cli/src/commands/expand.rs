@@ -1,0 +1,25 @@
+//! `wattle expand`: a program as the module that runs.
+
+use wattle_agent::capability;
+use wattle_agent::rt::{Signatures, assemble};
+
+use crate::args::ExpandArgs;
+use crate::fault::{Exit, Fault};
+use crate::{input, output};
+
+/// Puts out the module's text; what is wrong with the program goes to stderr.
+pub(crate) fn expand(args: &ExpandArgs) -> Result<Exit, Fault> {
+    let source = input::text(&args.file)?;
+    let functions = capability::ALL.iter().flat_map(|c| c.functions);
+    match assemble(&source, &Signatures::new(functions.map(|f| f.signature))) {
+        Ok(assembled) => {
+            assembled.warnings.iter().for_each(|w| output::note(&output::visible(w.to_string().trim_end())));
+            output::text(&assembled.module)?;
+            Ok(Exit::Done)
+        }
+        Err(diagnostic) => {
+            output::note(&output::visible(diagnostic.to_string().trim_end()));
+            Ok(Exit::Failed)
+        }
+    }
+}

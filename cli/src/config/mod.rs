@@ -1,0 +1,261 @@
+//! The settings: each is taken from the first layer that has it, and knows which one that was.
+//!
+//! The layers are, in this order: flags, environment variables (`WATTLE_…`), the project file (`wattle.toml` in the root), the user
+//! file (`wattle/wattle.toml` in the XDG config directory), and the defaults.
+
+mod file;
+mod value;
+
+use std::fmt;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::Value as Json;
+use wattle_agent::capability::egress::HostRule;
+
+use crate::fault::Fault;
+
+pub(crate) use value::{Span, Value, count};
+
+/// Who may set a key in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Guard {
+    /// Any project file.
+    Open,
+    /// A project file only in a directory that the user file lists as trusted: the key names an endpoint, a key or a grant, or a
+    /// place that is written to.
+    Trusted,
+    /// The user file alone.
+    User,
+}
+
+/// A value with the layer that it comes from.
+#[derive(Clone, Debug)]
+pub(crate) struct Setting<T> {
+    /// The value.
+    pub(crate) value: T,
+    /// Where it comes from.
+    pub(crate) origin: Origin,
+}
+
+/// The layer that a value comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// A flag.
+    Flag,
+    /// The environment variable of that name.
+    Environment(&'static str),
+    /// The project file.
+    Project(PathBuf),
+    /// The user file.
+    User(PathBuf),
+    /// Nothing set it.
+    Default,
+}
+
+impl Origin {
+    /// The layer's name.
+    pub(crate) fn layer(&self) -> &'static str {
+        match self {
+            Origin::Flag => "flag",
+            Origin::Environment(_) => "environment",
+            Origin::Project(_) => "project",
+            Origin::User(_) => "user",
+            Origin::Default => "default",
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Flag => f.write_str("a flag"),
+            Origin::Environment(variable) => f.write_str(variable),
+            Origin::Project(path) => write!(f, "project file {}", path.display()),
+            Origin::User(path) => write!(f, "user file {}", path.display()),
+            Origin::Default => f.write_str("default"),
+        }
+    }
+}
+
+/// One setting, as it is shown.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    /// The key.
+    pub(crate) name: &'static str,
+    /// The value; null where nothing is set.
+    pub(crate) value: Json,
+    /// Where it comes from.
+    pub(crate) origin: Origin,
+}
+
+/// Declares every key once: its name, variable, type, default, and who may set it in a file.
+macro_rules! keys {
+    ($($(#[$doc:meta])* $name:ident $variable:literal: $type:ty = $default:expr, $guard:ident;)*) => {
+        /// What one layer sets.
+        #[derive(Clone, Debug, Default)]
+        pub(crate) struct Layer {
+            $($(#[$doc])* pub(crate) $name: Option<$type>,)*
+        }
+
+        /// The settings of one command.
+        #[derive(Clone, Debug)]
+        pub(crate) struct Config {
+            $($(#[$doc])* pub(crate) $name: Setting<$type>,)*
+        }
+
+        /// The keys, and who may set each in a file.
+        const KEYS: &[(&str, Guard)] = &[$((stringify!($name), Guard::$guard),)*];
+
+        impl Layer {
+            /// What the environment sets. A variable that is set to nothing is not set.
+            fn of_environment(get: &dyn Fn(&str) -> Option<std::ffi::OsString>) -> Result<Layer, Fault> {
+                Ok(Layer { $($name: variable(get, $variable)?,)* })
+            }
+
+            /// What the table of a file sets; its keys are known.
+            fn of_table(table: &toml::Table, path: &Path) -> Result<Layer, Fault> {
+                Ok(Layer { $($name: entry(table, stringify!($name), path)?,)* })
+            }
+        }
+
+        impl Config {
+            /// Takes each value from the first layer that has it.
+            fn of_layers(flags: &[Layer], environment: &Layer, project: &File, user: &File, places: &Places) -> Config {
+                Config { $($name: {
+                    let of_flags = flags.iter().find_map(|layer| layer.$name.clone()).map(|value| (value, Origin::Flag));
+                    let found = of_flags
+                        .or_else(|| Some((environment.$name.clone()?, Origin::Environment($variable))))
+                        .or_else(|| Some((project.layer.$name.clone()?, Origin::Project(project.path.clone()))))
+                        .or_else(|| Some((user.layer.$name.clone()?, Origin::User(user.path.clone()))));
+                    let default: fn(&Places) -> $type = $default;
+                    let (value, origin) = found.unwrap_or_else(|| (default(places), Origin::Default));
+                    Setting { value, origin }
+                },)* }
+            }
+
+            /// Every setting, in the order of the manual.
+            pub(crate) fn rows(&self) -> Vec<Row> {
+                vec![$(Row {
+                    name: stringify!($name),
+                    value: self.$name.value.to_json(),
+                    origin: self.$name.origin.clone(),
+                },)*]
+            }
+        }
+    };
+}
+
+keys! {
+    /// The model's name.
+    model "WATTLE_MODEL": Option<String> = |_| None, Open;
+    /// The URL to which `/chat/completions` is appended.
+    base_url "WATTLE_BASE_URL": Option<String> = |_| None, Trusted;
+    /// The variable that holds the key.
+    api_key_env "WATTLE_API_KEY_ENV": Option<String> = |_| None, Trusted;
+    /// The name of a well-known endpoint.
+    provider "WATTLE_PROVIDER": Option<String> = |_| None, Trusted;
+    /// The recording that answers in place of a model.
+    cassette "WATTLE_CASSETTE": Option<PathBuf> = |_| None, Trusted;
+    /// The file that the model's answers are recorded to.
+    record "WATTLE_RECORD": Option<PathBuf> = |_| None, Trusted;
+    /// How many model turns of a run may act; the command's own bound where it is not set.
+    max_steps "WATTLE_MAX_STEPS": Option<NonZeroU32> = |_| None, Open;
+    /// The time that a run may take.
+    timeout "WATTLE_TIMEOUT": Option<Span> = |_| None, Open;
+    /// The workdir.
+    root "WATTLE_ROOT": PathBuf = |_| PathBuf::from("."), User;
+    /// Whether programs write to the workdir itself.
+    write "WATTLE_WRITE": bool = |_| false, Trusted;
+    /// Whether the changes of a run are carried out at its end.
+    apply "WATTLE_APPLY": bool = |_| false, Trusted;
+    /// Whether the run is trusted.
+    exec "WATTLE_EXEC": bool = |_| false, Trusted;
+    /// Hosts that may be reached even where they are not public.
+    allow_host "WATTLE_ALLOW_HOST": Vec<HostRule> = |_| Vec::new(), Trusted;
+    /// Folders of programs, later ones over earlier ones and all over the built-in programs.
+    catalog "WATTLE_CATALOG": Vec<PathBuf> = |_| Vec::new(), Open;
+    /// The session that the run belongs to.
+    session "WATTLE_SESSION": Option<String> = |_| None, Open;
+    /// How long a session that sees nothing is kept.
+    session_ttl "WATTLE_SESSION_TTL": Span = |_| Span(Duration::from_secs(3_600)), Open;
+    /// The file that keeps sessions.
+    store "WATTLE_STORE": Option<PathBuf> = |places| places.store.clone(), Trusted;
+    /// Whether programs and observations are shown in full.
+    verbose "WATTLE_VERBOSE": bool = |_| false, Open;
+}
+
+/// The places that the user's own files have by default; `None` where the user has no home.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Places {
+    /// The user file.
+    pub(crate) user_file: Option<PathBuf>,
+    /// The store.
+    pub(crate) store: Option<PathBuf>,
+}
+
+impl Places {
+    /// The places of the XDG base directories.
+    pub(crate) fn of_user() -> Places {
+        use etcetera::BaseStrategy;
+        match etcetera::base_strategy::Xdg::new() {
+            Ok(xdg) => Places {
+                user_file: Some(xdg.config_dir().join("wattle/wattle.toml")),
+                store: Some(xdg.data_dir().join("wattle/wattle.db")),
+            },
+            Err(_) => Places::default(),
+        }
+    }
+}
+
+/// What a file sets; nothing where there is no file.
+#[derive(Clone, Debug, Default)]
+struct File {
+    path: PathBuf,
+    layer: Layer,
+}
+
+impl Config {
+    /// Gathers the settings from all layers; flags of the command come before those that stand before it.
+    ///
+    /// # Errors
+    /// Where a variable or a file sets something that cannot be read, that there is not, or that it may not set.
+    pub(crate) fn gather(flags: &[Layer]) -> Result<Config, Fault> {
+        let places = Places::of_user();
+        let environment = Layer::of_environment(&|name| std::env::var_os(name))?;
+        let (user, trusted) = match &places.user_file {
+            Some(path) => file::user(path)?,
+            None => (File::default(), Vec::new()),
+        };
+        let root = flags.iter().find_map(|layer| layer.root.as_ref()).or(environment.root.as_ref());
+        let root = root.or(user.layer.root.as_ref()).cloned().unwrap_or_else(|| PathBuf::from("."));
+        let project = file::project(&root, &trusted, places.user_file.as_deref())?;
+        Ok(Config::of_layers(flags, &environment, &project, &user, &places))
+    }
+
+    /// Whether programs write to the workdir itself: asked for, or a trusted run.
+    pub(crate) fn writes_through(&self) -> bool {
+        self.write.value || self.exec.value
+    }
+}
+
+fn variable<T: Value>(
+    get: &dyn Fn(&str) -> Option<std::ffi::OsString>,
+    name: &'static str,
+) -> Result<Option<T>, Fault> {
+    let Some(value) = get(name).filter(|value| !value.is_empty()) else { return Ok(None) };
+    let text = value.to_str().ok_or_else(|| Fault::configuration(format!("the variable `{name}` is not UTF-8")))?;
+    if text.trim().is_empty() {
+        return Ok(None);
+    }
+    T::from_text(text).map(Some).map_err(|why| Fault::configuration(format!("the variable `{name}`: {why}")))
+}
+
+fn entry<T: Value>(table: &toml::Table, key: &'static str, path: &Path) -> Result<Option<T>, Fault> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let Some(value) = table.get(key) else { return Ok(None) };
+    T::from_toml(value, folder)
+        .map(Some)
+        .map_err(|why| Fault::configuration(format!("the key `{key}` of `{}`: {why}", path.display())))
+}

@@ -1,0 +1,247 @@
+//! The types of settings: how each is read from a text, from TOML, and shown.
+
+use std::fmt;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Value as Json, json};
+use wattle_agent::capability::egress::HostRule;
+
+/// A type that a setting may have. The error of the readers says what was expected and found.
+pub(crate) trait Value: Sized {
+    /// Reads the value of an environment variable.
+    fn from_text(text: &str) -> Result<Self, String>;
+
+    /// Reads a value of a file; relative paths start from the file's folder.
+    fn from_toml(value: &toml::Value, folder: &Path) -> Result<Self, String>;
+
+    /// The value as JSON, which for these types is TOML as well; null where nothing is set.
+    fn to_json(&self) -> Json;
+}
+
+/// A span of time above zero, such as `90s`, `2m` or `1h30m`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span(pub Duration);
+
+const SPAN: &str = "expected a time such as `90s`, `2m`, `1h30m` or `500ms`";
+
+impl std::str::FromStr for Span {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Span, String> {
+        let found = || format!("{SPAN}, found {text:?}");
+        let (mut rest, mut total) = (text.trim(), Duration::ZERO);
+        if rest.is_empty() {
+            return Err(found());
+        }
+        while !rest.is_empty() {
+            let digits = rest.find(|c: char| !c.is_ascii_digit()).ok_or_else(found)?;
+            let (number, tail) = rest.split_at(digits);
+            let letters = tail.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(tail.len());
+            let (unit, tail) = tail.split_at(letters);
+            let number: u64 = number.parse().map_err(|_| found())?;
+            let millis = match unit {
+                "ms" => 1,
+                "s" => 1_000,
+                "m" => 60_000,
+                "h" => 3_600_000,
+                "d" => 86_400_000,
+                _ => return Err(found()),
+            };
+            let part = Duration::from_millis(number.checked_mul(millis).ok_or_else(found)?);
+            total = total.checked_add(part).ok_or_else(found)?;
+            rest = tail;
+        }
+        if total.is_zero() {
+            return Err(format!("expected a time above zero, found {text:?}"));
+        }
+        Ok(Span(total))
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let millis = self.0.as_millis();
+        match millis {
+            _ if millis % 1_000 != 0 => write!(f, "{millis}ms"),
+            _ if millis % 60_000 != 0 => write!(f, "{}s", millis / 1_000),
+            _ if millis % 3_600_000 != 0 => write!(f, "{}m", millis / 60_000),
+            _ => write!(f, "{}h", millis / 3_600_000),
+        }
+    }
+}
+
+impl Value for Span {
+    fn from_text(text: &str) -> Result<Self, String> {
+        text.parse()
+    }
+
+    fn from_toml(value: &toml::Value, _: &Path) -> Result<Self, String> {
+        value.as_str().ok_or_else(|| format!("{SPAN} in quotes, found {value}"))?.parse()
+    }
+
+    fn to_json(&self) -> Json {
+        json!(self.to_string())
+    }
+}
+
+impl Value for String {
+    fn from_text(text: &str) -> Result<Self, String> {
+        Ok(text.to_owned())
+    }
+
+    fn from_toml(value: &toml::Value, _: &Path) -> Result<Self, String> {
+        let text = value.as_str().ok_or_else(|| format!("expected a text in quotes, found {value}"))?;
+        if text.trim().is_empty() { Err("expected a text that is not empty".to_owned()) } else { Ok(text.to_owned()) }
+    }
+
+    fn to_json(&self) -> Json {
+        json!(self)
+    }
+}
+
+/// Reads a count from 1 on.
+pub(crate) fn count(text: &str) -> Result<NonZeroU32, String> {
+    text.trim().parse().map_err(|_| format!("expected a whole number from 1 on, found {text:?}"))
+}
+
+impl Value for NonZeroU32 {
+    fn from_text(text: &str) -> Result<Self, String> {
+        count(text)
+    }
+
+    fn from_toml(value: &toml::Value, _: &Path) -> Result<Self, String> {
+        let number = value.as_integer().and_then(|n| NonZeroU32::new(u32::try_from(n).ok()?));
+        number.ok_or_else(|| format!("expected a whole number from 1 on, found {value}"))
+    }
+
+    fn to_json(&self) -> Json {
+        json!(self.get())
+    }
+}
+
+impl Value for bool {
+    fn from_text(text: &str) -> Result<Self, String> {
+        match text.trim().to_ascii_lowercase().as_str() {
+            "1" | "true" | "yes" | "on" => Ok(true),
+            "0" | "false" | "no" | "off" => Ok(false),
+            _ => Err(format!("expected true or false, found {text:?}")),
+        }
+    }
+
+    fn from_toml(value: &toml::Value, _: &Path) -> Result<Self, String> {
+        value.as_bool().ok_or_else(|| format!("expected true or false, found {value}"))
+    }
+
+    fn to_json(&self) -> Json {
+        json!(self)
+    }
+}
+
+impl Value for PathBuf {
+    fn from_text(text: &str) -> Result<Self, String> {
+        Ok(PathBuf::from(text))
+    }
+
+    fn from_toml(value: &toml::Value, folder: &Path) -> Result<Self, String> {
+        let text = String::from_toml(value, folder)?;
+        Ok(match text.strip_prefix("~/").zip(std::env::home_dir()) {
+            Some((rest, home)) => home.join(rest),
+            None => folder.join(text),
+        })
+    }
+
+    fn to_json(&self) -> Json {
+        json!(self.to_string_lossy())
+    }
+}
+
+impl Value for HostRule {
+    fn from_text(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|error| format!("{error}"))
+    }
+
+    fn from_toml(value: &toml::Value, folder: &Path) -> Result<Self, String> {
+        Self::from_text(&String::from_toml(value, folder)?)
+    }
+
+    fn to_json(&self) -> Json {
+        json!(self.to_string())
+    }
+}
+
+/// In a variable, the items stand between commas.
+impl<T: Value> Value for Vec<T> {
+    fn from_text(text: &str) -> Result<Self, String> {
+        text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(T::from_text).collect()
+    }
+
+    fn from_toml(value: &toml::Value, folder: &Path) -> Result<Self, String> {
+        let items = value.as_array().ok_or_else(|| format!("expected a list such as [\"…\"], found {value}"))?;
+        items.iter().map(|item| T::from_toml(item, folder)).collect()
+    }
+
+    fn to_json(&self) -> Json {
+        self.iter().map(Value::to_json).collect()
+    }
+}
+
+impl<T: Value> Value for Option<T> {
+    fn from_text(text: &str) -> Result<Self, String> {
+        T::from_text(text).map(Some)
+    }
+
+    fn from_toml(value: &toml::Value, folder: &Path) -> Result<Self, String> {
+        T::from_toml(value, folder).map(Some)
+    }
+
+    fn to_json(&self) -> Json {
+        self.as_ref().map_or(Json::Null, Value::to_json)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_and_shown() {
+        for (text, millis, shown) in [
+            ("90s", 90_000, "90s"),
+            ("2m", 120_000, "2m"),
+            ("120s", 120_000, "2m"),
+            ("1h30m", 5_400_000, "90m"),
+            (" 500ms ", 500, "500ms"),
+            ("1s1ms", 1_001, "1001ms"),
+            ("1d", 86_400_000, "24h"),
+        ] {
+            let span: Span = text.parse().unwrap();
+            assert_eq!((span.0.as_millis(), span.to_string().as_str()), (millis, shown), "{text}");
+        }
+        for text in [
+            "",
+            " ",
+            "90",
+            "s",
+            "-1s",
+            "1.5s",
+            "0s",
+            "1 s",
+            "1y",
+            "99999999999999999999s",
+            "18446744073709551615h",
+            "９s",
+        ] {
+            assert!(text.parse::<Span>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn switches_are_read() {
+        for (text, on) in [("1", true), ("TRUE", true), ("off", false), ("0", false)] {
+            assert_eq!(bool::from_text(text), Ok(on));
+        }
+        assert!(bool::from_text("maybe").is_err());
+    }
+}

@@ -1,0 +1,156 @@
+//! `wattle demo`: recorded runs, played. The model's words come from a script; reading, compiling, running and observing are real, on
+//! files and a web site that come along.
+
+mod script;
+mod site;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio_util::sync::CancellationToken;
+use wattle_agent::capability::egress::{Egress, Policy};
+use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
+use wattle_agent::capability::kv;
+use wattle_agent::catalog::Catalog;
+use wattle_agent::machine::{Envelope, Event};
+use wattle_agent::rt::Limits;
+use wattle_agent::{Access, Host, Job, STEPS_FILE, Settings};
+
+use crate::args::DemoArgs;
+use crate::changes::{self, Fate};
+use crate::fault::{Exit, Fault};
+use crate::output::{self, DIM, NAME, paint};
+use crate::progress::Progress;
+use crate::setup;
+
+use script::Script;
+use site::Site;
+
+/// One recorded run: its script, and the files that lie in its workdir.
+struct Demo {
+    name: &'static str,
+    title: &'static str,
+    script: &'static str,
+    files: &'static [(&'static str, &'static str)],
+}
+
+/// The runs, in the order in which they are played.
+const DEMOS: &[Demo] = &[
+    Demo {
+        name: "fetch",
+        title: "fetch a page and take out what was asked for",
+        script: include_str!("../../demo/fetch/script.txt"),
+        files: &[],
+    },
+    Demo {
+        name: "logs",
+        title: "analyse a log; the first program is wrong and is repaired in place",
+        script: include_str!("../../demo/logs/script.txt"),
+        files: &[("logs/app.log", include_str!("../../demo/logs/app.log"))],
+    },
+    Demo {
+        name: "report",
+        title: "write a report from several files, into the overlay",
+        script: include_str!("../../demo/report/script.txt"),
+        files: &[
+            ("sales/north.csv", include_str!("../../demo/report/north.csv")),
+            ("sales/south.csv", include_str!("../../demo/report/south.csv")),
+            ("sales/west.csv", include_str!("../../demo/report/west.csv")),
+        ],
+    },
+];
+
+/// Plays one demo or all, or lists them.
+pub(crate) async fn demo(args: &DemoArgs) -> Result<Exit, Fault> {
+    if args.list {
+        let line = |demo: &Demo| format!("{:<8} {}\n", demo.name, demo.title);
+        output::data(DEMOS.iter().map(line).collect::<String>().as_bytes())?;
+        return Ok(Exit::Done);
+    }
+    let chosen: Vec<&Demo> =
+        DEMOS.iter().filter(|demo| args.name.as_deref().is_none_or(|name| name == demo.name)).collect();
+    if chosen.is_empty() {
+        let names: Vec<&str> = DEMOS.iter().map(|demo| demo.name).collect();
+        let fault = Fault::usage(format!("no demo `{}`", args.name.as_deref().unwrap_or_default()));
+        return Err(fault.hint(format!("the demos are {}", names.join(", "))));
+    }
+    let host = Host::new(Limits::default(), Catalog::built_in(), Egress::new(Policy::default()))
+        .map_err(|error| Fault::failed(error.to_string()))?;
+    let site =
+        Site::start().await.map_err(|error| Fault::failed(format!("failed to start the demo's web site: {error}")))?;
+    let cancel = setup::interrupt();
+    for (at, demo) in chosen.iter().enumerate() {
+        let number = format!("demo {} of {}: {}", at + 1, chosen.len(), demo.title);
+        output::note(&format!("{}{}", if at == 0 { "" } else { "\n" }, paint(NAME, &number)));
+        play(&host, &site, demo, &cancel).await?;
+        if cancel.is_cancelled() {
+            return Ok(Exit::Interrupted);
+        }
+    }
+    output::note(&format!(
+        "\n{}",
+        paint(NAME, "Only the model's words were recorded; everything else happened just now.")
+    ));
+    output::note("Next, with a model of your own (`wattle doctor` tells what is missing):");
+    output::note("  export OPENAI_API_KEY=…");
+    output::note("  wattle run --provider openai --model NAME \"how many files are here, and which is the largest?\"");
+    Ok(Exit::Done)
+}
+
+/// Plays one run, and holds what happened against what the recording speaks of.
+async fn play(host: &Host, site: &Site, demo: &Demo, cancel: &CancellationToken) -> Result<(), Fault> {
+    let broken = |what: String| Fault::failed(format!("the demo `{}` did not go as recorded: {what}", demo.name));
+    let script = Script::read(demo.script, &site.base()).map_err(&broken)?;
+    output::note(&script.about);
+    output::note(&format!("\n{} wattle run {:?}", paint(DIM, "$"), script.ask));
+
+    let workdir = tempfile::tempdir().map_err(|error| Fault::failed(format!("failed to make a workdir: {error}")))?;
+    lay_out(workdir.path(), demo.files)
+        .map_err(|error| Fault::failed(format!("failed to lay out the files: {error}")))?;
+    let base = Files::open_base(workdir.path()).map_err(|error| Fault::failed(error.to_string()))?;
+    let files = Arc::new(Files::overlay(Some(base), OVERLAY_LIMIT));
+    let access = Access {
+        files: Arc::clone(&files),
+        state: Arc::new(kv::InMemory::default()),
+        network: Arc::new(Egress::new(Policy { allow: vec![site.rule()], ..Policy::default() })),
+        inference: None,
+    };
+    let job = Job {
+        message: script.ask.clone(),
+        history: Vec::new(),
+        session_id: None,
+        grants: Arc::new(access.grants()),
+        workdir: Some(workdir.path().to_owned()),
+        cancel: cancel.clone(),
+    };
+
+    let progress = Mutex::new(Progress::new(false));
+    let seen = Mutex::new(Vec::new());
+    let sink = |envelope: &Envelope| {
+        if let Event::ToolResult { output: text, .. } | Event::Retry { error: text, .. } = &envelope.event {
+            seen.lock().unwrap_or_else(PoisonError::into_inner).push(text.clone());
+        }
+        if let Some(lines) = progress.lock().unwrap_or_else(PoisonError::into_inner).lines(&envelope.event) {
+            output::note(&lines);
+        }
+    };
+    let model = script.cassette().map_err(|error| broken(error.to_string()))?;
+    let report = wattle_agent::run(host, &model, &Settings::default(), job, &sink).await;
+    if cancel.is_cancelled() {
+        return Ok(());
+    }
+    changes::settle(&files, Fate::Drop("in the overlay; a run of your own carries them out with `--apply`"))?;
+    let seen = seen.into_inner().unwrap_or_else(PoisonError::into_inner);
+    script.compare(&seen, &report.ending).map_err(&broken)?;
+    let trace = std::fs::read_to_string(workdir.path().join(STEPS_FILE)).unwrap_or_default();
+    output::note(&paint(DIM, &format!("{STEPS_FILE} in the workdir has {} lines", trace.lines().count())));
+    output::text(report.ending.text())
+}
+
+fn lay_out(workdir: &Path, files: &[(&str, &str)]) -> std::io::Result<()> {
+    files.iter().try_for_each(|(path, content)| {
+        let path = workdir.join(path);
+        path.parent().map(std::fs::create_dir_all).transpose()?;
+        std::fs::write(path, content)
+    })
+}

@@ -1,0 +1,62 @@
+//! Reading what the command line names: prompts, programs, stdin.
+
+use std::io::Read;
+use std::path::Path;
+
+use crate::fault::Fault;
+
+/// The most bytes that a prompt, a program or a model's answer may have on the way in.
+const LARGEST: u64 = 16 << 20;
+
+/// A prompt: the text itself, or stdin for `-`.
+///
+/// # Errors
+/// Where it is empty, or stdin cannot be read or is not UTF-8.
+pub(crate) fn prompt(given: &str) -> Result<String, Fault> {
+    let text = match given {
+        "-" => utf8(stdin()?, "stdin")?,
+        text => text.to_owned(),
+    };
+    match text.trim() {
+        "" => Err(Fault::usage("the prompt is empty").hint("say what to do: wattle run \"…\"")),
+        text => Ok(text.to_owned()),
+    }
+}
+
+/// The text of a file, or of stdin for `-`.
+///
+/// # Errors
+/// Where it cannot be read, is too large or is not UTF-8.
+pub(crate) fn text(path: &Path) -> Result<String, Fault> {
+    if path == Path::new("-") {
+        return utf8(stdin()?, "stdin");
+    }
+    let shown = format!("`{}`", path.display());
+    let failed = |error: std::io::Error| Fault::usage(format!("failed to read {shown}: {error}"));
+    utf8(bounded(std::fs::File::open(path).map_err(failed)?, &shown)?, &shown)
+}
+
+/// All of stdin.
+///
+/// # Errors
+/// Where it cannot be read or is too large.
+pub(crate) fn stdin() -> Result<Vec<u8>, Fault> {
+    bounded(std::io::stdin().lock(), "stdin")
+}
+
+fn bounded(from: impl Read, shown: &str) -> Result<Vec<u8>, Fault> {
+    let mut bytes = Vec::new();
+    let read = from.take(LARGEST + 1).read_to_end(&mut bytes);
+    read.map_err(|error| Fault::usage(format!("failed to read {shown}: {error}")))?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(Fault::usage(format!("{shown} is larger than {} MiB", LARGEST >> 20)));
+    }
+    Ok(bytes)
+}
+
+fn utf8(bytes: Vec<u8>, shown: &str) -> Result<String, Fault> {
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        Fault::usage(format!("{shown} is not UTF-8 (byte {at})")).hint("save it as UTF-8")
+    })
+}

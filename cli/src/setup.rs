@@ -1,0 +1,231 @@
+//! From settings to the parts of a run: the wiring that `run`, `exec`, `repl` and `serve` share.
+
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+use wattle_agent::capability::ai::Inference;
+use wattle_agent::capability::egress::{Egress, Policy};
+use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
+use wattle_agent::capability::kv;
+use wattle_agent::catalog::Catalog;
+use wattle_agent::machine;
+use wattle_agent::model::{
+    Cassette, ChatCompletions, Endpoint, EndpointError, EndpointErrorKind, EndpointSettings, Model, Recorder, resolve,
+};
+use wattle_agent::rt::Limits;
+use wattle_agent::{Access, Host, ModelInference, Settings, Store};
+
+use crate::config::Config;
+use crate::fault::{Exit, Fault};
+use crate::output;
+
+/// How many steps a run may take where nothing says otherwise.
+pub(crate) const RUN_STEPS: u32 = 12;
+
+/// The longest session id, in bytes.
+const SESSION_BYTES: usize = 200;
+
+/// What the commands work with.
+pub(crate) struct Setup {
+    /// The settings.
+    pub(crate) config: Config,
+    /// Engine, catalog, and the way out.
+    pub(crate) host: Host,
+}
+
+/// A session of the store.
+pub(crate) struct Session {
+    /// Its id.
+    pub(crate) id: String,
+    /// Where it is kept.
+    pub(crate) store: Store,
+}
+
+impl Setup {
+    /// Makes the engine, loads the catalog, and warns of programs that were left out.
+    ///
+    /// # Errors
+    /// Where the engine cannot be made.
+    pub(crate) fn new(config: Config) -> Result<Setup, Fault> {
+        let catalog = catalog(&config);
+        let egress = Egress::new(Policy { allow: config.allow_host.value.clone(), ..Policy::default() });
+        let host = Host::new(Limits::default(), catalog, egress).map_err(|error| Fault::failed(error.to_string()))?;
+        Ok(Setup { config, host })
+    }
+
+    /// How an agent runs, with the caller's own bound on steps where the settings have none.
+    pub(crate) fn settings(&self, max_steps: u32) -> Settings {
+        let max_steps = self.config.max_steps.value.map_or(max_steps, std::num::NonZero::get);
+        let machine = machine::Settings { max_steps, ..machine::Settings::default() };
+        Settings { machine, timeout: self.config.timeout.value.map(|span| span.0), ..Settings::default() }
+    }
+
+    /// The model: a recording, or the endpoint; recorded where that is asked.
+    ///
+    /// # Errors
+    /// Where nothing says which model, or what says it is wrong.
+    pub(crate) fn model(&self) -> Result<Arc<dyn Model>, Fault> {
+        let wrong = |error: wattle_agent::model::ModelError| Fault::configuration(error.to_string());
+        let model: Arc<dyn Model> = match &self.config.cassette.value {
+            Some(path) => Arc::new(Cassette::open(path).map_err(wrong)?),
+            None => {
+                let timeouts = Settings::default().timeouts;
+                let client = ChatCompletions::new(endpoint(&self.config)?, self.host.egress(), timeouts);
+                Arc::new(client.map_err(|error| Fault::configuration(error.to_string()))?)
+            }
+        };
+        match &self.config.record.value {
+            Some(path) => Ok(Arc::new(Recorder::create(model, path).map_err(wrong)?)),
+            None => Ok(model),
+        }
+    }
+
+    /// The files of one run.
+    ///
+    /// # Errors
+    /// Where the root cannot be opened.
+    pub(crate) fn files(&self) -> Result<Arc<Files>, Fault> {
+        let root = &self.config.root.value;
+        let base = Files::open_base(root)
+            .map_err(|error| Fault::configuration(error.to_string()).hint("give `--root DIR`"))?;
+        Ok(Arc::new(match self.config.writes_through() {
+            true => Files::write_through(base),
+            false => Files::overlay(Some(base), OVERLAY_LIMIT),
+        }))
+    }
+
+    /// The session that the settings name.
+    ///
+    /// # Errors
+    /// Where the id cannot be one, or the store cannot be opened.
+    pub(crate) fn session(&self) -> Result<Option<Session>, Fault> {
+        let Some(id) = self.config.session.value.clone() else { return Ok(None) };
+        if id.trim().is_empty() || id.len() > SESSION_BYTES || id.chars().any(char::is_control) {
+            let message = format!("a session id has 1 to {SESSION_BYTES} bytes and no control characters");
+            return Err(Fault::configuration(message));
+        }
+        Ok(Some(Session { id, store: self.store()? }))
+    }
+
+    /// The store, made where it is not there yet.
+    ///
+    /// # Errors
+    /// Where nothing says where it is, or it cannot be opened.
+    pub(crate) fn store(&self) -> Result<Store, Fault> {
+        let path = store_path(&self.config)?;
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            make_private(folder).map_err(|error| {
+                let message = format!("failed to make the folder `{}`: {error}", folder.display());
+                Fault::configuration(message).hint("name another file with `--store FILE`")
+            })?;
+        }
+        Store::open(path, self.config.session_ttl.value.0)
+            .map_err(|error| Fault::configuration(error.to_string()).hint("name another file with `--store FILE`"))
+    }
+
+    /// What a run works on: its files, the session's state or one of its own, the network, and the model if any.
+    pub(crate) fn access(&self, files: Arc<Files>, session: Option<&Session>, model: Option<Arc<dyn Model>>) -> Access {
+        let state: Arc<dyn kv::Backend> = match session {
+            Some(session) => Arc::new(session.store.state(&session.id)),
+            None => Arc::new(kv::InMemory::default()),
+        };
+        Access {
+            files,
+            state,
+            network: Arc::new(self.host.egress().clone()),
+            inference: model
+                .map(|model| -> Arc<dyn Inference> { Arc::new(ModelInference::new(model, &self.settings(RUN_STEPS))) }),
+        }
+    }
+}
+
+/// The catalog that the settings name; what is left out of it is told.
+pub(crate) fn catalog(config: &Config) -> Catalog {
+    let catalog = Catalog::load(&config.catalog.value);
+    catalog.problems().iter().for_each(|problem| output::warn(&problem.to_string()));
+    catalog
+}
+
+/// The endpoint that the settings mean.
+///
+/// # Errors
+/// Where nothing says which, or what says it is wrong.
+pub(crate) fn endpoint(config: &Config) -> Result<Endpoint, Fault> {
+    let settings = EndpointSettings {
+        provider: config.provider.value.as_deref(),
+        base_url: config.base_url.value.as_deref(),
+        model: config.model.value.as_deref(),
+        api_key_env: config.api_key_env.value.as_deref(),
+    };
+    resolve(&settings, variable).map_err(|error| no_endpoint(&error))
+}
+
+/// The value of an environment variable that is text.
+pub(crate) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+fn no_endpoint(error: &EndpointError) -> Fault {
+    let key = variable("WATTLE_API_KEY").is_some_and(|key| !key.trim().is_empty());
+    if error.kind() == EndpointErrorKind::NothingSet && !key {
+        let message = "no model is set up: set a key (`OPENROUTER_API_KEY`, `CEREBRAS_API_KEY` or `OPENAI_API_KEY`),\n\
+                       or name an endpoint: `--base-url URL --model NAME`, or `--provider ollama --model NAME`";
+        return Fault::configuration(message).hint("`wattle demo` plays real runs without a model");
+    }
+    Fault::configuration(error.to_string())
+}
+
+/// The path of the store.
+fn store_path(config: &Config) -> Result<&Path, Fault> {
+    let Some(path) = config.store.value.as_deref() else {
+        return Err(Fault::configuration("there is no home directory to keep the store in").hint("give `--store FILE`"));
+    };
+    match path.to_str() {
+        Some(url) if url.contains("://") => {
+            Err(Fault::configuration(format!("the store `{url}` is a URL, and stores are files"))
+                .hint("give `--store FILE`"))
+        }
+        _ => Ok(path),
+    }
+}
+
+/// Makes a folder that only the user can look into; one that is there stays as it is.
+fn make_private(folder: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    match builder.create(folder) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        made => made,
+    }
+}
+
+/// Is cancelled when the user interrupts; a second interrupt ends the process.
+pub(crate) fn interrupt() -> CancellationToken {
+    let cancel = CancellationToken::new();
+    let token = cancel.clone();
+    tokio::spawn(async move {
+        if tokio::signal::ctrl_c().await.is_ok() {
+            token.cancel();
+            output::note("stopping … (again to stop at once)");
+        }
+        if tokio::signal::ctrl_c().await.is_ok() {
+            std::process::exit(130);
+        }
+    });
+    cancel
+}
+
+/// How the process ends after a run that ended so.
+pub(crate) fn exit_of(ending: &machine::Ending) -> Exit {
+    match ending {
+        machine::Ending::Answered { text } if text.trim().is_empty() => Exit::Failed,
+        machine::Ending::Answered { .. } => Exit::Done,
+        machine::Ending::Exhausted { .. } => Exit::Bound,
+        machine::Ending::Cancelled { .. } => Exit::Interrupted,
+        machine::Ending::Failed { .. } => Exit::Provider,
+    }
+}

@@ -1,0 +1,139 @@
+//! Where settings come from, and what a file may not set.
+
+use serde_json::{Value as Json, json};
+
+use crate::place::{Call, Place};
+
+fn user_file(place: &Place, content: &str) {
+    let folder = place.home().join(".config/wattle");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("wattle.toml"), content).unwrap();
+}
+
+fn shown(call: Call) -> Json {
+    serde_json::from_str(&call.run().code(0).stdout).unwrap()
+}
+
+#[test]
+fn the_first_layer_that_has_a_value_gives_it() {
+    let place = Place::new();
+    let show = ["config", "show", "--origin", "--json"];
+    let model = |call: Call| {
+        let setting = shown(call)["model"].clone();
+        (setting["value"].as_str().unwrap_or("-").to_owned(), setting["origin"].as_str().unwrap().to_owned())
+    };
+    let pair = |value: &str, origin: &str| (value.to_owned(), origin.to_owned());
+    assert_eq!(model(place.wattle(show)), pair("-", "default"));
+    user_file(&place, "model = \"of-user\"\nmax_steps = 3\n");
+    assert_eq!(model(place.wattle(show)), pair("of-user", "user"));
+    place.write("wattle.toml", "model = \"of-project\"\n");
+    assert_eq!(model(place.wattle(show)), pair("of-project", "project"));
+    assert_eq!(model(place.wattle(show).env("WATTLE_MODEL", "of-env")), pair("of-env", "environment"));
+    let flag = place.wattle(show.iter().chain(&["--model", "of-flag"])).env("WATTLE_MODEL", "of-env");
+    assert_eq!(model(flag), pair("of-flag", "flag"));
+    assert_eq!(model(place.wattle(["--model", "outer"].iter().chain(&show))), pair("outer", "flag"));
+    assert_eq!(model(place.wattle(show).env("WATTLE_MODEL", "")), pair("of-project", "project"));
+    assert_eq!(shown(place.wattle(show))["max_steps"]["value"], 3);
+}
+
+#[test]
+fn every_kind_of_value_is_read_from_every_layer() {
+    let place = Place::new();
+    user_file(&place, "timeout = \"90s\"\nwrite = true\nallow_host = [\"localhost:80\", \"[::1]\"]\ncatalog = [\"tools\"]\nstore = \"~/s.db\"\n");
+    let show = ["config", "show", "--json"];
+    let settings = shown(place.wattle(show));
+    let home = place.home();
+    assert_eq!((&settings["timeout"], &settings["write"]), (&json!("90s"), &json!(true)));
+    assert_eq!(settings["allow_host"], json!(["localhost:80", "[::1]"]));
+    assert_eq!(settings["catalog"], json!([home.join(".config/wattle/tools").to_str().unwrap()]));
+    assert_eq!(settings["store"], json!(home.join("s.db").to_str().unwrap()));
+    let of_environment = place.wattle(show).env("WATTLE_TIMEOUT", "2m").env("WATTLE_WRITE", "0")
+        .env("WATTLE_ALLOW_HOST", "a.example, b.example:81").env("WATTLE_CATALOG", "x,y");
+    let settings = shown(of_environment);
+    assert_eq!((&settings["timeout"], &settings["write"]), (&json!("2m"), &json!(false)));
+    assert_eq!((&settings["allow_host"], &settings["catalog"]), (&json!(["a.example", "b.example:81"]), &json!(["x", "y"])));
+    let text = place.wattle(["config", "show"]).run().code(0).stdout;
+    assert!(text.contains("timeout = \"90s\"\n") && text.contains("# model is not set\n"), "{text}");
+}
+
+#[test]
+fn what_cannot_be_read_is_an_error_that_names_its_place() {
+    for (file, words) in [
+        ("modle = \"x\"", &["unknown key `modle`", "wattle.toml", "did you mean `model`?"][..]),
+        ("base-url = \"x\"", &["`base-url`", "`base_url`"]),
+        ("zzz = 1", &["`zzz`", "the keys are model, base_url"]),
+        ("model = 3", &["`model`", "a text in quotes", "3"]),
+        ("max_steps = 0", &["`max_steps`", "from 1 on"]),
+        ("max_steps = \"3\"", &["`max_steps`"]),
+        ("timeout = 90", &["`timeout`", "`90s`"]),
+        ("timeout = \"soon\"", &["`timeout`", "`90s`"]),
+        ("write = \"yes\"", &["`write`", "true or false"]),
+        ("allow_host = [\"http://x\"]", &["`allow_host`"]),
+        ("catalog = \"tools\"", &["`catalog`", "a list"]),
+        ("model = ", &["wattle.toml", "line 1"]),
+        ("trusted = \"x\"", &["`trusted`", "a list"]),
+    ] {
+        let place = Place::new();
+        user_file(&place, file);
+        place.wattle(["config", "show"]).run().code(3).tells(words);
+    }
+    for (name, value) in
+        [("WATTLE_TIMEOUT", "soon"), ("WATTLE_WRITE", "maybe"), ("WATTLE_MAX_STEPS", "-1"), ("WATTLE_ALLOW_HOST", "*.x")]
+    {
+        Place::new().wattle(["config", "show"]).env(name, value).run().code(3).tells(&[name]);
+    }
+    for args in [["--timeout", "soon"], ["--max-steps", "0"], ["--allow-host", "http://x/"]] {
+        Place::new().wattle(["config", "show"].iter().chain(&args)).run().code(2).tells(&[args[0]]);
+    }
+}
+
+#[test]
+fn a_project_sets_no_endpoints_keys_or_grants_unless_it_is_trusted() {
+    for line in [
+        "base_url = \"http://evil.example/v1\"",
+        "provider = \"openai\"",
+        "api_key_env = \"HOME\"",
+        "cassette = \"x\"",
+        "record = \"x\"",
+        "write = true",
+        "apply = true",
+        "exec = true",
+        "allow_host = [\"127.0.0.1\"]",
+        "store = \"x\"",
+    ] {
+        let place = Place::new();
+        place.write("wattle.toml", format!("model = \"m\"\n{line}\n"));
+        let key = line.split(' ').next().unwrap();
+        for command in [&["config", "show"][..], &["run", "x"], &["exec", "-"], &["doctor"], &["catalog", "list"]] {
+            let done = place.wattle(command).run().code(3);
+            done.tells(&[&format!("`{key}`"), "not trusted", "trusted = [\"", ".config/wattle/wattle.toml"]);
+        }
+        for trusted in [place.work(), place.work().parent().unwrap().to_owned()] {
+            user_file(&place, &format!("trusted = [{:?}]\n", trusted.to_str().unwrap()));
+            place.wattle(["config", "show"]).run().code(0);
+        }
+        user_file(&place, &format!("trusted = [{:?}]\n", place.work().join("below").to_str().unwrap()));
+        place.wattle(["config", "show"]).run().code(3);
+    }
+}
+
+#[test]
+fn a_project_never_says_what_is_trusted_or_where_the_root_is() {
+    for line in ["trusted = [\"/\"]", "root = \"/\""] {
+        let place = Place::new();
+        user_file(&place, &format!("trusted = [{:?}]\n", place.work().to_str().unwrap()));
+        place.write("wattle.toml", line);
+        place.wattle(["config", "show"]).run().code(3).tells(&["may not set", "user file"]);
+    }
+}
+
+#[test]
+fn the_project_file_is_the_roots() {
+    let place = Place::new();
+    place.write("sub/wattle.toml", "model = \"of-sub\"\ncatalog = [\"tools\"]\n");
+    let show = ["config", "show", "--json"];
+    assert_eq!(shown(place.wattle(show))["model"], Json::Null);
+    let settings = shown(place.wattle(show.iter().chain(&["--root", "sub"])));
+    assert_eq!((&settings["model"], &settings["catalog"]), (&json!("of-sub"), &json!(["sub/tools"])));
+    assert_eq!(shown(place.wattle(show).env("WATTLE_ROOT", "sub"))["model"], "of-sub");
+}

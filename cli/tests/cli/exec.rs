@@ -1,0 +1,198 @@
+//! `exec`, `check`, `expand`, `parse`, `catalog`, `demo`: commands without a model.
+
+use serde_json::{Value as Json, json};
+
+use crate::place::Place;
+
+const ECHO: &str = "(argv 0 $text)\n(resv $text)\n(i32.const 0)\n";
+
+fn json(text: &str) -> Json {
+    serde_json::from_str(text).unwrap()
+}
+
+#[test]
+fn exec_runs_files_stdin_and_names() {
+    let place = Place::new();
+    place.write("echo.wat", ECHO);
+    place.write("plain", ECHO);
+    for program in ["echo.wat", "./echo.wat", "plain"] {
+        assert_eq!(place.wattle(["exec", program, "hi there"]).run().code(0).stdout, "hi there\n");
+    }
+    assert_eq!(place.wattle(["exec", "-", "-5"]).stdin(ECHO).run().code(0).stdout, "-5\n");
+    assert_eq!(place.wattle(["exec", "-", "--", "--json"]).stdin(ECHO).run().code(0).stdout, "--json\n");
+    assert_eq!(place.wattle(["exec", "echo.wat", "ends\n"]).run().code(0).stdout, "ends\n");
+
+    place.write("tools/twice.wat", ";;; name = \"twice\"\n;;; description = \"Says it twice\"\n;;; [[args]]\n;;; name = \"text\"\n\
+        ;;; type_hint = \"string\"\n;;; description = \"What\"\n;;; [[args]]\n;;; name = \"sep\"\n;;; type_hint = \"string\"\n\
+        ;;; description = \"Between\"\n;;; default = \"-\"\n(argv 0 $t)\n(argv 1 $s)\n(resv $t)\n(resv $s)\n(resv $t)\n(i32.const 0)\n");
+    let done = place.wattle(["exec", "twice", "a", "--catalog", "tools"]).run().code(0);
+    assert_eq!(done.stdout, "a\n-\na\n");
+    place.wattle(["exec", "twice", "--catalog", "tools"]).run().code(2).tells(&["required arg `text`", "twice(text: string"]);
+    place.wattle(["exec", "twyce", "--catalog", "tools"]).run().code(2).tells(&["no program `twyce`", "`twice`"]);
+    place.wattle(["exec", "none.wat"]).run().code(2).tells(&["none.wat"]);
+    let shown = place.wattle(["catalog", "show", "twice", "--catalog", "tools"]).run().code(0).stdout;
+    assert!(shown.contains("twice(text: string, sep: string") && shown.contains("(resv $s)"), "{shown}");
+}
+
+#[test]
+fn exec_gives_the_whole_outcome_as_json() {
+    let place = Place::new();
+    let source = "(check (call $fs.write \"a.txt\" \"hello\"))\n(resv \"one\")\n(resv \"two\")\n(call $kv.get \"none\")\n(local $e i32)\n\
+                  (local.set $e) (drop)\n(local.get $e)\n";
+    let done = place.wattle(["exec", "-", "--json"]).stdin(source).run().code(1);
+    let mut outcome = json(&done.stdout);
+    let keys: Vec<&String> = outcome.as_object().unwrap().keys().collect();
+    let expected =
+        ["exit_code", "code", "results", "error", "fuel", "memory_bytes", "dur_us", "host_calls", "changes"];
+    assert_eq!(keys, expected);
+    for measured in ["memory_bytes", "dur_us"] {
+        assert!(outcome[measured].as_u64().unwrap() > 0);
+        outcome[measured] = Json::Null;
+    }
+    let message = outcome["error"]["message"].take();
+    assert!(message.as_str().unwrap().contains("none"), "{message}");
+    let expected = json!({
+        "exit_code": 4, "code": "ENOENT", "results": ["one", "two"],
+        "error": {"code": "ENOENT", "message": null, "line": 4, "column": 1, "function": "kv.get"},
+        "fuel": null, "memory_bytes": null, "dur_us": null,
+        "host_calls": [
+            {"function": "fs.write", "calls": 1, "failed": 0},
+            {"function": "sys.resv", "calls": 2, "failed": 0},
+            {"function": "kv.get", "calls": 1, "failed": 1},
+        ],
+        "changes": [{"path": "a.txt", "kind": "created", "size": 5}],
+    });
+    assert_eq!(outcome, expected);
+    assert!(!place.work().join("a.txt").exists());
+}
+
+#[test]
+fn exec_tells_failures_on_stderr() {
+    let place = Place::new();
+    let exec = |source: &str, args: &[&str]| place.wattle(["exec", "-"].iter().chain(args)).stdin(source).run();
+    let done = exec("(resv \"before\")\n(argv 3 $x)\n(i32.const 0)", &["only"]).code(1).tells(&["EBOUND (5)", "line 2"]);
+    assert_eq!(done.stdout, "before\n");
+    exec("(i32.const 77)", &[]).code(1).tells(&["77"]);
+    exec("(call $nope.get)\n(i32.const 0)", &[]).code(1).tells(&["unknown-function", "line 1, column 7"]);
+    exec("(loop $l (br $l))\n(i32.const 0)", &["--timeout", "200ms"]).code(1).tells(&["200 ms"]);
+    exec("(resv (i32.load (i32.const -1)))\n(i32.const 0)", &[]).code(1).tells(&["line 1"]);
+    let asks = "(call $ai.assist \"a\" \"b\" (i32.const 0))\n(drop) (drop)\n(i32.const 0)";
+    exec(asks, &[]).code(6).tells(&["`ai`", "--base-url"]);
+    let outcome = json(&exec(asks, &["--json"]).code(6).stdout);
+    assert_eq!((&outcome["exit_code"], &outcome["error"]["code"]), (&Json::Null, &json!("EACCESS")));
+}
+
+#[test]
+fn exec_keeps_programs_inside_the_root() {
+    let place = Place::new();
+    std::fs::write(place.home().join("secret"), "s").unwrap();
+    let read = "(argv 0 $p)\n(call $fs.read (local.get $p))\n(local $e i32) (local $v i32)\n(local.set $e) (local.set $v)\n(check $e)\n\
+                (resv $v)\n(i32.const 0)";
+    for path in ["../home/secret", "/../home/secret", "a/../../home/secret"] {
+        let done = place.wattle(["exec", "-", path]).stdin(read).run().code(1);
+        done.tells(&["EACCESS", "read blocked: path escapes your working dir"]);
+    }
+    let done = place.wattle(["exec", "-", "secret", "--root", "../home"]).stdin(read).run().code(0);
+    assert_eq!(done.stdout, "s\n");
+    place.wattle(["exec", "-", "x", "--root", "nowhere"]).stdin(read).run().code(3).tells(&["nowhere", "--root"]);
+}
+
+#[test]
+fn check_tells_each_file() {
+    let place = Place::new();
+    place.write("good.wat", ECHO);
+    place.write("bad.wat", "(call $str.lenght \"x\")\n");
+    place.write("entry.wat", ";;; name = \"entry\"\n;;; descripton = \"x\"\n(i32.const 0)\n");
+    place.write("latin.wat", b"(resv \"\xe9\")\n(i32.const 0)\n");
+    place.wattle(["check", "good.wat"]).run().code(0);
+    let files = ["check", "good.wat", "bad.wat", "entry.wat", "latin.wat", "none.wat"];
+    let done = place.wattle(files).run().code(1);
+    done.tells(&["good.wat: ok", "unknown-function", "`descripton`", "latin.wat", "not UTF-8", "none.wat"]);
+    let done = place.wattle(files.iter().chain(&["--json"])).run().code(1);
+    let found = json(&done.stdout);
+    let flags: Vec<bool> = found.as_array().unwrap().iter().map(|file| file["ok"].as_bool().unwrap()).collect();
+    assert_eq!(flags, [true, false, false, false, false]);
+    assert_eq!(found[1]["diagnostics"][0]["line"], 1);
+    assert_eq!(found[2]["diagnostics"][0]["code"], "front-matter");
+    assert_eq!(found[2]["diagnostics"][0]["line"], 2);
+    assert_eq!(done.stderr, "");
+}
+
+#[test]
+fn expand_prints_a_module_with_only_the_imports_that_are_used() {
+    let place = Place::new();
+    let module = place.wattle(["expand", "-"]).stdin(ECHO).run().code(0).stdout;
+    assert!(module.starts_with("(module") && module.matches("(import ").count() == 2, "{module}");
+    place.wattle(["expand", "-"]).stdin("(resv \"open").run().code(1).tells(&["line 1"]);
+}
+
+#[test]
+fn parse_reads_any_answer() {
+    let place = Place::new();
+    let parse = |answer: &[u8]| json(&place.wattle(["parse"]).stdin(answer).run().code(0).stdout);
+    let wat = b"<reasoning>why</reasoning>\nToolCall::Wat(```wat\n(i32.const 0)\n```, \"a\", 2)";
+    assert_eq!(parse(wat), json!({"action": "wat", "thought": "why", "body": "(i32.const 0)", "args": ["a", "2"]}));
+    let catalog = b"ToolCall::Catalog(\"http_get\", \"u\")";
+    assert_eq!(parse(catalog), json!({"action": "catalog", "thought": null, "name": "http_get", "args": ["u"]}));
+    assert_eq!(parse(b"just words"), json!({"action": "response", "thought": null, "text": "just words"}));
+    assert_eq!(parse(b"")["action"], "response");
+    assert_eq!(parse(b"\xff words")["text"], "\u{fffd} words");
+    let raw = place.wattle(["parse"]).stdin(&catalog[..]).run().stdout;
+    assert_eq!(raw, "{\"action\":\"catalog\",\"thought\":null,\"name\":\"http_get\",\"args\":[\"u\"]}\n");
+}
+
+#[test]
+fn catalog_lists_the_programs() {
+    let place = Place::new();
+    let list = place.wattle(["catalog", "list"]).run().code(0).stdout;
+    assert!(list.lines().any(|line| line.starts_with("http_get ")), "{list}");
+    let documents = json(&place.wattle(["catalog", "list", "--json"]).run().code(0).stdout);
+    assert_eq!(documents.as_array().unwrap().len(), list.lines().count());
+    let one = json(&place.wattle(["catalog", "show", "http_get", "--json"]).run().code(0).stdout);
+    assert_eq!((&one["usage"], &one["args"][0]["type_hint"]), (&json!("http_get(url: url)"), &json!("url")));
+    place.wattle(["catalog", "show", "htp_get"]).run().code(2).tells(&["`http_get`"]);
+    place.write("tools/broken.wat", "no front matter");
+    place.wattle(["catalog", "list", "--catalog", "tools"]).run().code(0).tells(&["warning:", "broken.wat"]);
+}
+
+#[test]
+fn doctor_says_what_is_missing() {
+    let place = Place::new();
+    let found = json(&place.wattle(["doctor", "--json"]).run().code(1).stdout);
+    let broken: Vec<&str> = found["checks"].as_array().unwrap().iter().filter(|check| check["ok"] == false)
+        .map(|check| check["name"].as_str().unwrap()).collect();
+    assert_eq!((&found["ok"], broken), (&json!(false), vec!["model", "endpoint"]));
+
+    let provider = wattle_tests::provider::Provider::start([wattle_tests::provider::Answer::status(401)]);
+    let args = ["doctor", "--base-url", &provider.base_url(), "--model", "m"];
+    let secret = "sk-doctor-0123456789";
+    let done = place.wattle(args).env("WATTLE_API_KEY", secret).run().code(0);
+    assert!(done.stdout.contains("key from `WATTLE_API_KEY`") && !done.stdout.contains(secret), "{}", done.stdout);
+    let requests = provider.requests();
+    assert_eq!((requests[0].path.as_str(), requests[0].header("authorization")), ("/v1/models", None));
+
+    let closed = ["doctor", "--base-url", "http://127.0.0.1:1/v1", "--model", "m"];
+    let done = place.wattle(closed).run().code(1);
+    assert!(done.stdout.contains("--base-url"), "{}", done.stdout);
+    place.write("a-file", "");
+    let done = place.wattle(["doctor", "--store", "a-file/x.db", "--root", "nowhere"]).run().code(1);
+    assert!(done.stdout.contains("--store FILE") && done.stdout.contains("--root DIR"), "{}", done.stdout);
+}
+
+#[test]
+fn the_demo_plays_every_run_as_recorded() {
+    let place = Place::new();
+    let names: Vec<String> = place.wattle(["demo", "--list"]).run().code(0).stdout.lines()
+        .map(|line| line.split_whitespace().next().unwrap().to_owned()).collect();
+    assert!(names.len() >= 3, "{names:?}");
+    let done = place.wattle(["demo"]).run().code(0);
+    let done = done.tells(&["demo 1 of 3", "repair", "`$map.increment`", "created report/summary.md", "_steps.jsonl", "wattle run"]);
+    for answer in ["Tuesday to Sunday", "7 of the 12 errors", "North leads"] {
+        assert!(done.stdout.contains(answer), "{}", done.stdout);
+    }
+    assert_eq!(place.files().len(), 0, "the demo leaves nothing behind: {:?}", place.files());
+    for name in names {
+        place.wattle(["demo", &name]).run().code(0).tells(&["demo 1 of 1"]);
+    }
+    place.wattle(["demo", "nope"]).run().code(2).tells(&["fetch, logs, report"]);
+}

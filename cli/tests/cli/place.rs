@@ -1,0 +1,149 @@
+//! A place of its own for each test: a home, a workdir, and the binary in an environment with nothing else in it.
+
+use std::ffi::OsStr;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// The directories of one test, gone with it.
+pub struct Place {
+    dir: tempfile::TempDir,
+}
+
+/// A call of the binary that is not made yet.
+pub struct Call {
+    command: Command,
+    stdin: Vec<u8>,
+}
+
+/// What a call came to.
+#[derive(Debug)]
+pub struct Done {
+    /// The exit code.
+    pub code: i32,
+    /// What stood on stdout.
+    pub stdout: String,
+    /// What stood on stderr.
+    pub stderr: String,
+}
+
+impl Place {
+    /// Makes the directories.
+    pub fn new() -> Place {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["home", "work"] {
+            std::fs::create_dir(dir.path().join(name)).unwrap();
+        }
+        Place { dir }
+    }
+
+    /// The home directory.
+    pub fn home(&self) -> PathBuf {
+        self.dir.path().join("home")
+    }
+
+    /// The directory that the binary is called in.
+    pub fn work(&self) -> PathBuf {
+        self.dir.path().join("work")
+    }
+
+    /// Writes a file of the workdir, with its folders.
+    pub fn write(&self, path: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.work().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+
+    /// Reads a file of the workdir.
+    pub fn read(&self, path: &str) -> String {
+        std::fs::read_to_string(self.work().join(path)).unwrap()
+    }
+
+    /// Every file below the test's directories, with its content.
+    pub fn files(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        let (mut folders, mut files) = (vec![self.dir.path().to_owned()], Vec::new());
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                match path.is_dir() {
+                    true => folders.push(path),
+                    false => files.push((path.clone(), std::fs::read(path).unwrap())),
+                }
+            }
+        }
+        files
+    }
+
+    /// A call of the binary in the workdir.
+    pub fn wattle<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Call {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_wattle"));
+        command.args(args).current_dir(self.work()).env_clear().env("HOME", self.home());
+        Call { command, stdin: Vec::new() }
+    }
+}
+
+impl Call {
+    /// Sets a variable.
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Call {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Gives the binary something to read.
+    pub fn stdin(self, bytes: impl Into<Vec<u8>>) -> Call {
+        Call { stdin: bytes.into(), ..self }
+    }
+
+    /// Starts the binary.
+    pub fn start(mut self) -> Child {
+        let piped = self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = piped.spawn().unwrap();
+        // A binary that does not read its stdin closes it.
+        let _ = child.stdin.take().unwrap().write_all(&self.stdin);
+        child
+    }
+
+    /// Starts the binary and waits for its end.
+    pub fn run(self) -> Done {
+        Done::of(self.start())
+    }
+}
+
+impl Done {
+    /// Waits for the end of a call.
+    pub fn of(child: Child) -> Done {
+        let output = child.wait_with_output().unwrap();
+        Done {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// The lines of stdout as JSON.
+    pub fn json_lines(&self) -> Vec<serde_json::Value> {
+        self.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// Fails unless the call ended with that code.
+    #[track_caller]
+    pub fn code(self, code: i32) -> Done {
+        assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        self
+    }
+
+    /// Fails unless stderr has all of these.
+    #[track_caller]
+    pub fn tells(self, words: &[&str]) -> Done {
+        for word in words {
+            assert!(self.stderr.contains(word), "{word:?} is missing in\n{}", self.stderr);
+        }
+        self
+    }
+}
+
+/// A path as an argument.
+pub fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}

@@ -1,0 +1,221 @@
+//! `wattle run` against a chat-completions endpoint.
+
+use serde_json::Value as Json;
+use wattle_tests::provider::{Answer, Provider};
+
+use crate::place::{Done, Place};
+
+const KEY: &str = "sk-test-0123456789abcdef";
+
+const CATALOG: &str = "<reasoning>The page first.</reasoning>\nToolCall::Catalog(\"http_get\", \"PAGE\")";
+const BROKEN: &str = "<reasoning>Now its length.</reasoning>\nToolCall::Wat(```wat\n(argv 0 $page)\n\
+                      (resv (call $str.from_int (call $str.lenght (local.get $page))))\n(i32.const 0)\n```, \"four\")";
+const MENDED: &str = "ToolCall::Wat(```wat\n(argv 0 $page)\n\
+                      (resv (call $str.from_int (call $str.len (local.get $page))))\n(i32.const 0)\n```, \"four\")";
+const ANSWER: &str = "ToolCall::Response(\"\"\"\nThe page has 4 bytes.\n\"\"\")";
+
+fn wattle(place: &Place, provider: &Provider, args: &[&str]) -> Done {
+    let all = ["run", "--base-url", &provider.base_url(), "--model", "test-model"];
+    place.wattle(all.iter().chain(args)).env("WATTLE_API_KEY", KEY).run()
+}
+
+fn response(text: &str) -> String {
+    format!("ToolCall::Response(\"\"\"{text}\"\"\")")
+}
+
+/// A run with a catalog step, an inline step that is repaired, and the answer.
+fn spine(place: &Place, args: &[&str]) -> (Provider, Done) {
+    let page = Provider::start([Answer::body("four")]);
+    let url = page.base_url();
+    let host = url.trim_start_matches("http://").trim_end_matches("/v1").to_owned();
+    let script = [&CATALOG.replace("PAGE", &url), BROKEN, MENDED, ANSWER];
+    let provider = Provider::start(script.map(Answer::text));
+    let args: Vec<&str> = ["how long is the page?", "--allow-host", &host].iter().chain(args).copied().collect();
+    let done = wattle(place, &provider, &args);
+    assert_eq!(page.requests().len(), 1, "{}", done.stderr);
+    (provider, done)
+}
+
+#[test]
+fn a_run_acts_repairs_and_answers() {
+    let place = Place::new();
+    let (provider, done) = spine(&place, &[]);
+    let done = done.code(0).tells(&["http_get", "str.lenght", "repair", "answered after 2 steps"]);
+    assert_eq!(done.stdout, "The page has 4 bytes.\n");
+
+    let requests = provider.requests();
+    assert_eq!(requests.len(), 4);
+    let repair = requests[2].messages().pop().unwrap();
+    assert!(repair.contains("$str.lenght") && repair.contains("$str.len "), "{repair}");
+    let later = requests[3].messages();
+    assert!(!later.iter().any(|message| message.contains("lenght")), "{later:#?}");
+    assert!(later.iter().any(|message| message.contains("$str.len ")), "{later:#?}");
+    assert!(later.last().unwrap().starts_with("[Observation (step 2)] Execution result:"), "{later:#?}");
+    assert!(later[0].contains("http_get"), "the prompt lists the catalog");
+
+    let steps: Vec<Json> =
+        place.read("_steps.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let tools: Vec<&str> = steps.iter().map(|line| line["tool"].as_str().unwrap()).collect();
+    assert_eq!((tools.first(), tools.last()), (Some(&"http_get"), Some(&"wat")), "{steps:#?}");
+    assert_eq!(steps.last().unwrap()["exit_code"], 0);
+    assert_eq!(steps.last().unwrap()["output"], "4");
+}
+
+#[test]
+fn json_gives_the_events_in_order() {
+    let (_, done) = spine(&Place::new(), &["--json"]);
+    let events = done.code(0).json_lines();
+    let kinds: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).filter(|k| *k != "delta").collect();
+    let expected = [
+        "thinking", "tool_start", "tool_result", "thinking", "tool_start", "retry", "tool_start", "tool_result", "response",
+    ];
+    assert_eq!(kinds, expected);
+    let numbers: Vec<u64> = events.iter().map(|event| event["seq"].as_u64().unwrap()).collect();
+    assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "{numbers:?}");
+    let last = events.last().unwrap();
+    assert_eq!(last["text"], "The page has 4 bytes.");
+    assert_eq!((&last["stop"], &last["steps"]), (&"answered".into(), &2.into()));
+    let retry = events.iter().find(|event| event["type"] == "retry").unwrap();
+    assert!(retry["error"].as_str().unwrap().contains("`$str.lenght`"), "{retry}");
+}
+
+#[test]
+fn the_key_goes_to_the_endpoint_and_nowhere_else() {
+    for args in [&["-v"][..], &["--json"], &["--record", "tape.jsonl", "--session", "s", "--store", "store.db"]] {
+        let place = Place::new();
+        let (provider, done) = spine(&place, args);
+        let done = done.code(0);
+        for request in provider.requests() {
+            assert_eq!(request.header("authorization"), Some(format!("Bearer {KEY}").as_str()));
+            assert!(!request.body.contains(KEY));
+        }
+        assert!(!done.stdout.contains(KEY) && !done.stderr.contains(KEY));
+        for (path, content) in place.files() {
+            let found = content.windows(KEY.len()).any(|bytes| bytes == KEY.as_bytes());
+            assert!(!found, "the key stands in {}", path.display());
+        }
+    }
+}
+
+#[test]
+fn a_key_that_the_endpoint_echoes_is_not_shown() {
+    let place = Place::new();
+    let echo = format!("{{\"error\":{{\"message\":\"bad key {KEY}\"}}}}");
+    let provider = Provider::start([Answer::status(401).with_body(echo)]);
+    let done = wattle(&place, &provider, &["hello"]).code(4).tells(&["401", "WATTLE_API_KEY"]);
+    assert!(!done.stderr.contains(KEY) && !done.stdout.contains(KEY), "{}", done.stderr);
+    assert_eq!(done.stdout, "");
+}
+
+#[test]
+fn a_recording_plays_without_the_endpoint() {
+    let place = Place::new();
+    let provider = Provider::start([Answer::text(response("recorded"))]);
+    wattle(&place, &provider, &["hello", "--record", "tape.jsonl"]).code(0);
+    let again = place.wattle(["run", "hello", "--cassette", "tape.jsonl"]).run().code(0);
+    assert_eq!(again.stdout, "recorded\n");
+    place.wattle(["run", "hello", "--cassette", "nope.jsonl"]).run().code(3).tells(&["nope.jsonl"]);
+}
+
+#[test]
+fn the_prompt_may_come_from_stdin_and_the_answer_go_to_a_file() {
+    let place = Place::new();
+    let provider = Provider::start([Answer::text(response("to a file"))]);
+    let args = ["run", "-", "--base-url", &provider.base_url(), "--model", "m", "-o", "answer.txt"];
+    let done = place.wattle(args).stdin("what?\n").run().code(0);
+    assert_eq!((done.stdout.as_str(), place.read("answer.txt").as_str()), ("", "to a file\n"));
+    assert_eq!(provider.requests()[0].messages().pop().unwrap(), "what?");
+    place.wattle(["run", "-", "--base-url", &provider.base_url(), "--model", "m"]).run().code(2).tells(&["empty"]);
+    let nowhere = ["run", "x", "--base-url", &provider.base_url(), "--model", "m", "-o", "no/such/folder/a.txt"];
+    place.wattle(nowhere).run().code(2).tells(&["no/such/folder/a.txt"]);
+    assert_eq!(provider.requests().len(), 1, "no model is asked where the answer could not be kept");
+}
+
+const WRITES: &str = "ToolCall::Wat(```wat\n(check (call $fs.write \"out/a.txt\" \"hello\"))\n(i32.const 0)\n```)";
+
+#[test]
+fn files_change_only_where_that_was_asked_for() {
+    for (args, there, words) in [
+        (&[][..], false, "--apply"),
+        (&["--apply"], true, "carried out"),
+        (&["--write"], true, "written to the workdir"),
+        (&["--exec"], true, "written to the workdir"),
+    ] {
+        let place = Place::new();
+        let provider = Provider::start([WRITES, &response("done")].map(Answer::text));
+        let args: Vec<&str> = ["write it"].iter().chain(args).copied().collect();
+        wattle(&place, &provider, &args).code(0).tells(&["created out/a.txt (5 bytes)", words]);
+        assert_eq!(place.work().join("out/a.txt").exists(), there, "{args:?}");
+    }
+}
+
+#[test]
+fn changes_of_a_run_that_failed_are_not_carried_out() {
+    let place = Place::new();
+    let provider = Provider::start([Answer::text(WRITES), Answer::status(401)]);
+    wattle(&place, &provider, &["write it", "--apply"]).code(4).tells(&["created out/a.txt", "not carried out"]);
+    assert!(!place.work().join("out").exists());
+}
+
+#[test]
+fn a_session_remembers_what_was_said_and_what_programs_kept() {
+    let place = Place::new();
+    let keeps = "ToolCall::Wat(```wat\n(check (call $kv.set \"name\" \"Ada\"))\n(i32.const 0)\n```)";
+    let first = Provider::start([keeps, &response("kept")].map(Answer::text));
+    wattle(&place, &first, &["my name is Ada", "--session", "one", "--store", "s.db"]).code(0);
+
+    let reads = "ToolCall::Wat(```wat\n(call $kv.get \"name\") (local $e i32) (local $v i32)\n(local.set $e) (local.set $v)\n\
+                 (check $e)\n(resv $v)\n(i32.const 0)\n```)";
+    let second = Provider::start([reads, &response("it is Ada")].map(Answer::text));
+    wattle(&place, &second, &["what is my name?", "--session", "one", "--store", "s.db"]).code(0);
+    let requests = second.requests();
+    let begun = requests[0].messages();
+    assert!(begun.iter().any(|message| message == "my name is Ada"), "{begun:#?}");
+    assert!(requests[1].messages().pop().unwrap().contains("Ada"), "{:#?}", requests[1].messages());
+
+    let other = Provider::start([reads, &response("unknown")].map(Answer::text));
+    wattle(&place, &other, &["what is my name?", "--session", "two", "--store", "s.db"]).code(0);
+    let requests = other.requests();
+    assert_eq!(requests[0].messages().len(), 2, "another session begins with nothing");
+    assert!(requests[1].messages().pop().unwrap().contains("ENOENT"), "{:#?}", requests[1].messages());
+}
+
+#[test]
+fn bounds_end_a_run_with_their_own_code() {
+    let place = Place::new();
+    let acts = "ToolCall::Wat(```wat\n(i32.const 0)\n```)";
+    let steps = Provider::start([acts, &response("that is all I have")].map(Answer::text));
+    let done = wattle(&place, &steps, &["work", "--max-steps", "1"]).code(5);
+    assert_eq!(done.stdout, "that is all I have\n");
+    let slow = Provider::start([Answer::hang()]);
+    let done = wattle(&place, &slow, &["work", "--timeout", "200ms"]).code(5);
+    assert_eq!(done.stdout, "stopped: reached timeout (200 ms)\n");
+}
+
+#[test]
+fn a_program_may_ask_the_model() {
+    let place = Place::new();
+    let asks = "ToolCall::Wat(```wat\n(call $ai.assist \"a long text\" \"Shorten.\" (i32.const 0))\n(local $e i32) (local $p i32)\n\
+                (local.set $e) (local.set $p) (check $e) (resv $p)\n(i32.const 0)\n```)";
+    let provider = Provider::start([asks, "short", &response("It says: short")].map(Answer::text));
+    let done = wattle(&place, &provider, &["shorten it"]).code(0);
+    assert_eq!(done.stdout, "It says: short\n");
+    assert_eq!(provider.requests()[1].messages(), ["Shorten.", "a long text"]);
+}
+
+#[test]
+fn without_a_model_it_says_what_to_set() {
+    let done = Place::new().wattle(["run", "hello"]).run().code(3);
+    assert_eq!(done.stdout, "");
+    let done = done.tells(&["OPENAI_API_KEY", "--base-url URL --model NAME", "wattle demo"]);
+    assert_eq!(done.stderr.lines().count(), 3, "{}", done.stderr);
+}
+
+#[test]
+fn what_a_model_says_cannot_act_on_the_terminal() {
+    let place = Place::new();
+    let provider = Provider::start([Answer::text("<reasoning>\u{1b}]0;owned\u{7}</reasoning>\nToolCall::Catalog(\"\u{1b}[2J\")"),
+        Answer::text(response("done"))]);
+    let done = wattle(&place, &provider, &["hello"]).code(0);
+    assert!(!done.stderr.contains(['\u{1b}', '\u{7}']), "{:?}", done.stderr);
+}

@@ -1,0 +1,75 @@
+//! Transcripts: what a user types and sees, word for word.
+//!
+//! A transcript in `tests/transcripts` has calls, each a line that begins with `$ `, and behind it what the call gives: stdout as it
+//! is, stderr behind `! `, the exit code behind `? ` where it is not 0. `@ NAME` begins a file of the workdir, which ends with `@`.
+//! `WATTLE_UPDATE=1` writes the transcripts anew.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use similar::TextDiff;
+
+use crate::place::Place;
+
+#[test]
+fn calls_give_what_their_transcripts_say() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts");
+    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    assert!(!paths.is_empty());
+    let mut differ = String::new();
+    for path in paths {
+        let expected = std::fs::read_to_string(&path).unwrap();
+        let actual = play(&expected);
+        if actual == expected {
+            continue;
+        }
+        match std::env::var_os("WATTLE_UPDATE") {
+            Some(_) => std::fs::write(&path, actual).unwrap(),
+            None => {
+                let diff = TextDiff::from_lines(&expected, &actual);
+                let _ = write!(differ, "{}\n{}", path.display(), diff.unified_diff().context_radius(3));
+            }
+        }
+    }
+    assert!(differ.is_empty(), "{differ}");
+}
+
+/// Makes the calls of a transcript and gives it as it should be.
+fn play(transcript: &str) -> String {
+    let place = Place::new();
+    let mut played = String::new();
+    let mut lines = transcript.lines();
+    while let Some(line) = lines.next() {
+        if let Some(name) = line.strip_prefix("@ ") {
+            let content: Vec<&str> = lines.by_ref().take_while(|line| *line != "@").collect();
+            place.write(name, content.join("\n") + "\n");
+            let _ = write!(played, "{line}\n{}\n@\n", content.join("\n"));
+        } else if let Some(call) = line.strip_prefix("$ wattle") {
+            let _ = write!(played, "{line}\n{}", made(&place, call));
+        } else if line.is_empty() || line.starts_with("# ") {
+            // An empty line of an output is not told apart from one between the calls, so outputs are written without them.
+            let _ = writeln!(played, "{line}");
+        }
+    }
+    played.trim_end().to_owned() + "\n"
+}
+
+fn made(place: &Place, call: &str) -> String {
+    let (words, stdin) = match call.split_once(" < ") {
+        Some((words, file)) => (words, std::fs::read(place.work().join(file)).unwrap()),
+        None => (call, Vec::new()),
+    };
+    let done = place.wattle(words.split_whitespace()).stdin(stdin).run();
+    let mut seen = String::new();
+    for (mark, text) in [("", &done.stdout), ("! ", &done.stderr)] {
+        for line in text.lines().filter(|line| !line.is_empty()) {
+            let line = line.replace(place.work().to_str().unwrap(), "[work]").replace(place.home().to_str().unwrap(), "[home]");
+            let _ = writeln!(seen, "{mark}{line}");
+        }
+    }
+    if done.code != 0 {
+        let _ = writeln!(seen, "? {}", done.code);
+    }
+    seen
+}

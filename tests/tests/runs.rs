@@ -1,0 +1,276 @@
+//! Whole runs through the driver: a scripted model, the real runtime, what the model is told, what is left behind.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::Value as Json;
+use wattle_agent::model::{Cassette, Delta, Model, ModelError, ModelReply, ModelRequest, Timeouts};
+use wattle_agent::{Access, Host, Job, Report, STEPS_FILE, Settings, Store};
+use wattle_capability::egress::{Egress, Policy};
+use wattle_capability::files::Files;
+use wattle_catalog::Catalog;
+use wattle_machine::{Bound, EXAMPLE_PROGRAM, Ending, Envelope, Event, Message, Role};
+use wattle_rt::Limits;
+
+/// Answers in order and keeps what it was asked.
+struct Scripted {
+    answers: Mutex<Vec<String>>,
+    asked: Mutex<Vec<Vec<Message>>>,
+}
+
+impl Scripted {
+    fn new(answers: &[&str]) -> Scripted {
+        Scripted { answers: Mutex::new(answers.iter().rev().map(ToString::to_string).collect()), asked: Mutex::default() }
+    }
+
+    fn asked(&self) -> Vec<Vec<Message>> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+impl Model for Scripted {
+    fn name(&self) -> &str {
+        "scripted"
+    }
+
+    fn complete<'a>(
+        &'a self,
+        request: ModelRequest<'a>,
+    ) -> std::pin::Pin<Box<dyn Future<Output = Result<ModelReply, ModelError>> + Send + 'a>> {
+        Box::pin(async move {
+            self.asked.lock().unwrap().push(request.messages.to_vec());
+            let next = self.answers.lock().unwrap().pop();
+            match next {
+                Some(text) => Ok(ModelReply { text, ..ModelReply::default() }),
+                None => std::future::pending().await,
+            }
+        })
+    }
+
+    fn stream<'a>(
+        &'a self,
+        request: ModelRequest<'a>,
+        on_delta: &'a mut (dyn FnMut(Delta<'_>) + Send),
+    ) -> std::pin::Pin<Box<dyn Future<Output = Result<ModelReply, ModelError>> + Send + 'a>> {
+        Box::pin(async move {
+            let reply = self.complete(request).await?;
+            on_delta(Delta::Text(&reply.text));
+            Ok(reply)
+        })
+    }
+}
+
+struct World {
+    host: Host,
+    store: Store,
+    dir: tempfile::TempDir,
+}
+
+impl World {
+    fn new() -> World {
+        World::with(Limits::default())
+    }
+
+    fn with(limits: Limits) -> World {
+        let host = Host::new(limits, Catalog::built_in(), Egress::new(Policy::default())).unwrap();
+        let store = Store::in_memory(Duration::from_secs(3600)).unwrap();
+        World { host, store, dir: tempfile::tempdir().unwrap() }
+    }
+
+    fn job(&self, message: &str) -> Job {
+        let base = Files::open_base(self.dir.path()).unwrap();
+        let access = Access {
+            files: Arc::new(Files::overlay(Some(base), 1 << 20)),
+            state: Arc::new(self.store.state("s")),
+            network: Arc::new(self.host.egress().clone()),
+            inference: None,
+        };
+        Job { workdir: Some(self.dir.path().to_owned()), ..Job::new(message, access.grants()) }
+    }
+
+    async fn run(&self, model: &dyn Model, settings: &Settings, job: Job) -> (Report, Vec<Envelope>) {
+        let events = Mutex::new(Vec::new());
+        let sink = |event: &Envelope| events.lock().unwrap().push(event.clone());
+        let report = wattle_agent::run(&self.host, model, settings, job, &sink).await;
+        (report, events.into_inner().unwrap())
+    }
+
+    fn steps(&self) -> Vec<Json> {
+        let text = std::fs::read_to_string(self.dir.path().join(STEPS_FILE)).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+fn text(messages: &[Message]) -> String {
+    messages.iter().map(|m| m.content.as_str()).collect::<Vec<_>>().join("\n")
+}
+
+const BROKEN: &str = "<reasoning>count them</reasoning>\nToolCall::Wat(```wat\n(argv 0 $s)\n(resv (call $str.from_int (call $str.lenght (local.get $s))))\n(i32.const 0)\n```, \"four\")";
+const MENDED: &str = "ToolCall::Wat(```wat\n(argv 0 $s)\n(resv (call $str.from_int (call $str.len (local.get $s))))\n(i32.const 0)\n```, \"four\")";
+
+#[tokio::test]
+async fn a_catalog_step_a_repair_and_the_answer() {
+    let world = World::new();
+    std::fs::write(world.dir.path().join("notes.txt"), "one two\nthree\n").unwrap();
+    let model = Scripted::new(&[
+        "I'll read the file.\nToolCall::Catalog(\"read_file\", \"notes.txt\")",
+        BROKEN,
+        MENDED,
+        "ToolCall::Response(\"\"\"\nThree words, and four letters.\n\"\"\")",
+    ]);
+    let (report, events) = world.run(&model, &Settings::default(), world.job("look")).await;
+    assert_eq!(report.ending, Ending::Answered { text: "Three words, and four letters.".to_owned() });
+    assert_eq!(report.steps, 2);
+
+    let asked = model.asked();
+    assert_eq!(asked.len(), 4);
+    assert!(text(&asked[1]).contains("[Observation (step 1)] Execution result:\none two\nthree"));
+    let repair = &asked[2].last().unwrap().content;
+    assert!(repair.contains("$str.lenght") && repair.contains("$str.len "), "{repair}");
+    assert!(repair.contains("line 2, column"), "{repair}");
+    assert!(!text(&asked[3]).contains("lenght"), "the broken program is not in the later conversation");
+    assert!(text(&asked[3]).contains("[Observation (step 2)] Execution result:\n4"));
+    assert!(asked.windows(2).all(|pair| pair[0][0] == pair[1][0]), "the system prompt stays the same");
+    assert_eq!(asked[0][0].role, Role::System);
+
+    let kinds: Vec<String> = events
+        .iter()
+        .map(|e| serde_json::to_value(e).unwrap()["type"].as_str().unwrap().to_owned())
+        .filter(|kind| kind != "delta")
+        .collect();
+    assert_eq!(
+        kinds,
+        ["thinking", "tool_start", "tool_result", "thinking", "tool_start", "retry", "tool_start", "tool_result", "response"]
+    );
+    assert!(events.iter().zip(1..).all(|(event, seq)| event.seq == seq && event.run_id == report.run_id));
+
+    let steps = world.steps();
+    assert_eq!(steps.len(), 3, "a program that did not compile stands in the trace");
+    assert_eq!(steps[0]["tool"], "read_file");
+    assert_eq!(steps[0]["args"], serde_json::json!(["notes.txt"]));
+    assert_eq!(steps[0]["exit_code"], 0);
+    assert_eq!(steps[1]["exit_code"], Json::Null);
+    assert!(steps[1]["error"].as_str().unwrap().contains("unknown-function"));
+    assert_eq!((steps[2]["step"].as_u64(), steps[2]["output"].as_str()), (Some(2), Some("4")));
+}
+
+#[tokio::test]
+async fn what_goes_wrong_is_told_and_the_run_goes_on() {
+    let world = World::with(Limits { time: Duration::from_millis(200), ..Limits::default() });
+    for (answer, told) in [
+        ("ToolCall::Catalog(\"reed_file\", \"x\")", "there is no program `reed_file` in the catalog; the nearest: `read_file`"),
+        ("ToolCall::Catalog(\"read_file\")", "read_file error: required arg `path` missing"),
+        ("ToolCall::Catalog(\"read_file\", \"none.txt\")", "Execution FAILED:\nENOENT (4): no such entry\nfrom fs.read at line "),
+        ("ToolCall::Catalog(\"read_file\", \"../../etc/passwd\")", "EACCESS (3): access denied"),
+        ("ToolCall::Wat(```wat\n(loop $l (br $l))\n(i32.const 0)\n```)", "tool error: wat timed out after 200ms (killed) at line 1"),
+        ("ToolCall::Wat(```wat\n(resv \"before\")\n(i32.div_s (i32.const 1) (i32.const 0))\n```)", "program error: integer division by zero (line 2, column 2)\nput out before that:\nbefore"),
+        ("ToolCall::Wat(```wat\n(call $ai.assist \"a\" \"b\" (i32.const 0)) (drop) (drop) (i32.const 0)\n```)", "denied before it ran: `ai` is not granted"),
+        ("ToolCall::Wat(```wat\n(call $http.get \"http://127.0.0.1:9/\") (local $e i32) (local.set $e) (drop) (check $e) (i32.const 0)\n```)", "EACCESS (3): access denied\nfrom http.get at line 1"),
+    ] {
+        let model = Scripted::new(&[answer, "ToolCall::Response(\"done\")"]);
+        let (report, _) = world.run(&model, &Settings::default(), world.job("go")).await;
+        assert_eq!(report.ending, Ending::Answered { text: "done".to_owned() });
+        let observation = model.asked()[1].last().unwrap().content.clone();
+        assert!(observation.contains("[Observation (step 1)] Execution FAILED:") && observation.contains(told), "{observation}");
+    }
+}
+
+#[tokio::test]
+async fn bounds_end_a_run() {
+    let world = World::new();
+    let call = "ToolCall::Wat(```wat\n(i32.const 0)\n```)";
+    let mut settings = Settings::default();
+    settings.machine.max_steps = 2;
+    let model = Scripted::new(&[call, call, "ToolCall::Response(\"what I have\")"]);
+    let (report, _) = world.run(&model, &settings, world.job("go")).await;
+    assert_eq!(report.ending, Ending::Exhausted { text: "what I have".to_owned(), bound: Bound::Steps });
+
+    let hangs = Scripted::new(&[]);
+    let settings = Settings { timeout: Some(Duration::from_millis(50)), ..Settings::default() };
+    let (report, _) = world.run(&hangs, &settings, world.job("go")).await;
+    assert_eq!(report.ending.text(), "stopped: reached timeout (50 ms)");
+
+    let short = Timeouts { request: Duration::from_millis(20), retries: 0, slack: Duration::from_millis(20), ..Timeouts::default() };
+    let (report, events) = world.run(&hangs, &Settings { timeouts: short, ..Settings::default() }, world.job("go")).await;
+    assert_eq!(report.ending, Ending::Failed { message: "error: llm hard timeout".to_owned() });
+    assert!(matches!(&events.last().unwrap().event, Event::Error { message } if message == "error: llm hard timeout"));
+}
+
+#[tokio::test]
+async fn cancelling_reaches_a_running_program_and_an_open_request() {
+    let world = World::new();
+    for answers in [&["ToolCall::Wat(```wat\n(loop $l (br $l))\n(i32.const 0)\n```)"][..], &[]] {
+        let model = Scripted::new(answers);
+        let job = world.job("go");
+        let cancel = job.cancel.clone();
+        let canceller = async {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            cancel.cancel();
+        };
+        let settings = Settings::default();
+        let ((report, _), ()) = tokio::join!(world.run(&model, &settings, job), canceller);
+        assert_eq!(report.ending, Ending::Cancelled { text: "stopped: cancelled".to_owned() });
+    }
+}
+
+#[tokio::test]
+async fn a_session_keeps_its_conversation_and_its_state() {
+    let world = World::new();
+    let set = Scripted::new(&["ToolCall::Catalog(\"kv_set\", \"colour\", \"green\")", "ToolCall::Response(\"kept\")"]);
+    let (report, _) = world.run(&set, &Settings::default(), world.job("remember green")).await;
+    world.store.extend("s", report.turns).await.unwrap();
+
+    let get = Scripted::new(&["ToolCall::Catalog(\"kv_get\", \"colour\")", "ToolCall::Response(\"green\")"]);
+    let history = world.store.history("s").await.unwrap();
+    let (_, _) = world.run(&get, &Settings::default(), Job { history, ..world.job("which colour?") }).await;
+    let asked = get.asked();
+    assert!(text(&asked[0]).contains("remember green") && text(&asked[0]).ends_with("which colour?"));
+    assert!(asked[1].last().unwrap().content.ends_with("Execution result:\ngreen"));
+}
+
+#[tokio::test]
+async fn the_prompt_tells_what_is_there_and_fits_its_bound() {
+    let world = World::new();
+    let job = world.job("x");
+    let prompt = world.host.prompt(&Settings::default(), &job.grants);
+    for part in ["http.get (url) → (ptr, err)", "read_file(path", "ENOENT", "ai (no model is configured"] {
+        assert!(prompt.contains(part), "{part} is missing in\n{prompt}");
+    }
+    // A token of such text has about three characters; the exact count belongs to the evaluation.
+    assert!(prompt.len() < 3_500 * 3 + 1_500, "{} bytes", prompt.len());
+}
+
+#[tokio::test]
+async fn the_prompts_example_runs() {
+    let world = World::new();
+    let job = world.job("x");
+    let program = world.host.runtime().prepare(EXAMPLE_PROGRAM).await.unwrap();
+    let args = vec!["red\nblue\nred wine".to_owned(), "red".to_owned()];
+    let outcome = world.host.runtime().run(&program, &job.grants, args).await.unwrap();
+    assert!(outcome.success());
+    assert_eq!(outcome.texts(), ["2"]);
+}
+
+#[tokio::test]
+async fn every_built_in_program_passes_its_examples() {
+    let world = World::new();
+    let mut wrong = Vec::new();
+    for entry in world.host.catalog().iter() {
+        assert!(!entry.meta().examples.is_empty(), "{} has no example", entry.name());
+        for example in &entry.meta().examples {
+            if let Err(fault) = wattle_agent::check_example(world.host.runtime(), entry, example).await {
+                wrong.push(format!("{}: {fault}", entry.name()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(world.host.catalog().problems().is_empty());
+}
+
+#[tokio::test]
+async fn a_cassette_plays_a_run() {
+    let world = World::new();
+    let tape = "{\"wattle_cassette\":1,\"model\":\"demo\"}\n{\"reply\":\"ToolCall::Catalog(\\\"word_count\\\", \\\"a b\\\")\"}\n{\"reply\":\"two words\"}\n";
+    let (report, _) = world.run(&Cassette::parse(tape).unwrap(), &Settings::default(), world.job("count")).await;
+    assert_eq!(report.ending.text(), "two words");
+}
