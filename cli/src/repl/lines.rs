@@ -7,11 +7,12 @@ use etcetera::BaseStrategy;
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
-use rustyline::{Cmd, Completer, Config, Editor, Event, Helper, Highlighter, Hinter, KeyCode, KeyEvent, Modifiers};
+use rustyline::{Completer, Config, Editor, Helper, Highlighter, Hinter};
 
 use super::open::Input;
 use crate::fault::Fault;
 use crate::output;
+use crate::setup::make_private;
 
 /// The most bytes of one input from a pipe.
 const LARGEST: u64 = 16 << 20;
@@ -45,7 +46,11 @@ impl Validator for Whole {
         let input = context.input();
         // Two blank lines end what would never be whole.
         let given_up = input.ends_with("\n\n");
-        Ok(if !given_up && Input::of(input).is_open() { ValidationResult::Incomplete } else { ValidationResult::Valid(None) })
+        Ok(if !given_up && Input::of(input).is_open() {
+            ValidationResult::Incomplete
+        } else {
+            ValidationResult::Valid(None)
+        })
     }
 }
 
@@ -63,8 +68,6 @@ impl Lines {
         let config = config.map_err(failed)?.history_ignore_space(true).bracketed_paste(true).build();
         let mut editor = Editor::with_config(config).map_err(failed)?;
         editor.set_helper(Some(Whole));
-        // Another line can always be begun, whole or not.
-        editor.bind_sequence(Event::from(KeyEvent(KeyCode::Enter, Modifiers::ALT)), Cmd::Newline);
         let history = history_file();
         if let Some(path) = &history {
             // A history that is not there yet is empty.
@@ -156,7 +159,7 @@ fn remember(editor: &mut Editor<Whole, FileHistory>, file: Option<&Path>, text: 
 
 /// The file of the history in the user's state directory, which is made where it is absent.
 fn history_file() -> Option<PathBuf> {
-    let folder = etcetera::base_strategy::Xdg::new().ok()?.in_state_dir("wattle")?;
-    std::fs::create_dir_all(&folder).ok()?;
+    let folder = etcetera::base_strategy::Xdg::new().ok()?.state_dir()?.join("wattle");
+    make_private(&folder).ok()?;
     Some(folder.join("history"))
 }

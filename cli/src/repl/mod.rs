@@ -91,7 +91,7 @@ fn help() -> Result<Next, Fault> {
         "Say what to do, and the model does it. A line that begins with ( is run as a program, right away.\n\
          {commands}\
          An input goes on over several lines while a program's parentheses or quotes, a fence or a message in \"\"\"\n\
-         are open; Alt-Enter begins a line anyhow, two blank lines end one. Ctrl-C stops what is under way."
+         are open; two blank lines end one all the same. Ctrl-C stops what is under way."
     ))?;
     Ok(Next::Go)
 }

@@ -11,10 +11,17 @@ pub(super) struct Input {
 
 #[derive(Debug)]
 enum Kind {
-    Program { depth: usize, within: Within },
-    Quoted { open: bool },
+    Program {
+        depth: usize,
+        within: Within,
+    },
+    Quoted {
+        open: bool,
+    },
     /// The fence that is open, if any.
-    Prose { fence: Option<Fence> },
+    Prose {
+        fence: Option<Fence>,
+    },
 }
 
 /// What a place of a program is within.

@@ -3,12 +3,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::files::{Change, Files};
 use wattle_agent::machine::{Ending, Envelope, Message};
 use wattle_agent::model::Model;
 use wattle_agent::rt::RunError;
 use wattle_agent::{Job, Store};
-use tokio_util::sync::CancellationToken;
 
 use super::interrupt::stoppable;
 use super::lines::{Line, Lines};
@@ -111,14 +111,26 @@ impl Session {
     /// Runs a program of the catalog.
     pub(super) async fn call(&mut self, name: &str, given: &[String]) -> Result<Next, Fault> {
         let host = self.setup.host.clone();
-        let entry = host.catalog().get(name).ok_or_else(|| crate::commands::no_program(host.catalog(), name))?;
+        let entry = host.catalog().get(name).ok_or_else(|| {
+            let near: Vec<String> = host.catalog().nearest(name).iter().map(|near| format!("`{near}`")).collect();
+            let fault = Fault::usage(format!("no program `{name}` in the catalog"));
+            match near.is_empty() {
+                true => fault.hint("`/catalog` lists the programs"),
+                false => fault.hint(format!("did you mean {}?", near.join(" or "))),
+            }
+        })?;
         let args = entry.arguments(given).map_err(|error| Fault::usage(error.to_string()).hint(error.hint()))?;
-        let time = entry.meta().timeout_ms.map(Duration::from_millis);
+        let time = entry.meta().timeout;
         self.program(&entry.source().to_string(), args, time).await
     }
 
     /// Runs a program as it stands, and puts out its results or what is wrong with it.
-    pub(super) async fn program(&mut self, source: &str, args: Vec<String>, time: Option<Duration>) -> Result<Next, Fault> {
+    pub(super) async fn program(
+        &mut self,
+        source: &str,
+        args: Vec<String>,
+        time: Option<Duration>,
+    ) -> Result<Next, Fault> {
         let host = self.setup.host.clone();
         let runtime = host.runtime();
         let program = match runtime.prepare(source).await {
