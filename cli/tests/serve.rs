@@ -1,5 +1,7 @@
 //! `wattle serve` as an operator meets it. What the server does with requests is tested with the server.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test may")]
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -25,19 +27,18 @@ impl Served {
     fn start(home: &Path, provider: &Provider) -> Served {
         let url = provider.base_url();
         let args = ["serve", "--listen", "127.0.0.1:0", "--base-url", &url, "--model", "m"];
-        let mut child = wattle(home, &args).spawn().unwrap();
-        let mut token = None;
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut served = Served { child: wattle(home, &args).spawn().unwrap(), address: String::new(), token: None };
+        let mut lines = BufReader::new(served.child.stderr.take().unwrap()).lines();
         loop {
             let line = lines.next().expect("the server ended").unwrap();
             if let Some(rest) = line.strip_prefix("token: ").filter(|rest| !rest.starts_with("as in")) {
-                token = rest.split(' ').next().map(str::to_owned);
+                served.token = rest.split(' ').next().map(str::to_owned);
             }
             if let Some(address) = line.strip_prefix("listening on http://") {
-                let address = address.to_owned();
+                served.address = address.to_owned();
                 // Whoever starts a server reads what it says to its end.
                 std::thread::spawn(move || lines.for_each(drop));
-                return Served { child, address, token };
+                return served;
             }
         }
     }
@@ -60,6 +61,14 @@ impl Served {
         let sent = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
         assert!(sent.success());
         assert_eq!(self.child.wait().unwrap().code(), Some(0));
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // A test that failed leaves no server behind; one that has ended cannot be killed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

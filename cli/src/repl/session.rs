@@ -121,7 +121,7 @@ impl Session {
         })?;
         let args = entry.arguments(given).map_err(|error| Fault::usage(error.to_string()).hint(error.hint()))?;
         let time = entry.meta().timeout;
-        self.program(&entry.source().to_string(), args, time).await
+        self.program(entry.source(), args, time).await
     }
 
     /// Runs a program as it stands, and puts out its results or what is wrong with it.

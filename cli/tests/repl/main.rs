@@ -1,5 +1,7 @@
 //! `wattle repl` on a pseudo-terminal, as a person meets it.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test may")]
+
 mod terminal;
 
 use std::io::Write;

@@ -30,7 +30,7 @@ pub(crate) struct World {
     questions: mpsc::UnboundedReceiver<Question>,
 }
 
-/// A question that waits for the test's answer.
+/// A question that waits for the test's answer, which comes to the run in pieces that end with `|`.
 pub(crate) struct Question {
     pub(crate) messages: Vec<Message>,
     reply: oneshot::Sender<Option<String>>,
@@ -89,7 +89,9 @@ impl Model for Puppet {
         request: ModelRequest<'a>,
         on_delta: &'a mut (dyn FnMut(Delta<'_>) + Send),
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
-        self.ask(request).inspect_ok(|reply| on_delta(Delta::Text(&reply.text))).boxed()
+        let in_pieces =
+            |reply: &ModelReply| reply.text.split_inclusive('|').for_each(|piece| on_delta(Delta::Text(piece)));
+        self.ask(request).inspect_ok(in_pieces).boxed()
     }
 }
 
