@@ -68,7 +68,7 @@ async fn perform(session: &mut Session, lines: Lines, text: &str) -> (Lines, Res
     };
     // Whatever became of it, it may have written.
     match done {
-        Ok(Next::Leave(exit)) => (lines, Ok(Next::Leave(exit))),
+        Ok(Next::Leave(_)) | Err(Fault::ReaderGone) => (lines, done),
         done => {
             if let Err(fault) = &done {
                 output::fault(fault);
