@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use wattle_agent::capability::egress::HostRule;
+use wattle_server::{HostName, Origin};
 
 use crate::config::{Layer, Span, count};
 
@@ -27,6 +28,10 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Carry out one request
     Run(RunArgs),
+    /// Talk: messages, programs and commands, one after the other
+    Repl(ReplArgs),
+    /// Serve runs over HTTP
+    Serve(ServeArgs),
     /// Run one program, without a model
     Exec(ExecArgs),
     /// Check programs without running them
@@ -63,6 +68,29 @@ pub(crate) struct RunArgs {
     /// Write the answer to a file in place of stdout
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) flags: Flags,
+}
+
+/// What `repl` takes.
+#[derive(Debug, Default, Args)]
+pub(crate) struct ReplArgs {
+    #[command(flatten)]
+    pub(crate) flags: Flags,
+}
+
+/// What `serve` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8787")]
+    pub(crate) listen: String,
+    /// A name that requests may give as `Host`; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub(crate) allow_name: Vec<HostName>,
+    /// A site whose pages may use the server, such as https://app.example; may be repeated
+    #[arg(long, value_name = "ORIGIN")]
+    pub(crate) allow_origin: Vec<Origin>,
     #[command(flatten)]
     pub(crate) flags: Flags,
 }

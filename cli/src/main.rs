@@ -9,13 +9,16 @@ mod fault;
 mod input;
 mod output;
 mod progress;
+mod repl;
+mod serve;
 mod setup;
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::args::{Cli, Command};
+use crate::args::{Cli, Command, ReplArgs};
 use crate::config::Layer;
 use crate::fault::{Exit, Fault};
 
@@ -43,6 +46,8 @@ async fn perform(cli: Cli) -> Result<Exit, Fault> {
     let outer = Layer::from(cli.flags);
     match cli.command {
         Some(Command::Run(args)) => commands::run::run(args, outer).await,
+        Some(Command::Repl(args)) => repl::run(args, outer).await,
+        Some(Command::Serve(args)) => serve::serve(args, outer).await,
         Some(Command::Exec(args)) => commands::exec::exec(args, outer).await,
         Some(Command::Check(args)) => commands::check::check(args).await,
         Some(Command::Expand(args)) => commands::expand::expand(&args),
@@ -52,9 +57,10 @@ async fn perform(cli: Cli) -> Result<Exit, Fault> {
         Some(Command::Doctor(args)) => commands::doctor::doctor(args, outer).await,
         Some(Command::Config(command)) => commands::config::config(command, outer),
         Some(Command::Completions { shell }) => commands::completions::completions(shell),
-        None => {
-            Err(Fault::usage("no command is given")
-                .hint("`wattle --help` shows them, `wattle demo` plays recorded runs"))
+        None if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() => {
+            repl::run(ReplArgs::default(), outer).await
         }
+        None => Err(Fault::usage("no command is given")
+            .hint("`wattle --help` shows them, `wattle demo` plays recorded runs")),
     }
 }

@@ -191,7 +191,7 @@ fn store_path(config: &Config) -> Result<&Path, Fault> {
 }
 
 /// Makes a folder that only the user can look into; one that is there stays as it is.
-fn make_private(folder: &Path) -> std::io::Result<()> {
+pub(crate) fn make_private(folder: &Path) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

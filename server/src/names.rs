@@ -26,9 +26,7 @@ pub struct NameError(String);
 impl HostName {
     /// Takes the host of an authority, whatever its port.
     pub(crate) fn of(authority: &Authority) -> Option<HostName> {
-        if authority.as_str().contains('@') {
-            return None;
-        }
+        port(authority)?;
         let host = authority.host().to_ascii_lowercase();
         let host = host.strip_suffix('.').unwrap_or(&host);
         (!host.is_empty()).then(|| HostName(host.to_owned()))
@@ -54,8 +52,8 @@ impl FromStr for HostName {
             return Ok(address.into());
         }
         let authority = Authority::from_str(text).map_err(|_| wrong())?;
-        match (authority.port(), HostName::of(&authority)) {
-            (None, Some(name)) if !text.ends_with(':') => Ok(name),
+        match (port(&authority), HostName::of(&authority)) {
+            (Some(None), Some(name)) => Ok(name),
             _ => Err(wrong()),
         }
     }
@@ -70,8 +68,16 @@ impl fmt::Display for HostName {
 impl Origin {
     /// Whether a page of this origin came from that authority, over plain or secured HTTP: a proxy in front may add TLS.
     pub(crate) fn is_of(&self, authority: &Authority) -> bool {
-        let port = authority.port_u16().unwrap_or(default_port(self.https));
-        HostName::of(authority).is_some_and(|host| host == self.host) && port == self.port
+        let port = port(authority).map(|port| port.unwrap_or(default_port(self.https)));
+        HostName::of(authority).is_some_and(|host| host == self.host) && port == Some(self.port)
+    }
+}
+
+/// The port of an authority, if it names one; nothing where it has more than a host and a port, or the port is none.
+fn port(authority: &Authority) -> Option<Option<u16>> {
+    match authority.as_str().strip_prefix(authority.host())? {
+        "" => Some(None),
+        rest => rest.strip_prefix(':')?.parse().ok().map(Some),
     }
 }
 
@@ -95,11 +101,7 @@ impl FromStr for Origin {
         let authority = uri.authority().ok_or_else(wrong)?;
         let has_path = uri.path_and_query().is_some_and(|rest| rest.as_str() != "/") || text.ends_with('/');
         let host = HostName::of(authority).ok_or_else(wrong)?;
-        let port = match (authority.port(), authority.port_u16()) {
-            (_, Some(port)) => port,
-            (None, None) => default_port(https),
-            (Some(_), None) => return Err(wrong()),
-        };
+        let port = port(authority).ok_or_else(wrong)?.unwrap_or(default_port(https));
         if has_path { Err(wrong()) } else { Ok(Origin { https, host, port }) }
     }
 }
@@ -130,7 +132,7 @@ mod tests {
         ] {
             assert_eq!(text.parse::<HostName>().unwrap().to_string(), name);
         }
-        for text in ["", ".", "a b", "host:80", "host:", "http://host", "host/path", "me@host"] {
+        for text in ["", ".", "a b", "host:80", "host:99999", "host:", "http://host", "host/path", "me@host"] {
             assert!(text.parse::<HostName>().is_err(), "{text:?}");
         }
     }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use serde_json::{Value as Json, json};
-use wattle_agent::catalog::Entry;
+use wattle_agent::catalog::{Catalog, Entry};
 
 use crate::args::{CatalogCommand, CatalogFlags};
 use crate::config::{Config, Layer};
@@ -24,10 +24,18 @@ fn list(json: bool, flags: CatalogFlags, outer: Layer) -> Result<Exit, Fault> {
         output::json(&catalog.iter().map(|entry| to_json(entry)).collect())?;
         return Ok(Exit::Done);
     }
+    print(&catalog)?;
+    Ok(Exit::Done)
+}
+
+/// Lists the programs of a catalog for a person.
+///
+/// # Errors
+/// Where stdout cannot be written.
+pub(crate) fn print(catalog: &Catalog) -> Result<(), Fault> {
     let width = catalog.iter().map(|entry| entry.name().as_str().len()).max().unwrap_or(0);
     let line = |entry: &Entry| format!("{:<width$}  {}\n", entry.name().as_str(), entry.meta().description);
-    output::data(catalog.iter().map(|entry| line(entry)).collect::<String>().as_bytes())?;
-    Ok(Exit::Done)
+    output::data(catalog.iter().map(|entry| line(entry)).collect::<String>().as_bytes())
 }
 
 fn show(name: &str, json: bool, flags: CatalogFlags, outer: Layer) -> Result<Exit, Fault> {

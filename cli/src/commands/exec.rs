@@ -94,7 +94,7 @@ fn find(setup: &Setup, program: &str, given: Vec<String>) -> Result<Found, Fault
 }
 
 /// Puts out the results; the code and the reason of a failure go to stderr.
-fn tell(outcome: &Outcome, source: &str) -> Result<(), Fault> {
+pub(crate) fn tell(outcome: &Outcome, source: &str) -> Result<(), Fault> {
     for line in &outcome.log {
         output::note(&format!("{} {}", paint(DIM, "log:"), visible(line)));
     }
@@ -203,7 +203,7 @@ fn rejected(diagnostic: &Diagnostic, json: bool) -> Result<Exit, Fault> {
     Ok(Exit::Failed)
 }
 
-fn denied(missing: &[&str], why_not: Option<String>, json: bool) -> Result<Exit, Fault> {
+pub(crate) fn denied(missing: &[&str], why_not: Option<String>, json: bool) -> Result<Exit, Fault> {
     let names: Vec<String> = missing.iter().map(|name| format!("`{name}`")).collect();
     let message = format!("denied before it ran: the program needs {}, which is not granted", names.join(", "));
     if json {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::client::NEVER;
 use crate::world::{TOKEN, World, bare, message, post};
 
 #[tokio::test]
@@ -130,4 +131,32 @@ async fn a_client_that_asks_leave_to_send_is_refused_before_it_sends() {
          Content-Length: 2000000\r\n\r\n"
     );
     world.ask(head).await.refused(413, "body_too_large");
+}
+
+#[tokio::test]
+async fn a_client_that_falls_behind_loses_its_run() {
+    let mut world = World::new().await;
+    let mut client = world.chat(&message("talk", "s")).await;
+    world.question().await.say(&"x|".repeat(20_000));
+    let events = client.events().await;
+    let last = events.last().unwrap();
+    assert_eq!(last["type"], "error");
+    assert!(last["message"].as_str().unwrap().contains("too slowly"), "{last}");
+    world.no_question();
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_is_cut_off() {
+    let mut world = World::with(|settings| {
+        settings.limits.write_time = Duration::from_millis(50);
+        settings.limits.connections = 1;
+    })
+    .await;
+    let mut client = world.chat(&message("talk", "s")).await;
+    // More than the system buffers for a connection.
+    world.question().await.say(&format!("{}|", "x".repeat(4_000)).repeat(5_000));
+    let health = bare("GET /healthz", &["Host: localhost"]);
+    let freed = async { while world.ask(&health).await.head.status != 200 {} };
+    tokio::time::timeout(NEVER, freed).await.expect("the connection is kept");
+    assert!(!client.rest().await.ends_with(b"0\r\n\r\n"));
 }

@@ -59,10 +59,30 @@ async fn a_run_ends_when_its_client_goes_away() {
     let question = world.question().await;
     drop(client);
     question.abandoned().await;
-    // Its session is free for the next message.
+    // Its session is free for the next message, and knows how far the run came.
     let mut client = world.chat(&message("again", "s")).await;
-    world.question().await.respond("yes");
+    let question = world.question().await;
+    let said: Vec<&str> = question.messages.iter().skip(1).map(|message| message.content.as_str()).collect();
+    assert_eq!(said, ["hello", "stopped: cancelled", "again"]);
+    question.respond("yes");
     assert_eq!(client.events().await.last().unwrap()["text"], "yes");
+}
+
+#[tokio::test]
+async fn a_model_that_fails_ends_the_stream_with_an_error() {
+    let mut world = World::new().await;
+    let mut client = world.chat(&message("hello", "s")).await;
+    world.question().await.fail();
+    let events = client.events().await;
+    let last = events.last().unwrap();
+    assert_eq!(last["type"], "error");
+    assert!(last["message"].as_str().unwrap().starts_with("error: "), "{last}");
+    // The same message can be sent again, as if it had not been.
+    let mut client = world.chat(&message("hello", "s")).await;
+    let question = world.question().await;
+    assert_eq!(question.messages.len(), 2);
+    question.respond("hello");
+    client.events().await;
 }
 
 #[tokio::test]

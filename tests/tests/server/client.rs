@@ -167,6 +167,12 @@ impl Client {
         events
     }
 
+    /// Everything up to the end of the connection.
+    pub(crate) async fn rest(&mut self) -> Vec<u8> {
+        while self.more().await {}
+        std::mem::take(&mut self.buffer)
+    }
+
     /// Waits for the server to close the connection.
     pub(crate) async fn closed(&mut self) {
         while self.more().await {}

@@ -50,6 +50,7 @@ async fn a_loopback_server_answers_to_its_own_names_only() {
         &[][..],
         &["Host: "],
         &["Host: localhost@evil.example"],
+        &["Host: localhost:99999"],
         &["Host: a b"],
         &["Host: localhost", "Host: localhost"],
     ] {

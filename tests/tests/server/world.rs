@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, TryFutureExt};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::egress::{Egress, Policy};
 use wattle_agent::catalog::Catalog;
 use wattle_agent::machine::Message;
-use wattle_agent::model::{Delta, Model, ModelError, ModelReply, ModelRequest};
+use wattle_agent::model::{Cassette, Delta, Model, ModelError, ModelReply, ModelRequest};
 use wattle_agent::rt::Limits as Bounds;
 use wattle_agent::{Host, Settings, Store};
 use wattle_server::{App, Server, ServerSettings, Token};
@@ -30,10 +30,10 @@ pub(crate) struct World {
     questions: mpsc::UnboundedReceiver<Question>,
 }
 
-/// A question that waits for the test's answer.
+/// A question that waits for the test's answer, which comes to the run in pieces that end with `|`.
 pub(crate) struct Question {
     pub(crate) messages: Vec<Message>,
-    reply: oneshot::Sender<String>,
+    reply: oneshot::Sender<Option<String>>,
 }
 
 struct Puppet(mpsc::UnboundedSender<Question>);
@@ -44,7 +44,12 @@ impl Question {
     }
 
     pub(crate) fn say(self, text: &str) {
-        self.reply.send(text.to_owned()).expect("nobody waits for the answer");
+        self.reply.send(Some(text.to_owned())).expect("nobody waits for the answer");
+    }
+
+    /// Lets the model fail.
+    pub(crate) fn fail(self) {
+        self.reply.send(None).expect("nobody waits for the answer");
     }
 
     pub(crate) fn respond(self, text: &str) {
@@ -58,11 +63,13 @@ impl Question {
 }
 
 impl Puppet {
-    async fn ask(&self, messages: &[Message]) -> ModelReply {
+    async fn ask(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
         let (reply, answer) = oneshot::channel();
-        self.0.send(Question { messages: messages.to_vec(), reply }).ok();
+        self.0.send(Question { messages: request.messages.to_vec(), reply }).ok();
         match answer.await {
-            Ok(text) => ModelReply { text, ..ModelReply::default() },
+            Ok(Some(text)) => Ok(ModelReply { text, ..ModelReply::default() }),
+            // A recording without replies fails as a model does.
+            Ok(None) => Cassette::parse(r#"{"wattle_cassette":1,"model":"puppet"}"#).unwrap().complete(request).await,
             Err(_) => std::future::pending().await,
         }
     }
@@ -74,7 +81,7 @@ impl Model for Puppet {
     }
 
     fn complete<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
-        self.ask(request.messages).map(Ok).boxed()
+        self.ask(request).boxed()
     }
 
     fn stream<'a>(
@@ -82,11 +89,9 @@ impl Model for Puppet {
         request: ModelRequest<'a>,
         on_delta: &'a mut (dyn FnMut(Delta<'_>) + Send),
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
-        let told = self.ask(request.messages).map(|reply| {
-            on_delta(Delta::Text(&reply.text));
-            Ok(reply)
-        });
-        told.boxed()
+        let in_pieces =
+            |reply: &ModelReply| reply.text.split_inclusive('|').for_each(|piece| on_delta(Delta::Text(piece)));
+        self.ask(request).inspect_ok(in_pieces).boxed()
     }
 }
 

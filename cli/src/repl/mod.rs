@@ -1,0 +1,107 @@
+//! `wattle repl`: a session with a person who types.
+//!
+//! [`lines`] gives inputs, each whole by what [`open`] makes of it; [`entry`] reads what an input asks for; [`session`] does
+//! it. While something is under way no line is edited, so what is told stands above the next prompt.
+
+mod entry;
+mod interrupt;
+mod lines;
+mod open;
+mod session;
+
+use crate::args::ReplArgs;
+use crate::config::{Config, Layer};
+use crate::fault::{Exit, Fault};
+use crate::output::{self, DIM, NAME, paint};
+use crate::setup::Setup;
+
+use entry::{COMMANDS, Command, Entry};
+use lines::{Line, Lines};
+use session::{Next, Session};
+
+/// Talks until the user leaves.
+pub(crate) async fn run(args: ReplArgs, outer: Layer) -> Result<Exit, Fault> {
+    let setup = Setup::new(Config::gather(&[args.flags.into(), outer])?)?;
+    let (mut session, mut lines) = (Session::new(setup)?, Lines::open()?);
+    if lines.is_terminal() {
+        greet();
+    }
+    let mut interrupted = false;
+    loop {
+        let (back, line) = lines.next().await;
+        lines = back;
+        let text = match line {
+            Ok(Line::Text(text)) => text,
+            Ok(Line::End) => return Ok(leave(&session, Exit::Done)),
+            Ok(Line::Interrupt) if interrupted => return Ok(leave(&session, Exit::Interrupted)),
+            Ok(Line::Interrupt) => {
+                interrupted = true;
+                output::note(&paint(DIM, "Ctrl-C again or Ctrl-D to leave"));
+                continue;
+            }
+            Err(fault) => return Err(fault),
+        };
+        interrupted = false;
+        let next;
+        (lines, next) = perform(&mut session, lines, &text).await;
+        match next {
+            Ok(Next::Go) => {}
+            Ok(Next::Leave(exit)) => return Ok(leave(&session, exit)),
+            Err(Fault::ReaderGone) => return Err(Fault::ReaderGone),
+            // What went wrong with one input leaves the session as it was.
+            Err(fault) => output::fault(&fault),
+        }
+    }
+}
+
+/// Does what one input asks for.
+async fn perform(session: &mut Session, lines: Lines, text: &str) -> (Lines, Result<Next, Fault>) {
+    let done = match entry::read(text) {
+        Ok(Entry::Nothing) => return (lines, Ok(Next::Go)),
+        Ok(Entry::Command(Command::Quit)) => return (lines, Ok(Next::Leave(Exit::Done))),
+        Ok(Entry::Command(Command::Help)) => return (lines, help()),
+        Ok(Entry::Command(Command::Catalog)) => return (lines, session.catalog().map(|()| Next::Go)),
+        Ok(Entry::Command(Command::Run { name, args })) => session.call(&name, &args).await,
+        Ok(Entry::Program(source)) => session.program(&source, Vec::new(), None).await,
+        Ok(Entry::Message(message)) => session.message(message).await,
+        Err(fault) => return (lines, Err(fault)),
+    };
+    // Whatever became of it, it may have written.
+    match done {
+        Ok(Next::Leave(_)) | Err(Fault::ReaderGone) => (lines, done),
+        done => {
+            if let Err(fault) = &done {
+                output::fault(fault);
+            }
+            let (lines, offered) = session.offer(lines).await;
+            (lines, offered.map(|()| Next::Go))
+        }
+    }
+}
+
+fn greet() {
+    let hint = "say what to do, or begin with ( to run a program; /help shows more";
+    output::note(&format!("{} {}", paint(NAME, concat!("wattle ", env!("CARGO_PKG_VERSION"))), paint(DIM, hint)));
+}
+
+fn help() -> Result<Next, Fault> {
+    let width = COMMANDS.iter().map(|(form, _)| form.chars().count()).max().unwrap_or(0);
+    let commands: String = COMMANDS.iter().map(|(form, what)| format!("  {form:<width$}  {what}\n")).collect();
+    output::text(&format!(
+        "Say what to do, and the model does it. A line that begins with ( is run as a program, right away.\n\
+         {commands}\
+         An input goes on over several lines while a program's parentheses or quotes, a fence or a message in \"\"\"\n\
+         are open; two blank lines end one all the same. Ctrl-C stops what is under way."
+    ))?;
+    Ok(Next::Go)
+}
+
+/// Tells what is lost by leaving.
+fn leave(session: &Session, exit: Exit) -> Exit {
+    match session.pending() {
+        0 => {}
+        1 => output::warn("1 change was not carried out"),
+        count => output::warn(&format!("{count} changes were not carried out")),
+    }
+    exit
+}

@@ -1,0 +1,218 @@
+//! What a session does, and what it keeps between inputs: conversation, state, and the files that are not carried out yet.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use wattle_agent::capability::files::{Change, Files};
+use wattle_agent::machine::{Ending, Envelope, Message};
+use wattle_agent::model::Model;
+use wattle_agent::rt::RunError;
+use wattle_agent::{Job, Store};
+
+use super::interrupt::stoppable;
+use super::lines::{Line, Lines};
+use crate::changes::{self, Fate};
+use crate::commands::{catalog, exec};
+use crate::fault::{Exit, Fault};
+use crate::output::{self, visible};
+use crate::progress::Progress;
+use crate::setup::{self, Setup};
+
+/// How many steps a message may take where nothing says otherwise.
+const STEPS: u32 = 10;
+
+/// How a session goes on.
+pub(super) enum Next {
+    /// With the next input.
+    Go,
+    /// Not at all.
+    Leave(Exit),
+}
+
+/// One session.
+pub(super) struct Session {
+    setup: Setup,
+    kept: setup::Session,
+    /// The model, once it was needed and could be had.
+    model: Option<Arc<dyn Model>>,
+    files: Arc<Files>,
+    /// The changes that the user was asked about and did not want carried out yet.
+    declined: Vec<Change>,
+}
+
+impl Session {
+    /// The session that the settings name, or one that is gone with the process.
+    ///
+    /// # Errors
+    /// Where the store or the root cannot be opened.
+    pub(super) fn new(setup: Setup) -> Result<Session, Fault> {
+        let kept = match setup.session()? {
+            Some(session) => session,
+            None => {
+                let store = Store::in_memory(Duration::MAX).map_err(|error| Fault::failed(error.to_string()))?;
+                setup::Session { id: "repl".to_owned(), store }
+            }
+        };
+        let files = setup.files()?;
+        Ok(Session { setup, kept, model: None, files, declined: Vec::new() })
+    }
+
+    /// Lets the model carry a message out, telling what happens as it happens.
+    pub(super) async fn message(&mut self, message: String) -> Result<Next, Fault> {
+        let model = self.model()?;
+        let failed = |error: wattle_agent::StoreError| Fault::failed(error.to_string());
+        let history = self.kept.store.history(&self.kept.id).await.map_err(failed)?;
+        let cancel = CancellationToken::new();
+        let access = self.setup.access(Arc::clone(&self.files), Some(&self.kept), Some(Arc::clone(&model)));
+        let job = Job {
+            message,
+            history,
+            session_id: self.setup.config.session.value.clone(),
+            grants: Arc::new(access.grants()),
+            workdir: Some(self.setup.config.root.value.clone()),
+            cancel: cancel.clone(),
+        };
+        let progress = Mutex::new(Progress::new(self.setup.config.verbose.value));
+        let sink = |envelope: &Envelope| {
+            if let Some(lines) = progress.lock().unwrap_or_else(PoisonError::into_inner).lines(&envelope.event) {
+                output::note(&lines);
+            }
+        };
+        let settings = self.setup.settings(STEPS);
+        let run = wattle_agent::run(&self.setup.host, model.as_ref(), &settings, job, &sink);
+        let Some(report) = stoppable(run, &cancel).await else { return Ok(Next::Leave(Exit::Interrupted)) };
+        self.keep(&report.ending, report.turns).await?;
+        match &report.ending {
+            Ending::Failed { message } => Err(Fault::failed(message.strip_prefix("error: ").unwrap_or(message))),
+            Ending::Cancelled { .. } => Ok(Next::Go),
+            ending => output::text(&visible(ending.text())).map(|()| Next::Go),
+        }
+    }
+
+    /// Keeps what a run added to the conversation. A run that was cut short is kept as far as it came, closed by how it ended.
+    async fn keep(&self, ending: &Ending, mut turns: Vec<Message>) -> Result<(), Fault> {
+        if matches!(ending, Ending::Failed { .. }) {
+            return Ok(());
+        }
+        if matches!(ending, Ending::Cancelled { .. }) {
+            turns.push(Message::assistant(ending.text()));
+        }
+        self.kept.store.extend(&self.kept.id, turns).await.map_err(|error| Fault::failed(error.to_string()))
+    }
+
+    fn model(&mut self) -> Result<Arc<dyn Model>, Fault> {
+        match &self.model {
+            Some(model) => Ok(Arc::clone(model)),
+            None => self.setup.model().inspect(|model| self.model = Some(Arc::clone(model))),
+        }
+    }
+
+    /// Runs a program of the catalog.
+    pub(super) async fn call(&mut self, name: &str, given: &[String]) -> Result<Next, Fault> {
+        let host = self.setup.host.clone();
+        let entry = host.catalog().get(name).ok_or_else(|| {
+            let near: Vec<String> = host.catalog().nearest(name).iter().map(|near| format!("`{near}`")).collect();
+            let fault = Fault::usage(format!("no program `{name}` in the catalog"));
+            match near.is_empty() {
+                true => fault.hint("`/catalog` lists the programs"),
+                false => fault.hint(format!("did you mean {}?", near.join(" or "))),
+            }
+        })?;
+        let args = entry.arguments(given).map_err(|error| Fault::usage(error.to_string()).hint(error.hint()))?;
+        let time = entry.meta().timeout;
+        self.program(entry.source(), args, time).await
+    }
+
+    /// Runs a program as it stands, and puts out its results or what is wrong with it.
+    pub(super) async fn program(
+        &mut self,
+        source: &str,
+        args: Vec<String>,
+        time: Option<Duration>,
+    ) -> Result<Next, Fault> {
+        let host = self.setup.host.clone();
+        let runtime = host.runtime();
+        let program = match runtime.prepare(source).await {
+            Ok(program) => program,
+            Err(diagnostic) => {
+                output::note(&visible(diagnostic.to_string().trim_end()));
+                return Ok(Next::Go);
+            }
+        };
+        program.warnings().iter().for_each(|warning| output::note(&visible(warning.to_string().trim_end())));
+        let (model, why_not) = match self.model() {
+            Ok(model) => (Some(model), None),
+            Err(fault) => (None, Some(fault.to_string())),
+        };
+        let grants = Arc::new(self.setup.access(Arc::clone(&self.files), Some(&self.kept), model).grants());
+        let limit = runtime.limits().time;
+        let cancel = CancellationToken::new();
+        let work = async {
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => None,
+                ran = runtime.run_within(&program, &grants, args, time.unwrap_or(limit).min(limit)) => Some(ran),
+            }
+        };
+        match stoppable(work, &cancel).await {
+            None => Ok(Next::Leave(Exit::Interrupted)),
+            Some(None) => Ok(Next::Go),
+            Some(Some(Ok(outcome))) => exec::tell(&outcome, source).map(|()| Next::Go),
+            Some(Some(Err(RunError::Denied(missing)))) => exec::denied(&missing, why_not, false).map(|_| Next::Go),
+            Some(Some(Err(RunError::Engine(error)))) => Err(Fault::failed(error.to_string())),
+        }
+    }
+
+    /// Lists the catalog.
+    pub(super) fn catalog(&self) -> Result<(), Fault> {
+        catalog::print(self.setup.host.catalog())
+    }
+
+    /// Shows what was changed since the user was last asked, and asks whether to carry it out. What is not carried out stays
+    /// in the session's overlay, where later programs see it.
+    pub(super) async fn offer(&mut self, lines: Lines) -> (Lines, Result<(), Fault>) {
+        let fate = Fate::of(&self.setup.config, true);
+        match fate {
+            Fate::Written | Fate::Apply => {
+                let settled = changes::settle(&self.files, fate).map(drop);
+                (lines, settled.and(self.renew()))
+            }
+            Fate::Drop(_) => match self.files.changes() {
+                Ok(changes) if changes == self.declined => (lines, Ok(())),
+                Ok(changes) => self.ask(lines, changes).await,
+                Err(error) => (lines, Err(Fault::failed(format!("failed to list the changes: {error}")))),
+            },
+        }
+    }
+
+    async fn ask(&mut self, lines: Lines, changes: Vec<Change>) -> (Lines, Result<(), Fault>) {
+        self.declined = changes;
+        if let Err(fault) = changes::settle(&self.files, Fate::Drop("in this session only")) {
+            return (lines, Err(fault));
+        }
+        if self.declined.is_empty() || !lines.is_terminal() {
+            return (lines, Ok(()));
+        }
+        let (lines, answer) = lines.ask("carry them out in the workdir? [y/N] ".to_owned()).await;
+        let carried_out = match answer {
+            Ok(Line::Text(text)) if matches!(text.trim().to_ascii_lowercase().as_str(), "y" | "yes") => {
+                self.files.apply().map_err(|error| Fault::failed(error.to_string())).and_then(|_| self.renew())
+            }
+            answer => answer.map(drop),
+        };
+        (lines, carried_out)
+    }
+
+    /// Begins with files that nothing has changed yet.
+    fn renew(&mut self) -> Result<(), Fault> {
+        self.declined.clear();
+        self.files = self.setup.files()?;
+        Ok(())
+    }
+
+    /// How many changes are not carried out.
+    pub(super) fn pending(&self) -> usize {
+        self.declined.len()
+    }
+}

@@ -1,0 +1,167 @@
+//! `wattle serve`: the HTTP server, until it is told to stop.
+
+use std::io::{ErrorKind, Write};
+use std::net::SocketAddr;
+use std::path::Path;
+
+use etcetera::BaseStrategy;
+use tokio_util::sync::CancellationToken;
+use wattle_server::{App, Server, ServerSettings, Token, TokenError};
+
+use crate::args::ServeArgs;
+use crate::config::{Config, Layer};
+use crate::fault::{Exit, Fault};
+use crate::output::{self, DIM, paint};
+use crate::setup::{Setup, variable};
+
+/// The variable that holds the token.
+const TOKEN_VARIABLE: &str = "WATTLE_TOKEN";
+/// How many steps a message may take where nothing says otherwise.
+const STEPS: u32 = 10;
+
+/// Serves until an interrupt or a termination signal, then lets what is under way end; a second one ends it at once.
+pub(crate) async fn serve(args: ServeArgs, outer: Layer) -> Result<Exit, Fault> {
+    let flags = Layer::from(args.flags);
+    plain(&[&flags, &outer])?;
+    let setup = Setup::new(Config::gather(&[flags, outer])?)?;
+    let model = setup.model()?;
+    let listen = resolve(&args.listen).await?;
+    let token = token(listen)?;
+    log();
+
+    let app = App::new(setup.host.clone(), model, setup.settings(STEPS), setup.store()?)
+        .with_workdir(setup.config.root.value.clone());
+    let settings = ServerSettings {
+        allowed_hosts: args.allow_name,
+        allowed_origins: args.allow_origin,
+        ..ServerSettings::new(listen, token)
+    };
+    let hint = "name another address with `--listen ADDRESS:PORT`; port 0 takes a free one";
+    let server = Server::bind(settings, app).await.map_err(|error| Fault::failed(error.to_string()).hint(hint))?;
+    output::note(&format!("listening on http://{}", server.local_addr()));
+
+    let stop = CancellationToken::new();
+    let signals = async {
+        signal().await;
+        stop.cancel();
+        output::note("stopping when the runs under way have ended … (again to stop at once)");
+        signal().await;
+    };
+    tokio::select! {
+        biased;
+        () = server.run(stop.clone()) => Ok(Exit::Done),
+        () = signals => Ok(Exit::Interrupted),
+    }
+}
+
+/// Runs over HTTP are plain ones: whoever asks for more on the command line would wait for it in vain.
+fn plain(flags: &[&Layer]) -> Result<(), Fault> {
+    let given = |what: fn(&Layer) -> bool| flags.iter().any(|layer| what(layer));
+    let refused = [
+        ("--write", given(|layer| layer.write.is_some())),
+        ("--apply", given(|layer| layer.apply.is_some())),
+        ("--exec", given(|layer| layer.exec.is_some())),
+        ("--session", given(|layer| layer.session.is_some())),
+    ];
+    match refused.iter().find(|(_, given)| *given) {
+        Some((flag, _)) => Err(Fault::usage(format!("`{flag}` is not for a server"))
+            .hint("runs over HTTP write nothing to the workdir, and each request names its session")),
+        None => Ok(()),
+    }
+}
+
+/// The address that a text such as `127.0.0.1:8787` or `localhost:8787` means.
+async fn resolve(text: &str) -> Result<SocketAddr, Fault> {
+    let wrong = |why: &str| {
+        Fault::usage(format!("cannot listen on `{text}`: {why}")).hint("give an address and a port: `127.0.0.1:8787`")
+    };
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    let mut found = tokio::net::lookup_host(text).await.map_err(|error| wrong(&error.to_string()))?;
+    found.next().ok_or_else(|| wrong("the name has no address"))
+}
+
+/// The token: the operator's own, else, where nobody but this machine can connect, one that is made at the first start and kept.
+fn token(listen: SocketAddr) -> Result<Token, Fault> {
+    let wrong = |error: TokenError| Fault::configuration(format!("the variable `{TOKEN_VARIABLE}`: {error}"));
+    let own = variable(TOKEN_VARIABLE).filter(|text| !text.is_empty()).map(|text| Token::new(&text).map_err(wrong));
+    match own {
+        Some(token) => token.inspect(|_| {
+            if !listen.ip().is_loopback() {
+                output::warn("the connection is not encrypted: let others connect through a proxy that adds TLS");
+            }
+        }),
+        None if listen.ip().is_loopback() => kept(),
+        None => {
+            Err(Fault::configuration(format!("a server that others can connect to needs a token of yours: {listen}"))
+                .hint(format!("set `{TOKEN_VARIABLE}`, or listen on 127.0.0.1")))
+        }
+    }
+}
+
+/// The token of earlier starts, or a new one, which is shown.
+fn kept() -> Result<Token, Fault> {
+    let path =
+        etcetera::base_strategy::Xdg::new().ok().and_then(|xdg| xdg.state_dir()).map(|dir| dir.join("wattle/token"));
+    let Some(path) = path else {
+        let token = Token::generate().map_err(|error| Fault::failed(error.to_string()))?;
+        output::note(&format!("token: {} {}", token.reveal(), paint(DIM, "(for this start only)")));
+        return Ok(token);
+    };
+    let failed = |what: &str, why: &str| {
+        Fault::configuration(format!("failed to {what} the token `{}`: {why}", path.display()))
+            .hint(format!("set `{TOKEN_VARIABLE}`, or remove that file to have a new token made"))
+    };
+    match std::fs::read_to_string(&path) {
+        Ok(text) => {
+            output::note(&paint(DIM, &format!("token: as in {}", path.display())));
+            return Token::new(&text).map_err(|error| failed("use", &error.to_string()));
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(failed("read", &error.to_string())),
+    }
+    let token = Token::generate().map_err(|error| Fault::failed(error.to_string()))?;
+    write_private(&path, token.reveal()).map_err(|error| failed("write", &error.to_string()))?;
+    output::note(&format!("token: {} {}", token.reveal(), paint(DIM, &format!("(kept in {})", path.display()))));
+    Ok(token)
+}
+
+/// Writes a file that only the user can read.
+fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        crate::setup::make_private(folder)?;
+    }
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)?.write_all(text.as_bytes())
+}
+
+/// Lets what the server has to say to its operator come to stderr.
+fn log() {
+    let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(tracing::Level::WARN);
+    // Only a second server of the same process would find a log set up.
+    drop(log.with_ansi(false).try_init());
+}
+
+/// Waits for an interrupt or a termination signal; for ever where the system tells of none.
+async fn signal() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let (Ok(mut interrupt), Ok(mut terminate)) =
+            (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+        {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            return;
+        }
+    }
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}

@@ -1,0 +1,247 @@
+//! `wattle repl` on a pseudo-terminal, as a person meets it.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test may")]
+
+mod terminal;
+
+use std::io::Write;
+use std::process::Stdio;
+
+use wattle_tests::provider::{Answer, Provider};
+
+use terminal::{Place, content};
+
+/// A program that puts a number out which no test types.
+const ANSWER: &str = "(resv (call $str.from_int (i32.mul (i32.const 6) (i32.const 7)))) (i32.const 0)";
+
+fn acts(thought: &str, program: &str) -> Answer {
+    Answer::text(format!("<reasoning>{thought}</reasoning>\nToolCall::Wat(```wat\n{program}\n```)"))
+}
+
+fn responds(text: &str) -> Answer {
+    Answer::text(format!("ToolCall::Response(\"\"\"\n{text}\n\"\"\")"))
+}
+
+#[test]
+fn messages_are_carried_out_and_remembered() {
+    let (place, provider) = (
+        Place::new(),
+        Provider::start([acts("Compute it.", ANSWER), responds("It is what it is."), responds("As I said.")]),
+    );
+    let mut terminal = place.repl(&["--base-url", &provider.base_url(), "--model", "m"]);
+    terminal.types("what's six times seven? :(");
+    terminal.shows("Compute it.");
+    terminal.shows("42");
+    terminal.shows_line("It is what it is.");
+    terminal.prompts();
+    terminal.types("again");
+    terminal.shows_line("As I said.");
+    terminal.prompts();
+    terminal.types("/quit");
+    terminal.ends(0);
+    let requests = provider.requests();
+    let said = requests.last().unwrap().messages();
+    assert!(said.iter().any(|text| text == "what's six times seven? :("), "{said:?}");
+    assert!(said.iter().any(|text| text.contains("It is what it is.")), "{said:?}");
+    assert_eq!(said.last().unwrap(), "again");
+    assert_eq!(content(&place.work("_steps.jsonl")).lines().count(), 1);
+}
+
+#[test]
+fn a_program_runs_at_once_without_a_model() {
+    let place = Place::new();
+    let mut terminal = place.repl(&[]);
+    terminal.types(ANSWER);
+    terminal.shows_line("42");
+    terminal.prompts();
+    // What one program keeps, the next one finds.
+    terminal.types("(call $kv.incr \"n\" (i32.const 40)) (drop) (drop) (i32.const 0)");
+    terminal.prompts();
+    terminal.types("(call $kv.incr \"n\" (i32.const 4)) (drop) (call $str.from_int) (call $sys.resv) (i32.const 0)");
+    terminal.shows_line("44");
+    terminal.prompts();
+    terminal.types("/run word_count 'one two  three'");
+    terminal.shows("\"words\":3");
+    terminal.prompts();
+    terminal.control('d');
+    terminal.ends(0);
+}
+
+#[test]
+fn an_input_goes_on_while_something_is_open() {
+    let provider = Provider::start([responds("I see."), responds("Two lines.")]);
+    let place = Place::new();
+    let mut terminal = place.repl(&["--base-url", &provider.base_url(), "--model", "m"]);
+    for line in ["(resv", "(call $str.from_int ;; not yet )", "(i32.mul (i32.const 6)", "(i32.const 7))))"] {
+        terminal.types(line);
+    }
+    terminal.shows_line("42");
+    terminal.prompts();
+    for line in ["look at this:", "```", "(open", "```"] {
+        terminal.types(line);
+        if line == "look at this:" {
+            terminal.shows_line("I see.");
+            terminal.prompts();
+        }
+    }
+    terminal.shows_line("Two lines.");
+    terminal.prompts();
+    assert_eq!(provider.requests().last().unwrap().messages().last().unwrap(), "```\n(open\n```");
+    // Two blank lines end what will not be whole.
+    ["(resv \"never closed", "", ""].iter().for_each(|line| terminal.types(line));
+    terminal.shows("error");
+    terminal.prompts();
+    terminal.types("/quit");
+    terminal.ends(0);
+}
+
+#[test]
+fn what_is_wrong_is_shown_and_the_session_goes_on() {
+    let place = Place::new();
+    let mut terminal = place.repl(&[]);
+    terminal.types("(call $str.form_int (i32.const 1))");
+    terminal.shows("str.from_int");
+    terminal.prompts();
+    terminal.types("(call $fs.read \"absent.txt\") (drop) (drop) (i32.const 4)");
+    terminal.shows("ENOENT");
+    terminal.prompts();
+    terminal.types("hello");
+    terminal.shows("no model is set up");
+    terminal.prompts();
+    terminal.types("/nonsense");
+    terminal.shows("there is no command `/nonsense`");
+    terminal.prompts();
+    terminal.types("/run word_cuont x");
+    terminal.shows("`word_count`");
+    terminal.prompts();
+    terminal.types("/catalog");
+    terminal.shows("word_count ");
+    terminal.prompts();
+    terminal.types("/help");
+    terminal.shows("/run NAME");
+    terminal.prompts();
+    terminal.types(ANSWER);
+    terminal.shows_line("42");
+    terminal.prompts();
+    terminal.types("/quit");
+    terminal.ends(0);
+}
+
+#[test]
+fn an_interrupt_stops_what_is_under_way_and_keeps_what_is_done() {
+    let provider = Provider::start([acts("First this.", ANSWER), Answer::hang(), responds("Went on.")]);
+    let place = Place::new();
+    let mut terminal = place.repl(&["--base-url", &provider.base_url(), "--model", "m"]);
+    terminal.types("begin");
+    terminal.shows("42");
+    terminal.control('c');
+    terminal.shows("cancelled");
+    terminal.prompts();
+    terminal.types("go on");
+    terminal.shows_line("Went on.");
+    terminal.prompts();
+    let said = provider.requests().last().unwrap().messages();
+    assert!(said.iter().any(|text| text == "begin") && said.iter().any(|text| text.contains("42")), "{said:?}");
+    // A program is stopped as well.
+    terminal.types("(loop $again (br $again)) (i32.const 0)");
+    terminal.shows("(i32.const 0)\r\n");
+    terminal.control('c');
+    terminal.shows("stopping");
+    terminal.prompts();
+    terminal.types(ANSWER);
+    terminal.shows_line("42");
+    terminal.prompts();
+    terminal.control('c');
+    terminal.shows("Ctrl-C again");
+    terminal.prompts();
+    terminal.control('c');
+    terminal.ends(130);
+}
+
+#[test]
+fn changes_are_carried_out_when_the_user_says_so() {
+    let place = Place::new();
+    let mut terminal = place.repl(&[]);
+    terminal.types("(call $fs.write \"notes/a.txt\" \"one\")");
+    terminal.shows("created notes/a.txt (3 bytes)");
+    terminal.shows("[y/N] ");
+    terminal.types("");
+    terminal.prompts();
+    assert!(!place.work("notes/a.txt").exists());
+    // It is there for the next program, and is not asked about again.
+    terminal.types(
+        "(call $fs.read \"notes/a.txt\") (drop) (call $str.len) (call $str.from_int) (call $sys.resv) (i32.const 0)",
+    );
+    terminal.shows_line("3");
+    terminal.prompts();
+    terminal.types("(call $fs.append \"notes/a.txt\" \" two\")");
+    terminal.shows("created notes/a.txt (7 bytes)");
+    terminal.shows("[y/N] ");
+    terminal.types("y");
+    terminal.prompts();
+    assert_eq!(content(&place.work("notes/a.txt")), "one two");
+    terminal.types("(call $fs.write \"b.txt\" \"lost\")");
+    terminal.shows("[y/N] ");
+    terminal.types("n");
+    terminal.prompts();
+    terminal.types("/quit");
+    assert!(terminal.ends(0).contains("1 change was not carried out"));
+    assert!(!place.work("b.txt").exists());
+
+    let mut terminal = place.repl(&["--write"]);
+    terminal.types("(call $fs.write \"c.txt\" \"at once\")");
+    terminal.shows("written to the workdir");
+    terminal.prompts();
+    assert_eq!(content(&place.work("c.txt")), "at once");
+    terminal.control('d');
+    terminal.ends(0);
+}
+
+#[test]
+fn inputs_are_remembered_from_session_to_session() {
+    let place = Place::new();
+    let mut terminal = place.repl(&[]);
+    terminal.types(ANSWER);
+    terminal.shows_line("42");
+    terminal.prompts();
+    terminal.control('d');
+    terminal.ends(0);
+    assert!(content(&place.home(".local/state/wattle/history")).contains(ANSWER));
+    let mut terminal = place.repl(&[]);
+    // Ctrl-P takes the previous input.
+    terminal.control('p');
+    terminal.shows("(resv");
+    terminal.types("");
+    terminal.shows_line("42");
+    terminal.prompts();
+    terminal.control('d');
+    terminal.ends(0);
+}
+
+#[test]
+fn the_bare_binary_on_a_terminal_is_a_session() {
+    let place = Place::new();
+    let mut terminal = terminal::Terminal::start(place.command(&[]));
+    terminal.types(ANSWER);
+    terminal.shows_line("42");
+    terminal.prompts();
+    terminal.control('d');
+    terminal.ends(0);
+}
+
+#[test]
+fn inputs_may_come_from_a_pipe() {
+    let place = Place::new();
+    let inputs = "(resv\n  (call $str.from_int\n    (i32.const 1234)))\n/nonsense\n\n(resv \"never closed\n";
+    let mut child =
+        place.command(&["repl"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(inputs.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(
+        (output.status.code(), String::from_utf8(output.stdout).unwrap().as_str()),
+        (Some(0), "1234\n"),
+        "{stderr}"
+    );
+    assert!(stderr.contains("`/nonsense`") && stderr.contains("never closed"), "{stderr}");
+}

@@ -1,0 +1,101 @@
+//! A terminal with the binary in it, in an environment with nothing else.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rexpect::process::WaitStatus;
+use rexpect::reader::Options;
+use rexpect::session::{PtySession, spawn_with_options};
+
+/// After this long something that was waited for is not going to come, in milliseconds.
+const NEVER: u64 = 30_000;
+
+/// A home and a workdir for the sessions of one test, gone with it.
+pub(crate) struct Place(tempfile::TempDir);
+
+/// A session on a terminal.
+pub(crate) struct Terminal(PtySession);
+
+impl Place {
+    pub(crate) fn new() -> Place {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("work")).unwrap();
+        Place(dir)
+    }
+
+    /// A file of the workdir.
+    pub(crate) fn work(&self, path: &str) -> PathBuf {
+        self.0.path().join("work").join(path)
+    }
+
+    /// A file of the home directory.
+    pub(crate) fn home(&self, path: &str) -> PathBuf {
+        self.0.path().join(path)
+    }
+
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_wattle"));
+        command.args(args).current_dir(self.work("")).env_clear().env("HOME", self.0.path());
+        command
+    }
+
+    /// Starts `wattle repl`, and waits until it is ready.
+    pub(crate) fn repl(&self, args: &[&str]) -> Terminal {
+        let args = [&["repl"], args].concat();
+        Terminal::start(self.command(&args))
+    }
+}
+
+impl Terminal {
+    pub(crate) fn start(mut command: Command) -> Terminal {
+        command.env("TERM", "xterm").env("NO_COLOR", "1");
+        let options = Options::new().timeout_ms(Some(NEVER)).strip_ansi_escape_codes(true);
+        let mut session = spawn_with_options(command, options).unwrap();
+        session.exp_string("wattle> ").unwrap();
+        Terminal(session)
+    }
+
+    /// Types a line.
+    pub(crate) fn types(&mut self, line: &str) {
+        self.0.send_line(line).unwrap();
+    }
+
+    /// Presses a key together with Ctrl.
+    pub(crate) fn control(&mut self, key: char) {
+        self.0.send_control(key).unwrap();
+    }
+
+    /// Waits for a text that was not typed.
+    #[track_caller]
+    pub(crate) fn shows(&mut self, text: &str) -> String {
+        self.0.exp_string(text).unwrap_or_else(|error| panic!("{text:?} does not come: {error}"))
+    }
+
+    /// Waits for a line of output.
+    #[track_caller]
+    pub(crate) fn shows_line(&mut self, line: &str) {
+        self.shows(&format!("\n{line}\r\n"));
+    }
+
+    /// Waits for the prompt that comes after a whole line.
+    #[track_caller]
+    pub(crate) fn prompts(&mut self) {
+        self.shows("wattle> ");
+    }
+
+    /// Waits for the end of the session.
+    #[track_caller]
+    pub(crate) fn ends(mut self, code: i32) -> String {
+        let rest = self.0.exp_eof().unwrap();
+        match self.0.process().wait().unwrap() {
+            WaitStatus::Exited(_, exited) => assert_eq!(exited, code, "{rest}"),
+            other => panic!("{other:?}: {rest}"),
+        }
+        rest
+    }
+}
+
+/// The text of a file; empty where there is none.
+pub(crate) fn content(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}

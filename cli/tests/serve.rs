@@ -1,0 +1,129 @@
+//! `wattle serve` as an operator meets it. What the server does with requests is tested with the server.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test may")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use wattle_tests::provider::{Answer, Provider};
+
+fn wattle(home: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wattle"));
+    command.args(args).current_dir(home).env_clear().env("HOME", home);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// A server that listens, its address, and the token that it showed.
+struct Served {
+    child: Child,
+    address: String,
+    token: Option<String>,
+}
+
+impl Served {
+    fn start(home: &Path, provider: &Provider) -> Served {
+        let url = provider.base_url();
+        let args = ["serve", "--listen", "127.0.0.1:0", "--base-url", &url, "--model", "m"];
+        let mut served = Served { child: wattle(home, &args).spawn().unwrap(), address: String::new(), token: None };
+        let mut lines = BufReader::new(served.child.stderr.take().unwrap()).lines();
+        loop {
+            let line = lines.next().expect("the server ended").unwrap();
+            if let Some(rest) = line.strip_prefix("token: ").filter(|rest| !rest.starts_with("as in")) {
+                served.token = rest.split(' ').next().map(str::to_owned);
+            }
+            if let Some(address) = line.strip_prefix("listening on http://") {
+                served.address = address.to_owned();
+                // Whoever starts a server reads what it says to its end.
+                std::thread::spawn(move || lines.for_each(drop));
+                return served;
+            }
+        }
+    }
+
+    fn ask(&self, token: &str, body: &str) -> String {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let (address, length) = (&self.address, body.len());
+        let request = format!(
+            "POST /chat HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\nContent-Length: {length}\r\n\
+             Connection: close\r\n\r\n{body}"
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    /// Tells the server to stop, as service managers do.
+    fn stop(mut self) {
+        let sent = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+        assert_eq!(self.child.wait().unwrap().code(), Some(0));
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // A test that failed leaves no server behind; one that has ended cannot be killed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn ended(command: &mut Command) -> (Option<i32>, String) {
+    let Output { status, stderr, .. } = command.output().unwrap();
+    (status.code(), String::from_utf8(stderr).unwrap())
+}
+
+#[test]
+fn a_chat_is_answered_and_the_token_is_kept() {
+    let home = tempfile::tempdir().unwrap();
+    let answer = "ToolCall::Response(\"\"\"\nhello to you\n\"\"\")";
+    let provider = Provider::start([Answer::text(answer), Answer::text(answer)]);
+    let served = Served::start(home.path(), &provider);
+    let token = served.token.clone().expect("the token is shown at the first start");
+    assert_eq!(token.len(), 64);
+    let said = served.ask(&token, r#"{"message":"hello"}"#);
+    assert!(said.starts_with("HTTP/1.1 200 ") && said.contains("hello to you"), "{said}");
+    assert!(served.ask("wrong", r#"{"message":"hello"}"#).starts_with("HTTP/1.1 401 "));
+    served.stop();
+
+    let served = Served::start(home.path(), &provider);
+    assert_eq!(served.token, None, "the token is shown once");
+    assert!(served.ask(&token, r#"{"message":"hello"}"#).starts_with("HTTP/1.1 200 "));
+    served.stop();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let kept = std::fs::metadata(home.path().join(".local/state/wattle/token")).unwrap();
+        assert_eq!(kept.permissions().mode() & 0o777, 0o600);
+    }
+}
+
+#[test]
+fn what_keeps_the_server_from_starting_is_told() {
+    let home = tempfile::tempdir().unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let model = ["--base-url", "http://127.0.0.1:9/v1", "--model", "m"];
+    for (args, model, code, words) in [
+        (&["--listen", "127.0.0.1:0"][..], &[][..], 3, "no model is set up"),
+        (&["--listen", &address], &model, 1, "failed to listen on"),
+        (&["--listen", "0.0.0.0:0"], &model, 3, "WATTLE_TOKEN"),
+        (&["--listen", "nowhere"], &model, 2, "give an address and a port"),
+        (&["--allow-origin", "app.example"], &model, 2, "is no origin"),
+        (&["--allow-name", "http://a"], &model, 2, "is no host name"),
+        (&["--write"], &model, 2, "`--write` is not for a server"),
+        (&["--session", "s"], &model, 2, "`--session` is not for a server"),
+    ] {
+        let (exited, stderr) = ended(&mut wattle(home.path(), &[&["serve"], args, model].concat()));
+        assert_eq!(exited, Some(code), "{args:?}: {stderr}");
+        assert!(stderr.contains(words), "{args:?}: {stderr}");
+    }
+    let (exited, stderr) =
+        ended(wattle(home.path(), &[&["serve"], &model[..]].concat()).env("WATTLE_TOKEN", "two words"));
+    assert_eq!(exited, Some(3), "{stderr}");
+    assert!(stderr.contains("WATTLE_TOKEN") && !stderr.contains("two words"), "{stderr}");
+}
