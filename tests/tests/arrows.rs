@@ -44,7 +44,8 @@ fn the_arrows_hold() {
 fn the_loop_stands_on_nothing_that_needs_a_host() {
     let metadata = MetadataCommand::new().manifest_path("../Cargo.toml").exec().unwrap();
     let nodes = metadata.resolve.unwrap().nodes;
-    let name = |id: &cargo_metadata::PackageId| metadata.packages.iter().find(|p| p.id == *id).unwrap().name.to_string();
+    let name =
+        |id: &cargo_metadata::PackageId| metadata.packages.iter().find(|p| p.id == *id).unwrap().name.to_string();
     let mut todo = vec![metadata.packages.iter().find(|p| p.name == "wattle-machine").unwrap().id.clone()];
     let mut below = BTreeSet::new();
     while let Some(id) = todo.pop() {

@@ -20,7 +20,10 @@ struct Scripted {
 
 impl Scripted {
     fn new(answers: &[&str]) -> Scripted {
-        Scripted { answers: Mutex::new(answers.iter().rev().map(ToString::to_string).collect()), asked: Mutex::default() }
+        Scripted {
+            answers: Mutex::new(answers.iter().rev().map(ToString::to_string).collect()),
+            asked: Mutex::default(),
+        }
     }
 
     fn asked(&self) -> Vec<Vec<Message>> {
@@ -140,7 +143,17 @@ async fn a_catalog_step_a_repair_and_the_answer() {
         .collect();
     assert_eq!(
         kinds,
-        ["thinking", "tool_start", "tool_result", "thinking", "tool_start", "retry", "tool_start", "tool_result", "response"]
+        [
+            "thinking",
+            "tool_start",
+            "tool_result",
+            "thinking",
+            "tool_start",
+            "retry",
+            "tool_start",
+            "tool_result",
+            "response"
+        ]
     );
     assert!(events.iter().zip(1..).all(|(event, seq)| event.seq == seq && event.run_id == report.run_id));
 
@@ -158,20 +171,41 @@ async fn a_catalog_step_a_repair_and_the_answer() {
 async fn what_goes_wrong_is_told_and_the_run_goes_on() {
     let world = World::with(Limits { time: Duration::from_millis(200), ..Limits::default() });
     for (answer, told) in [
-        ("ToolCall::Catalog(\"reed_file\", \"x\")", "there is no program `reed_file` in the catalog; the nearest: `read_file`"),
+        (
+            "ToolCall::Catalog(\"reed_file\", \"x\")",
+            "there is no program `reed_file` in the catalog; the nearest: `read_file`",
+        ),
         ("ToolCall::Catalog(\"read_file\")", "read_file error: required arg `path` missing"),
-        ("ToolCall::Catalog(\"read_file\", \"none.txt\")", "Execution FAILED:\nENOENT (4): no such entry\nfrom fs.read at line "),
+        (
+            "ToolCall::Catalog(\"read_file\", \"none.txt\")",
+            "Execution FAILED:\nENOENT (4): no such entry\nfrom fs.read at line ",
+        ),
         ("ToolCall::Catalog(\"read_file\", \"../../etc/passwd\")", "EACCESS (3): access denied"),
-        ("ToolCall::Wat(```wat\n(loop $l (br $l))\n(i32.const 0)\n```)", "tool error: wat timed out after 200ms (killed) at line 1"),
-        ("ToolCall::Wat(```wat\n(resv \"before\")\n(i32.div_s (i32.const 1) (i32.const 0))\n```)", "program error: integer division by zero (line 2, column 2)\nput out before that:\nbefore"),
-        ("ToolCall::Wat(```wat\n(call $ai.assist \"a\" \"b\" (i32.const 0)) (drop) (drop) (i32.const 0)\n```)", "denied before it ran: `ai` is not granted"),
-        ("ToolCall::Wat(```wat\n(call $http.get \"http://127.0.0.1:9/\") (local $e i32) (local.set $e) (drop) (check $e) (i32.const 0)\n```)", "EACCESS (3): access denied\nfrom http.get at line 1"),
+        (
+            "ToolCall::Wat(```wat\n(loop $l (br $l))\n(i32.const 0)\n```)",
+            "tool error: wat timed out after 200ms (killed) at line 1",
+        ),
+        (
+            "ToolCall::Wat(```wat\n(resv \"before\")\n(i32.div_s (i32.const 1) (i32.const 0))\n```)",
+            "program error: integer division by zero (line 2, column 2)\nput out before that:\nbefore",
+        ),
+        (
+            "ToolCall::Wat(```wat\n(call $ai.assist \"a\" \"b\" (i32.const 0)) (drop) (drop) (i32.const 0)\n```)",
+            "denied before it ran: `ai` is not granted",
+        ),
+        (
+            "ToolCall::Wat(```wat\n(call $http.get \"http://127.0.0.1:9/\") (local $e i32) (local.set $e) (drop) (check $e) (i32.const 0)\n```)",
+            "EACCESS (3): access denied\nfrom http.get at line 1",
+        ),
     ] {
         let model = Scripted::new(&[answer, "ToolCall::Response(\"done\")"]);
         let (report, _) = world.run(&model, &Settings::default(), world.job("go")).await;
         assert_eq!(report.ending, Ending::Answered { text: "done".to_owned() });
         let observation = model.asked()[1].last().unwrap().content.clone();
-        assert!(observation.contains("[Observation (step 1)] Execution FAILED:") && observation.contains(told), "{observation}");
+        assert!(
+            observation.contains("[Observation (step 1)] Execution FAILED:") && observation.contains(told),
+            "{observation}"
+        );
     }
 }
 
@@ -190,8 +224,14 @@ async fn bounds_end_a_run() {
     let (report, _) = world.run(&hangs, &settings, world.job("go")).await;
     assert_eq!(report.ending.text(), "stopped: reached timeout (50 ms)");
 
-    let short = Timeouts { request: Duration::from_millis(20), retries: 0, slack: Duration::from_millis(20), ..Timeouts::default() };
-    let (report, events) = world.run(&hangs, &Settings { timeouts: short, ..Settings::default() }, world.job("go")).await;
+    let short = Timeouts {
+        request: Duration::from_millis(20),
+        retries: 0,
+        slack: Duration::from_millis(20),
+        ..Timeouts::default()
+    };
+    let (report, events) =
+        world.run(&hangs, &Settings { timeouts: short, ..Settings::default() }, world.job("go")).await;
     assert_eq!(report.ending, Ending::Failed { message: "error: llm hard timeout".to_owned() });
     assert!(matches!(&events.last().unwrap().event, Event::Error { message } if message == "error: llm hard timeout"));
 }
