@@ -60,7 +60,9 @@ async fn perform(cli: Cli) -> Result<Exit, Fault> {
         None if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() => {
             repl::run(ReplArgs::default(), outer).await
         }
-        None => Err(Fault::usage("no command is given")
-            .hint("`wattle --help` shows them, `wattle demo` plays recorded runs")),
+        None => {
+            Err(Fault::usage("no command is given")
+                .hint("`wattle --help` shows them, `wattle demo` plays recorded runs"))
+        }
     }
 }
