@@ -1,5 +1,5 @@
 //! The guard at work against servers on loopback and resolvers that lie.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by a panic")]
 
 use std::collections::{HashMap, VecDeque};
 use std::future::ready;

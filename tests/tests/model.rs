@@ -1,5 +1,5 @@
 //! The model's client against an endpoint that misbehaves.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by a panic")]
 
 use std::time::Duration;
 
