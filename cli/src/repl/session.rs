@@ -13,7 +13,7 @@ use wattle_agent::{Job, Store};
 use super::interrupt::stoppable;
 use super::lines::{Line, Lines};
 use crate::changes::{self, Fate};
-use crate::commands::{catalog, exec};
+use crate::commands::{catalog, exec, no_program};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, visible};
 use crate::progress::Progress;
@@ -101,14 +101,8 @@ impl Session {
     /// Runs a program of the catalog.
     pub(super) async fn call(&mut self, name: &str, given: &[String]) -> Result<Next, Fault> {
         let host = self.setup.host.clone();
-        let entry = host.catalog().get(name).ok_or_else(|| {
-            let near: Vec<String> = host.catalog().nearest(name).iter().map(|near| format!("`{near}`")).collect();
-            let fault = Fault::usage(format!("no program `{name}` in the catalog"));
-            match near.is_empty() {
-                true => fault.hint("`/catalog` lists the programs"),
-                false => fault.hint(format!("did you mean {}?", near.join(" or "))),
-            }
-        })?;
+        let catalog = host.catalog();
+        let entry = catalog.get(name).ok_or_else(|| no_program(catalog, name, "", "/catalog"))?;
         let args = entry.arguments(given).map_err(|error| Fault::usage(error.to_string()).hint(error.hint()))?;
         let time = entry.meta().timeout;
         self.program(entry.source(), args, time).await
