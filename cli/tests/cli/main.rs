@@ -6,5 +6,6 @@ mod config;
 mod exec;
 mod interrupt;
 mod place;
+mod readme;
 mod run;
 mod transcripts;
