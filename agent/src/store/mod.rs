@@ -61,7 +61,8 @@ impl Store {
     /// # Errors
     /// Where SQLite cannot give memory.
     pub fn in_memory(ttl: Duration) -> Result<Store, StoreError> {
-        let ready = Connection::open_in_memory().map_err(Cause::from).and_then(|connection| Store::ready(connection, ttl));
+        let ready =
+            Connection::open_in_memory().map_err(Cause::from).and_then(|connection| Store::ready(connection, ttl));
         ready.map_err(StoreError::new("open"))
     }
 

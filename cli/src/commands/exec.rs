@@ -90,7 +90,7 @@ fn find(setup: &Setup, program: &str, given: Vec<String>) -> Result<Found, Fault
     if is_path || Path::new(program).is_file() {
         return Ok(Found { source: input::text(Path::new(program))?, args: given, time: limit });
     }
-    Err(super::no_program(catalog, program, ", and no such file"))
+    Err(super::no_program(catalog, program, ", and no such file", super::LIST))
 }
 
 /// Puts out the results; the code and the reason of a failure go to stderr.

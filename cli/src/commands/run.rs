@@ -55,15 +55,15 @@ pub(crate) async fn run(args: RunArgs, outer: Layer) -> Result<Exit, Fault> {
     };
     let settings = setup.settings(RUN_STEPS);
     let report = wattle_agent::run(&setup.host, model.as_ref(), &settings, job, &sink).await;
+    if let Some(session) = session {
+        let added = session.store.extend(&session.id, report.turns.clone()).await;
+        added.unwrap_or_else(|error| output::warn(&error.to_string()));
+    }
     if let Some(fault) = gone.into_inner().unwrap_or_else(PoisonError::into_inner) {
         return Err(fault);
     }
 
     let exit = setup::exit_of(&report.ending);
-    if let Some(session) = session.filter(|_| matches!(exit, Exit::Done | Exit::Bound)) {
-        let added = session.store.extend(&session.id, report.turns.clone()).await;
-        added.unwrap_or_else(|error| output::warn(&error.to_string()));
-    }
     let settled = changes::settle(&files, Fate::of(&setup.config, matches!(exit, Exit::Done | Exit::Bound)));
     tell(&report, exit, args.json, args.output.as_deref())?;
     settled.map(|_| exit)
