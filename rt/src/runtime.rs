@@ -183,7 +183,8 @@ impl Runtime {
             store.set_fuel(fuel).map_err(EngineError)?;
         }
         let call = execute(&mut store, program.compiled());
-        let ended = if program.compiled().waits { tokio::time::timeout(time, call).await.ok() } else { Some(call.await) };
+        let ended =
+            if program.compiled().waits { tokio::time::timeout(time, call).await.ok() } else { Some(call.await) };
         let duration = started.elapsed();
         let exit = match ended {
             None => Exit::Trapped(inner.overdue(&store, program, time)),
