@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 use wattle_agent::model::{Cassette, Timeouts};
 use wattle_agent::{Job, Settings};
 use wattle_machine::{Bound, EXAMPLE_PROGRAM, Ending, Event, Message, OnMaxSteps, Role};
-use wattle_rt::Limits;
+use wattle_rt::{Grants, Limits};
 use wattle_tests::{Scripted, World};
 
 fn text(messages: &[Message]) -> String {
@@ -234,8 +234,10 @@ async fn the_prompt_tells_what_is_there_and_fits_its_bound() {
     for part in ["http.get (url) → (ptr, err)", "read_file(path", "ENOENT", "ai (no model is configured"] {
         assert!(prompt.contains(part), "{part} is missing in\n{prompt}");
     }
-    // A token of such text has about three characters; the exact count belongs to the evaluation.
-    assert!(prompt.len() < 3_500 * 3 + 1_500, "{} bytes", prompt.len());
+    let everything = world.host.runtime().capabilities().iter().fold(Grants::new(), |grants, c| grants.allow(c.name));
+    let prompt = world.host.prompt(&Settings::default(), &everything);
+    let tokens = tiktoken_rs::o200k_base().unwrap().encode_ordinary(&prompt).len();
+    assert!(tokens <= 3_500, "{tokens} tokens");
 }
 
 #[tokio::test]

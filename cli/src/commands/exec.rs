@@ -137,7 +137,7 @@ fn reason(outcome: &Outcome) -> Option<Reason<'_>> {
                 shown: format!("the program left with {code}"),
                 message: call.map_or_else(|| code.meaning().to_owned(), |call| call.failure.reason.clone()),
                 line: call.and_then(|call| call.position).map(|at| (at.line, at.column)),
-                function: call.map(|call| call.function.as_str()),
+                function: call.map(|call| call.function),
             })
         }
         Ended::Trapped(trap) => Some(Reason {

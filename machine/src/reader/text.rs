@@ -28,13 +28,22 @@ pub(super) fn run(text: &str, at: usize, mark: u8) -> usize {
 
 /// Gives the first offset from `at` on that is no blank of the same line.
 pub(super) fn after_blanks(text: &str, at: usize) -> usize {
-    at + text.as_bytes().iter().skip(at).take_while(|&&found| found == b' ' || found == b'\t').count()
+    after(text, at, |found| found != '\n' && is_blank(found))
 }
 
 /// Gives the first offset from `at` on that is neither blank nor line break.
 pub(super) fn after_space(text: &str, at: usize) -> usize {
-    let space = |found: &&u8| matches!(**found, b' ' | b'\t' | b'\n');
-    at + text.as_bytes().iter().skip(at).take_while(space).count()
+    after(text, at, is_blank)
+}
+
+fn after(text: &str, at: usize, skipped: impl Fn(char) -> bool) -> usize {
+    let rest = cut(text, at, text.len());
+    at + (rest.len() - rest.trim_start_matches(skipped).len())
+}
+
+/// Tells whether a character shows nothing: blanks of every kind, and the marks of no width that stray into answers.
+fn is_blank(found: char) -> bool {
+    found.is_whitespace() || matches!(found, '\u{200b}' | '\u{2060}' | '\u{feff}')
 }
 
 /// Gives the offset of the line break that ends the line of `at`, or the text's end.
