@@ -10,7 +10,7 @@ use crate::args::RunArgs;
 use crate::changes::{self, Fate};
 use crate::config::{Config, Layer};
 use crate::fault::{Exit, Fault};
-use crate::progress::Progress;
+use crate::progress::Live;
 use crate::setup::{self, RUN_STEPS, Setup};
 use crate::{input, output};
 
@@ -39,7 +39,7 @@ pub(crate) async fn run(args: RunArgs, outer: Layer) -> Result<Exit, Fault> {
         cancel: cancel.clone(),
     };
 
-    let progress = Mutex::new(Progress::new(setup.config.verbose.value));
+    let live = Live::new(setup.config.verbose.value);
     let gone = Mutex::new(None);
     let sink = |envelope: &Envelope| {
         if args.json {
@@ -49,8 +49,8 @@ pub(crate) async fn run(args: RunArgs, outer: Layer) -> Result<Exit, Fault> {
                 gone.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(fault);
                 cancel.cancel();
             }
-        } else if let Some(lines) = progress.lock().unwrap_or_else(PoisonError::into_inner).lines(&envelope.event) {
-            output::note(&lines);
+        } else {
+            live.show(&envelope.event);
         }
     };
     let settings = setup.settings(RUN_STEPS);

@@ -1,6 +1,6 @@
 //! What a session does, and what it keeps between inputs: conversation, state, and the files that are not carried out yet.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -16,7 +16,7 @@ use crate::changes::{self, Fate};
 use crate::commands::{catalog, exec, no_program};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, visible};
-use crate::progress::Progress;
+use crate::progress::Live;
 use crate::setup::{self, Setup};
 
 /// How many steps a message may take where nothing says otherwise.
@@ -72,12 +72,8 @@ impl Session {
             workdir: Some(self.setup.config.root.value.clone()),
             cancel: cancel.clone(),
         };
-        let progress = Mutex::new(Progress::new(self.setup.config.verbose.value));
-        let sink = |envelope: &Envelope| {
-            if let Some(lines) = progress.lock().unwrap_or_else(PoisonError::into_inner).lines(&envelope.event) {
-                output::note(&lines);
-            }
-        };
+        let live = Live::new(self.setup.config.verbose.value);
+        let sink = |envelope: &Envelope| live.show(&envelope.event);
         let settings = self.setup.settings(STEPS);
         let run = wattle_agent::run(&self.setup.host, model.as_ref(), &settings, job, &sink);
         let Some(report) = stoppable(run, &cancel).await else { return Ok(Next::Leave(Exit::Interrupted)) };
