@@ -168,7 +168,7 @@ fn entries_are_moved_with_all_they_hold() {
         assert_eq!(names(files, "hollow"), ["none/", "x/"], "{kind}");
         files.remove_all("hollow").unwrap();
         files.remove_all("b").unwrap();
-        assert_eq!(changes(files), ["created over (1 bytes)"], "{kind}");
+        assert_eq!(changes(files), ["created over (1 byte)"], "{kind}");
     });
 }
 
@@ -305,7 +305,7 @@ fn writing_through_is_journaled() {
     files.remove("a/2").unwrap();
     files.write("n/new", b"n").unwrap();
     assert_eq!(changes(&files)[..3], ["deleted a/2 (2 bytes)", "deleted a/x/", "modified keep (5 bytes)"]);
-    assert_eq!(changes(&files)[3..], ["created n/", "created n/new (1 bytes)", "created x/", "created x/1 (1 bytes)"]);
+    assert_eq!(changes(&files)[3..], ["created n/", "created n/new (1 byte)", "created x/", "created x/1 (1 byte)"]);
     assert_eq!(files.apply().unwrap(), [], "nothing is left to carry out");
     assert_eq!(std::fs::read(dir.path().join("n/new")).unwrap(), b"n");
     files.write("keep", b"keep").unwrap();

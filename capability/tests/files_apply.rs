@@ -89,9 +89,9 @@ fn what_was_done_is_no_conflict_at_the_next_attempt() {
     world.files.write("a", b"1").unwrap();
     world.files.write("b", b"1").unwrap();
     world.user("b", "user");
-    assert_eq!(world.refused().0, ["modified a (1 bytes)"]);
+    assert_eq!(world.refused().0, ["modified a (1 byte)"]);
     world.files.write("a", b"22").unwrap();
-    assert_eq!(world.refused(), (vec!["modified a (2 bytes)".into()], vec![conflict("modified b (1 bytes)")]));
+    assert_eq!(world.refused(), (vec!["modified a (2 bytes)".into()], vec![conflict("modified b (1 byte)")]));
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn a_folder_is_not_removed_with_what_somebody_put_there() {
     world.user("d/theirs", "t");
     world.user("e/a", "edited by them");
     let (_, failed) = world.refused();
-    assert_eq!(failed, ["deleted d/", "deleted e/a (14 bytes)", "created e/mine (1 bytes)"].map(conflict));
+    assert_eq!(failed, ["deleted d/", "deleted e/a (14 bytes)", "created e/mine (1 byte)"].map(conflict));
     assert_eq!((world.disk("d/theirs").as_deref(), world.disk("e/a").as_deref()), (Some("t"), Some("edited by them")));
 }
 

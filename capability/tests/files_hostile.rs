@@ -234,7 +234,7 @@ fn links_that_stay_inside_lead_where_they_say() {
         let all = [
             "created moved_link (link)",
             "created real/fresh (4 bytes)",
-            "created real/new (1 bytes)",
+            "created real/new (1 byte)",
             "deleted to_dir (link)",
             "deleted to_file (link)",
         ];

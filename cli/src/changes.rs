@@ -33,20 +33,27 @@ impl Fate {
     }
 }
 
-/// Carries the changes out where that is their fate, lists them on stderr where there are any, and gives them.
+/// Tells what was changed.
+///
+/// # Errors
+/// Where the workdir cannot be read.
+pub(crate) fn of(files: &Files) -> Result<Vec<Change>, Fault> {
+    files.changes().map_err(|error| Fault::failed(format!("failed to list the changes: {error}")))
+}
+
+/// Carries the changes out where that is their fate, and lists them on stderr where there are any.
 ///
 /// # Errors
 /// Where the changes cannot be told, or not all could be carried out: the error says which.
-pub(crate) fn settle(files: &Files, fate: Fate) -> Result<Vec<Change>, Fault> {
-    let changes = files.changes().map_err(|error| Fault::failed(format!("failed to list the changes: {error}")))?;
-    let applied = if fate == Fate::Apply { files.apply().err() } else { None };
-    if !changes.is_empty() && applied.is_none() {
+pub(crate) fn settle(files: &Files, fate: Fate) -> Result<(), Fault> {
+    let changes = of(files)?;
+    if fate == Fate::Apply {
+        files.apply().map_err(|error| Fault::new(Exit::Failed, error.to_string()))?;
+    }
+    if !changes.is_empty() {
         list(&changes, fate);
     }
-    match applied {
-        Some(error) => Err(Fault::new(Exit::Failed, error.to_string())),
-        None => Ok(changes),
-    }
+    Ok(())
 }
 
 fn list(changes: &[Change], fate: Fate) {

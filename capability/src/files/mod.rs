@@ -148,6 +148,7 @@ impl fmt::Display for Change {
         };
         let path = error::shown(&self.path);
         match self.entry {
+            EntryKind::File if self.size == 1 => write!(f, "{kind} {path} (1 byte)"),
             EntryKind::File => write!(f, "{kind} {path} ({} bytes)", self.size),
             EntryKind::Folder => write!(f, "{kind} {path}/"),
             other => write!(f, "{kind} {path} ({})", error::kind_name(other)),

@@ -56,7 +56,9 @@ pub(crate) async fn exec(args: ExecArgs, outer: Layer) -> Result<Exit, Fault> {
         Err(RunError::Denied(missing)) => return denied(&missing, why_not, json),
         Err(RunError::Engine(error)) => return Err(Fault::failed(error.to_string())),
     };
-    let changes = changes::settle(&files, Fate::of(&setup.config, outcome.success()))?;
+    // What the program gave is told even where its changes cannot be carried out.
+    let changes = changes::of(&files).unwrap_or_default();
+    let settled = changes::settle(&files, Fate::of(&setup.config, outcome.success()));
     match json {
         true => output::json(&to_json(&outcome, &changes))?,
         false => tell(&outcome, &source)?,
@@ -64,7 +66,7 @@ pub(crate) async fn exec(args: ExecArgs, outer: Layer) -> Result<Exit, Fault> {
     if setup.config.verbose.value && !json {
         output::note(&paint(DIM, &cost(&outcome)));
     }
-    Ok(if outcome.success() { Exit::Done } else { Exit::Failed })
+    settled.map(|()| if outcome.success() { Exit::Done } else { Exit::Failed })
 }
 
 /// What the program used.
@@ -207,6 +209,7 @@ pub(crate) fn denied(missing: &[&str], why_not: Option<String>, json: bool) -> R
     let names: Vec<String> = missing.iter().map(|name| format!("`{name}`")).collect();
     let message = format!("denied before it ran: the program needs {}, which is not granted", names.join(", "));
     if json {
+        let message = why_not.map_or(message.clone(), |why| format!("{message}; hint: {why}"));
         let error = json!({"code": "EACCESS", "message": message, "line": null, "column": null, "function": null});
         output::json(&nothing_ran(Some("EACCESS"), &error))?;
         return Ok(Exit::Denied);

@@ -155,7 +155,7 @@ impl Session {
         let fate = Fate::of(&self.setup.config, true);
         match fate {
             Fate::Written | Fate::Apply => {
-                let settled = changes::settle(&self.files, fate).map(drop);
+                let settled = changes::settle(&self.files, fate);
                 (lines, settled.and(self.renew()))
             }
             Fate::Drop(_) => match self.files.changes() {

@@ -1,5 +1,7 @@
 //! `exec`, `check`, `expand`, `parse`, `catalog`, `demo`: commands without a model.
 
+use std::io::{Read, Write};
+
 use serde_json::{Value as Json, json};
 
 use crate::place::Place;
@@ -68,6 +70,30 @@ fn exec_gives_the_whole_outcome_as_json() {
     });
     assert_eq!(outcome, expected);
     assert!(!place.work().join("a.txt").exists());
+}
+
+#[test]
+fn exec_tells_what_a_program_gave_even_where_its_changes_fail() {
+    let place = Place::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let theirs = place.work().join("a");
+    // Somebody else writes the same file while the program runs.
+    let other = std::thread::spawn(move || {
+        let (mut client, _) = listener.accept().unwrap();
+        let _ = client.read(&mut [0; 4096]).unwrap();
+        std::fs::write(theirs, "theirs").unwrap();
+        client.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok").unwrap();
+    });
+    let source = "(argv 0 $url)\n(check (call $fs.write \"a\" \"mine\"))\n(call $http.get (local.get $url))\n\
+                  (local $p i32) (local $e i32)\n(local.set $e) (local.set $p)\n(check $e)\n(resv $p)\n(i32.const 0)\n";
+    let args = ["exec", "-", &url, "--json", "--apply", "--allow-host", "127.0.0.1"];
+    let done = place.wattle(args).stdin(source).run().code(1).tells(&["not carried out", "a"]);
+    other.join().unwrap();
+    let outcome = json(&done.stdout);
+    assert_eq!((&outcome["exit_code"], &outcome["results"]), (&json!(0), &json!(["ok"])));
+    assert_eq!(outcome["changes"][0]["path"], "a");
+    assert_eq!(place.read("a"), "theirs");
 }
 
 #[test]
