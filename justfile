@@ -15,7 +15,7 @@ test:
 
 # Benches beside their peers; figures go to docs/benchmarks.md.
 bench *ARGS:
-    cargo bench -p wattle-tests {{ARGS}}
+    cargo bench -p wattle-tests -p wattle {{ARGS}}
 
 # One fuzz target (reader, expand) for some minutes.
 fuzz TARGET MINUTES="10":

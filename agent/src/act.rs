@@ -72,7 +72,7 @@ fn report(label: &str, program: &Program, outcome: Outcome, took: Duration, boun
                     exit_code,
                     name: code.name().map(str::to_owned),
                     meaning: Some(code.meaning().to_owned()),
-                    function: call.as_ref().map(|c| c.function.clone()),
+                    function: call.as_ref().map(|c| c.function.to_owned()),
                     line: position.map(|p| SourceLine { number: p.line, text: line(program.source(), p.line) }),
                     reason: call.map(|c| c.failure.reason),
                 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::try_join_all;
 use tokio_util::sync::CancellationToken;
 use wattle_machine::{
-    Ask, Call, Effect, Ending, Event, Execution, Input, Message, ModelAnswer, Setup, State, Usage, step,
+    Ask, Call, Effect, Ending, Event, Execution, Input, Message, ModelAnswer, Role, Setup, State, Usage, step,
 };
 use wattle_rt::Grants;
 
@@ -54,7 +54,9 @@ pub struct Report {
     pub run_id: String,
     /// How it ended; its text is the result.
     pub ending: Ending,
-    /// The messages that the run added to the conversation.
+    /// What a session keeps of the run, beginning with the user's message and ending with an answer: all that was said in a run that
+    /// came to its end, what was said of one that was cut short, closed by how it ended. Nothing of one that failed, so that the
+    /// same message can be sent again.
     pub turns: Vec<Message>,
     /// How many steps acted.
     pub steps: u32,
@@ -79,7 +81,7 @@ pub async fn run(host: &Host, model: &dyn Model, settings: &Settings, job: Job, 
                 Effect::Ask(ask) => task = Task::Ask(ask),
                 Effect::Execute { step, calls } => task = Task::Execute { step, calls },
                 Effect::Finish(ending) => {
-                    let turns = state.conversation().get(known..).unwrap_or_default().to_vec();
+                    let turns = kept(&ending, state.conversation().get(known..).unwrap_or_default());
                     return Report { run_id, ending, turns, steps: state.steps(), usage: state.usage() };
                 }
             }
@@ -103,6 +105,16 @@ fn setup(
 ) -> Setup {
     let system = host.prompt(settings, grants);
     Setup { settings: settings.machine, system, history, session_id, descriptions: host.descriptions() }
+}
+
+/// What a session keeps of what a run that ended so has said.
+fn kept(ending: &Ending, said: &[Message]) -> Vec<Message> {
+    if matches!(ending, Ending::Failed { .. }) {
+        return Vec::new();
+    }
+    let open = said.last().is_none_or(|last| last.role != Role::Assistant);
+    let close = open.then(|| Message::assistant(ending.text()));
+    said.iter().cloned().chain(close).collect()
 }
 
 /// Comes back when the run's time is up, with its bound; never where it has none.

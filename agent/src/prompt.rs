@@ -11,10 +11,13 @@ use crate::wiring;
 pub(crate) fn parts(runtime: &Runtime, catalog: &Catalog, settings: &Settings, grants: &Grants) -> PromptParts {
     let (granted, withheld): (Vec<&Capability>, Vec<&Capability>) =
         runtime.capabilities().iter().partition(|c| grants.allows(c.name));
-    let function = |f: &Function| FunctionLine {
-        capability: f.signature.module.to_owned(),
-        signature: f.signature.to_string(),
-        about: f.about.to_owned(),
+    let functions = |capability: &&Capability| {
+        let heading = format!("{} — {}", capability.name, capability.about);
+        capability.functions.iter().map(move |f: &Function| FunctionLine {
+            capability: heading.clone(),
+            signature: f.signature.to_string(),
+            about: f.about.to_owned(),
+        })
     };
     let codes = Code::ALL.iter().filter_map(|code| {
         let (name, meaning) = (code.name()?.to_owned(), code.meaning().to_owned());
@@ -35,7 +38,7 @@ pub(crate) fn parts(runtime: &Runtime, catalog: &Catalog, settings: &Settings, g
         description: entry.meta().description.clone(),
     });
     PromptParts {
-        functions: granted.iter().flat_map(|c| c.functions).map(function).collect(),
+        functions: granted.iter().flat_map(functions).collect(),
         withheld: withheld
             .iter()
             .map(|c| Withheld { capability: c.name.to_owned(), why: wiring::how_to_grant(c.name).to_owned() })

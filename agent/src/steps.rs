@@ -11,7 +11,7 @@ use wattle_machine::{Call, Execution};
 use crate::sink::now_ms;
 
 /// The file's name in the workdir.
-pub const STEPS_FILE: &str = "_steps.jsonl";
+pub const STEPS_FILE: &str = wattle_capability::files::TRACE_FILE;
 
 /// The most characters of an output that a line carries.
 const OUTPUT_CHARS: usize = 200;

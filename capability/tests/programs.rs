@@ -1,5 +1,7 @@
 //! Programs against the real host functions: what they put out, what they leave with, and what is said about it.
 
+#![allow(clippy::panic, reason = "a test fails by a panic")]
+
 mod world;
 
 use wattle_rt::{Code, Exit, Outcome};

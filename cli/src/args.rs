@@ -23,6 +23,22 @@ pub(crate) struct Cli {
     pub(crate) command: Option<Command>,
 }
 
+impl Cli {
+    /// Tells whether `--verbose` stands before or behind the command.
+    pub(crate) fn is_verbose(&self) -> bool {
+        let behind = match &self.command {
+            Some(Command::Run(args)) => args.flags.verbose,
+            Some(Command::Repl(args)) => args.flags.verbose,
+            Some(Command::Serve(args)) => args.flags.verbose,
+            Some(Command::Exec(args)) => args.flags.verbose,
+            Some(Command::Doctor(args)) => args.flags.verbose,
+            Some(Command::Config(ConfigCommand::Show { flags, .. })) => flags.verbose,
+            _ => false,
+        };
+        self.flags.verbose || behind
+    }
+}
+
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -88,7 +104,7 @@ pub(crate) struct ServeArgs {
     /// A name that requests may give as `Host`; may be repeated
     #[arg(long, value_name = "NAME")]
     pub(crate) allow_name: Vec<HostName>,
-    /// A site whose pages may use the server, such as https://app.example; may be repeated
+    /// A site whose pages may use the server, such as `https://app.example`; may be repeated
     #[arg(long, value_name = "ORIGIN")]
     pub(crate) allow_origin: Vec<Origin>,
     #[command(flatten)]
@@ -233,7 +249,7 @@ pub(crate) struct Flags {
     /// The file that keeps sessions
     #[arg(long, value_name = "FILE")]
     pub(crate) store: Option<PathBuf>,
-    /// Show programs and observations in full
+    /// Show programs and observations in full, and what is done behind the scenes
     #[arg(short, long)]
     pub(crate) verbose: bool,
     #[command(flatten)]

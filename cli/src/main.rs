@@ -17,6 +17,9 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::Parser;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::args::{Cli, Command, ReplArgs};
 use crate::config::Layer;
@@ -24,6 +27,7 @@ use crate::fault::{Exit, Fault};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    log(&cli);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -39,6 +43,20 @@ fn main() -> ExitCode {
         fault.exit()
     })
     .into()
+}
+
+/// Lets what the libraries have to say come to stderr: warnings, and with `--verbose` what is done behind the scenes by our own.
+/// A server's lines carry the time.
+fn log(cli: &Cli) {
+    let own = if cli.is_verbose() { LevelFilter::DEBUG } else { LevelFilter::WARN };
+    let levels = Targets::new().with_default(LevelFilter::WARN).with_target("wattle", own);
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false).with_target(false);
+    let log = tracing_subscriber::registry().with(levels);
+    // Only a second call in the same process would find a log set up.
+    let _ = match cli.command {
+        Some(Command::Serve(_)) => log.with(lines).try_init(),
+        _ => log.with(lines.without_time()).try_init(),
+    };
 }
 
 /// Performs the command; flags that stand before it count for it too.

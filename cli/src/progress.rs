@@ -3,30 +3,45 @@
 //! Every text that a model or a program wrote is bounded, and made harmless for a terminal.
 
 use std::fmt::Write;
+use std::sync::{Mutex, PoisonError};
 
 use anstyle::Style;
 use wattle_agent::machine::{Event, Stop};
 
-use crate::output::{BAD, DIM, GOOD, NAME, WARN, paint, visible};
+use crate::output::{self, BAD, DIM, GOOD, NAME, WARN, paint, visible};
 
 /// How wide a line of a text is shown, in characters.
 const WIDTH: usize = 160;
 
+/// The live view of one run on stderr.
+#[derive(Debug)]
+pub(crate) struct Live(Mutex<Progress>);
+
+impl Live {
+    /// A view that shows programs and outputs in full where `verbose`.
+    pub(crate) fn new(verbose: bool) -> Live {
+        Live(Mutex::new(Progress { verbose, step: 0 }))
+    }
+
+    /// Shows an event.
+    pub(crate) fn show(&self, event: &Event) {
+        let mut progress = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(lines) = progress.lines(event) {
+            output::note(&lines);
+        }
+    }
+}
+
 /// Turns the events of one run into lines.
-#[derive(Debug, Default)]
-pub(crate) struct Progress {
+#[derive(Debug)]
+struct Progress {
     verbose: bool,
     step: u32,
 }
 
 impl Progress {
-    /// A view that shows programs and outputs in full where `verbose`.
-    pub(crate) fn new(verbose: bool) -> Progress {
-        Progress { verbose, ..Progress::default() }
-    }
-
     /// The lines that tell of an event; none for an event that shows nothing by itself.
-    pub(crate) fn lines(&mut self, event: &Event) -> Option<String> {
+    fn lines(&mut self, event: &Event) -> Option<String> {
         let mut lines = String::new();
         match event {
             Event::Thinking { step, content } => {

@@ -27,7 +27,6 @@ pub(crate) async fn serve(args: ServeArgs, outer: Layer) -> Result<Exit, Fault> 
     let model = setup.model()?;
     let listen = resolve(&args.listen).await?;
     let token = token(listen)?;
-    log();
 
     let app = App::new(setup.host.clone(), model, setup.settings(STEPS), setup.store()?)
         .with_workdir(setup.config.root.value.clone());
@@ -137,13 +136,6 @@ fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)?.write_all(text.as_bytes())
-}
-
-/// Lets what the server has to say to its operator come to stderr.
-fn log() {
-    let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(tracing::Level::WARN);
-    // Only a second server of the same process would find a log set up.
-    drop(log.with_ansi(false).try_init());
 }
 
 /// Waits for an interrupt or a termination signal; for ever where the system tells of none.

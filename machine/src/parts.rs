@@ -23,7 +23,7 @@ pub struct PromptParts {
 /// Describes a host function in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionLine {
-    /// The capability, such as `http`.
+    /// The capability's heading: its name, and what goes for all its functions.
     pub capability: String,
     /// The signature with the full name, such as `http.get (url) → (ptr, err)`.
     pub signature: String,

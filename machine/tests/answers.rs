@@ -1,6 +1,12 @@
 //! Reads every answer of the data files and compares with the expected reading; `UPDATE=1` writes what was read.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails so")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by a panic"
+)]
 
 use std::{fmt::Write as _, fs, path::Path};
 

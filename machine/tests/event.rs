@@ -1,6 +1,12 @@
 //! The form of events on the wire.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails so")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by a panic"
+)]
 
 use wattle_machine::{Envelope, Event, Source, Stop, Usage};
 

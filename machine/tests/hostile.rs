@@ -1,6 +1,12 @@
 //! Reads texts that nobody would write: large ones, which only a linear reader gets through, and random ones.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails so")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by a panic"
+)]
 
 use proptest::prelude::*;
 use wattle_machine::{Action, Reading, read};

@@ -2,7 +2,13 @@
 //!
 //! A script is a list of inputs, `>>> kind` and a payload, each followed by `<<<` and the effects that it has.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails so")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by a panic"
+)]
 
 use std::{fmt::Write as _, fs, path::Path};
 

@@ -1,6 +1,6 @@
-//! The cache of compiled programs, by content hash.
+//! The cache of compiled programs.
 //!
-//! Two layers: a program's text leads to its module, a module's text to the compiled code. Texts that differ only in blanks and
+//! Two layers: a program's text leads to its module, a module's content hash to the compiled code. Texts that differ only in blanks and
 //! comments share code; texts that differ in a string literal never do, since the literal is part of the module. Both layers are
 //! bounded in bytes, shared by all runs, and filled once per key however many ask for it at the same time.
 
@@ -19,20 +19,18 @@ pub(crate) type Key = [u8; 32];
 pub(crate) type Known = Result<Program, Arc<Diagnostic>>;
 
 pub(crate) struct Programs {
-    texts: Cache<Key, Known, ByText>,
+    /// By the whole text: compared, not only hashed, so nobody can collide this layer either.
+    texts: Cache<String, Known, ByText>,
     modules: Cache<Key, Arc<Compiled>, ByCode>,
 }
 
 #[derive(Clone)]
 struct ByText;
 
-impl Weighter<Key, Known> for ByText {
-    fn weight(&self, _: &Key, known: &Known) -> u64 {
-        // The code is accounted for in the other layer; here only the text is held.
-        256 + match known {
-            Ok(program) => program.source().len() as u64,
-            Err(diagnostic) => diagnostic.to_string().len() as u64,
-        }
+impl Weighter<String, Known> for ByText {
+    fn weight(&self, text: &String, _: &Known) -> u64 {
+        // The code is accounted for in the other layer. The text is held twice: as the key, and by what is known of it.
+        512 + 2 * text.len() as u64
     }
 }
 
@@ -55,8 +53,11 @@ impl Programs {
     }
 
     /// The program of a text, made by `make` where it is not known yet. Concurrent first uses make it once.
-    pub(crate) async fn text(&self, key: Key, make: impl Future<Output = Known>) -> Known {
-        match self.texts.get_value_or_guard_async(&key).await {
+    pub(crate) async fn text(&self, text: &str, make: impl Future<Output = Known>) -> Known {
+        if let Some(known) = self.texts.get(text) {
+            return known;
+        }
+        match self.texts.get_value_or_guard_async(text).await {
             Ok(known) => known,
             Err(guard) => {
                 let known = make.await;
@@ -67,7 +68,7 @@ impl Programs {
         }
     }
 
-    /// The compiled code of a module's text, made by `make` where it is not known yet.
+    /// The compiled code of a module, made by `make` where it is not known yet.
     pub(crate) async fn module<E>(
         &self,
         key: Key,

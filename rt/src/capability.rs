@@ -23,6 +23,8 @@ pub struct Capability {
 /// One host function: its signature, its description, and how it is linked.
 #[derive(Clone, Copy, Debug)]
 pub struct Function {
+    /// The name that programs use, such as `str.len`.
+    pub name: &'static str,
     /// What the text of a program needs to know.
     pub signature: Signature,
     /// One sentence in the third person, without a full stop.
@@ -84,6 +86,7 @@ macro_rules! capability {
             about: $about.trim_ascii(),
             functions: &[$(
                 $crate::Function {
+                    name: concat!($module, ".", stringify!($name)),
                     signature: $crate::Signature {
                         module: $module,
                         name: stringify!($name),

@@ -63,6 +63,9 @@ pub fn engine_config(limits: &Limits) -> wasmtime::Result<wasmtime::Config> {
     config
         .cranelift_opt_level(OptLevel::None)
         .memory_init_cow(false)
+        // Backtraces walk frame pointers. The tables of the system's unwinder would be registered in one list for the whole
+        // process, which is searched from end to end when a program leaves the cache.
+        .native_unwind_info(false)
         .concurrency_support(false)
         .epoch_interruption(true)
         .consume_fuel(limits.fuel.is_some())

@@ -122,7 +122,7 @@ impl fmt::Display for Trap {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallFailure {
     /// Full name, such as `http.get`.
-    pub function: String,
+    pub function: &'static str,
     /// What was told.
     pub failure: Failure,
     /// Where in the author's text the call stands.
@@ -133,7 +133,7 @@ pub struct CallFailure {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Calls {
     /// Full name.
-    pub function: String,
+    pub function: &'static str,
     /// Number of calls.
     pub calls: u64,
     /// How many of them failed.

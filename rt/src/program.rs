@@ -9,10 +9,12 @@ use crate::{Grants, Run, Signature, Signatures};
 
 /// A program that compiled. Cheap to clone, shared by all its runs, and holds nothing of any of them.
 #[derive(Clone)]
-pub struct Program {
-    pub(crate) source: Arc<str>,
-    pub(crate) warnings: Arc<[Diagnostic]>,
-    pub(crate) compiled: Arc<Compiled>,
+pub struct Program(Arc<Prepared>);
+
+struct Prepared {
+    source: String,
+    warnings: Vec<Diagnostic>,
+    compiled: Arc<Compiled>,
 }
 
 /// Compiled and pre-linked code; several texts may share it.
@@ -39,39 +41,47 @@ impl Compiled {
 }
 
 impl Program {
+    pub(crate) fn new(source: String, warnings: Vec<Diagnostic>, compiled: Arc<Compiled>) -> Program {
+        Program(Arc::new(Prepared { source, warnings, compiled }))
+    }
+
+    pub(crate) fn compiled(&self) -> &Compiled {
+        &self.0.compiled
+    }
+
     /// The text as the author wrote it.
     #[must_use]
     pub fn source(&self) -> &str {
-        &self.source
+        &self.0.source
     }
 
     /// What was tolerated in the text, each with its place.
     #[must_use]
     pub fn warnings(&self) -> &[Diagnostic] {
-        &self.warnings
+        &self.0.warnings
     }
 
     /// The host functions that the program can call: exactly its authority, since nothing else is linked.
     #[must_use]
     pub fn imports(&self) -> &[Signature] {
-        &self.compiled.imports
+        &self.0.compiled.imports
     }
 
     /// The capabilities that the program needs and the grants lack.
     #[must_use]
     pub fn missing(&self, grants: &Grants) -> Vec<&'static str> {
-        self.compiled.capabilities.iter().copied().filter(|name| !grants.allows(name)).collect()
+        self.0.compiled.capabilities.iter().copied().filter(|name| !grants.allows(name)).collect()
     }
 
     /// Where in the author's text a place in the module stands; `None` where it belongs to no text.
     pub(crate) fn locate(&self, host: &Signatures, offset: Option<usize>) -> Option<Position> {
-        let span = text::locate(&self.source, host, offset?)?;
-        Some(Position::of(&self.source, span.start as usize))
+        let span = text::locate(self.source(), host, offset?)?;
+        Some(Position::of(self.source(), span.start as usize))
     }
 }
 
 impl std::fmt::Debug for Program {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Program").field("capabilities", &self.compiled.capabilities).finish_non_exhaustive()
+        f.debug_struct("Program").field("capabilities", &self.0.compiled.capabilities).finish_non_exhaustive()
     }
 }

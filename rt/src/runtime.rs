@@ -116,8 +116,7 @@ impl Runtime {
     /// # Errors
     /// A diagnostic in the author's own lines, for the author to mend the text by.
     pub async fn prepare(&self, source: &str) -> Result<Program, Arc<Diagnostic>> {
-        let key = blake3::hash(source.as_bytes()).into();
-        self.inner.programs.text(key, self.make(source)).await
+        self.inner.programs.text(source, self.make(source)).await
     }
 
     async fn make(&self, source: &str) -> Known {
@@ -136,7 +135,7 @@ impl Runtime {
             compiled.await.unwrap_or_else(|stopped| Err(inner.explain(source, &wasmtime::Error::new(stopped))))
         };
         let compiled = inner.programs.module(key, compile).await?;
-        Ok(Program { source: source.into(), warnings: assembled.warnings.into(), compiled })
+        Ok(Program::new(source.to_owned(), assembled.warnings, compiled))
     }
 
     /// Runs a program with what it was granted, and gives its outcome, whatever it does.
@@ -183,8 +182,9 @@ impl Runtime {
         if let Some(fuel) = inner.limits.fuel {
             store.set_fuel(fuel).map_err(EngineError)?;
         }
-        let call = execute(&mut store, &program.compiled);
-        let ended = if program.compiled.waits { tokio::time::timeout(time, call).await.ok() } else { Some(call.await) };
+        let call = execute(&mut store, program.compiled());
+        let ended =
+            if program.compiled().waits { tokio::time::timeout(time, call).await.ok() } else { Some(call.await) };
         let duration = started.elapsed();
         let exit = match ended {
             None => Exit::Trapped(inner.overdue(&store, program, time)),
@@ -243,10 +243,8 @@ impl Inner {
         })
     }
 
-    fn name(&self, function: usize) -> String {
-        self.functions
-            .get(function)
-            .map_or_else(String::new, |f| format!("{}.{}", f.signature.module, f.signature.name))
+    fn name(&self, function: usize) -> &'static str {
+        self.functions.get(function).map_or("", |f| f.name)
     }
 
     /// The trap of a program whose time ran out while a host call waited.
@@ -269,7 +267,7 @@ impl Inner {
         time: Duration,
     ) -> Result<Trap, EngineError> {
         let (kind, message) = if let Some(failure) = error.downcast_ref::<Failure>() {
-            let function = store.data().failed.as_ref().map_or_else(String::new, |f| self.name(f.function));
+            let function = store.data().failed.as_ref().map_or("", |f| self.name(f.function));
             (TrapKind::Host(failure.code), format!("`{function}` failed: {failure}"))
         } else if let Some(trap) = error.downcast_ref::<wasmtime::Trap>() {
             describe(*trap, time)

@@ -6,8 +6,6 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
-use wattle_agent::machine::{Ending, Message, Role};
-use wattle_agent::{Report, StoreError};
 
 use crate::body::read_json;
 use crate::error::{ApiError, told};
@@ -61,22 +59,9 @@ async fn converse(shared: Arc<Shared>, asked: Asked, frames: Frames) {
     };
     let job = app.job(&session, message, history, cancel);
     let report = wattle_agent::run(&app.host, &*app.model, &app.settings, job, &frames).await;
-    if let Err(cause) = keep(&shared, &session, report).await {
+    if let Err(cause) = app.store.extend(session.as_str(), report.turns).await {
         // The answer is worth more than the session: it is delivered all the same.
         tracing::error!(%session, %cause, "failed to write a session");
     }
     frames.finish().await;
-}
-
-/// Adds what the run said to the session. A run that was cut short is kept as far as it came, closed by how it ended; of one
-/// that failed nothing is, so that the same message can be sent again.
-async fn keep(shared: &Shared, session: &SessionId, report: Report) -> Result<(), StoreError> {
-    let Report { ending, mut turns, .. } = report;
-    if matches!(ending, Ending::Failed { .. }) {
-        return Ok(());
-    }
-    if turns.last().is_none_or(|last| last.role != Role::Assistant) {
-        turns.push(Message::assistant(ending.text()));
-    }
-    shared.app.store.extend(session.as_str(), turns).await
 }

@@ -188,6 +188,13 @@ fn cold(c: &mut Criterion) {
     group.finish();
 }
 
+/// The part of the cold path that bare wasmtime has not: from the author's text to module text.
+fn assemble(c: &mut Criterion) {
+    let (runtime, _) = wattle();
+    let text = unseen();
+    c.bench_function("assemble", |b| b.iter(|| module(&runtime, black_box(&text))));
+}
+
 fn warm(c: &mut Criterion) {
     let tokio = tokio();
     let (runtime, grants) = wattle();
@@ -265,5 +272,5 @@ fn per_call(elapsed: Duration, n: u64, calls: u32) -> Duration {
     elapsed.mul_f64(n as f64 / made as f64)
 }
 
-criterion_group!(benches, cold, warm, host_call);
+criterion_group!(benches, cold, assemble, warm, host_call);
 criterion_main!(benches);

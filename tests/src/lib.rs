@@ -1,3 +1,8 @@
-//! x
+//! What end-to-end tests stand on: a chat-completions endpoint that a test scripts, and a world to run agents in.
 
 pub mod provider;
+mod scripted;
+mod world;
+
+pub use scripted::Scripted;
+pub use world::World;

@@ -13,7 +13,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("wattle-agent", &["wattle-capability", "wattle-catalog", "wattle-machine", "wattle-rt"]),
     ("wattle-server", &["wattle-agent"]),
     ("wattle", &["wattle-agent", "wattle-server"]),
-    ("wattle-tests", &[]),
+    ("wattle-tests", &["wattle-agent", "wattle-capability", "wattle-catalog", "wattle-machine", "wattle-rt"]),
 ];
 
 /// What may not stand anywhere below the loop, which runs inside WebAssembly too.

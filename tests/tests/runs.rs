@@ -1,108 +1,13 @@
 //! Whole runs through the driver: a scripted model, the real runtime, what the model is told, what is left behind.
 
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::Value as Json;
-use wattle_agent::model::{Cassette, Delta, Model, ModelError, ModelReply, ModelRequest, Timeouts};
-use wattle_agent::{Access, Host, Job, Report, STEPS_FILE, Settings, Store};
-use wattle_capability::egress::{Egress, Policy};
-use wattle_capability::files::Files;
-use wattle_catalog::Catalog;
-use wattle_machine::{Bound, EXAMPLE_PROGRAM, Ending, Envelope, Event, Message, Role};
-use wattle_rt::Limits;
-
-/// Answers in order and keeps what it was asked.
-struct Scripted {
-    answers: Mutex<Vec<String>>,
-    asked: Mutex<Vec<Vec<Message>>>,
-}
-
-impl Scripted {
-    fn new(answers: &[&str]) -> Scripted {
-        Scripted {
-            answers: Mutex::new(answers.iter().rev().map(ToString::to_string).collect()),
-            asked: Mutex::default(),
-        }
-    }
-
-    fn asked(&self) -> Vec<Vec<Message>> {
-        self.asked.lock().unwrap().clone()
-    }
-}
-
-impl Model for Scripted {
-    fn name(&self) -> &str {
-        "scripted"
-    }
-
-    fn complete<'a>(
-        &'a self,
-        request: ModelRequest<'a>,
-    ) -> std::pin::Pin<Box<dyn Future<Output = Result<ModelReply, ModelError>> + Send + 'a>> {
-        Box::pin(async move {
-            self.asked.lock().unwrap().push(request.messages.to_vec());
-            let next = self.answers.lock().unwrap().pop();
-            match next {
-                Some(text) => Ok(ModelReply { text, ..ModelReply::default() }),
-                None => std::future::pending().await,
-            }
-        })
-    }
-
-    fn stream<'a>(
-        &'a self,
-        request: ModelRequest<'a>,
-        on_delta: &'a mut (dyn FnMut(Delta<'_>) + Send),
-    ) -> std::pin::Pin<Box<dyn Future<Output = Result<ModelReply, ModelError>> + Send + 'a>> {
-        Box::pin(async move {
-            let reply = self.complete(request).await?;
-            on_delta(Delta::Text(&reply.text));
-            Ok(reply)
-        })
-    }
-}
-
-struct World {
-    host: Host,
-    store: Store,
-    dir: tempfile::TempDir,
-}
-
-impl World {
-    fn new() -> World {
-        World::with(Limits::default())
-    }
-
-    fn with(limits: Limits) -> World {
-        let host = Host::new(limits, Catalog::built_in(), Egress::new(Policy::default())).unwrap();
-        let store = Store::in_memory(Duration::from_secs(3600)).unwrap();
-        World { host, store, dir: tempfile::tempdir().unwrap() }
-    }
-
-    fn job(&self, message: &str) -> Job {
-        let base = Files::open_base(self.dir.path()).unwrap();
-        let access = Access {
-            files: Arc::new(Files::overlay(Some(base), 1 << 20)),
-            state: Arc::new(self.store.state("s")),
-            network: Arc::new(self.host.egress().clone()),
-            inference: None,
-        };
-        Job { workdir: Some(self.dir.path().to_owned()), ..Job::new(message, access.grants()) }
-    }
-
-    async fn run(&self, model: &dyn Model, settings: &Settings, job: Job) -> (Report, Vec<Envelope>) {
-        let events = Mutex::new(Vec::new());
-        let sink = |event: &Envelope| events.lock().unwrap().push(event.clone());
-        let report = wattle_agent::run(&self.host, model, settings, job, &sink).await;
-        (report, events.into_inner().unwrap())
-    }
-
-    fn steps(&self) -> Vec<Json> {
-        let text = std::fs::read_to_string(self.dir.path().join(STEPS_FILE)).unwrap();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-    }
-}
+use wattle_agent::model::{Cassette, Timeouts};
+use wattle_agent::{Job, Settings};
+use wattle_machine::{Bound, EXAMPLE_PROGRAM, Ending, Event, Message, OnMaxSteps, Role};
+use wattle_rt::{Grants, Limits};
+use wattle_tests::{Scripted, World};
 
 fn text(messages: &[Message]) -> String {
     messages.iter().map(|m| m.content.as_str()).collect::<Vec<_>>().join("\n")
@@ -114,7 +19,7 @@ const MENDED: &str = "ToolCall::Wat(```wat\n(argv 0 $s)\n(resv (call $str.from_i
 #[tokio::test]
 async fn a_catalog_step_a_repair_and_the_answer() {
     let world = World::new();
-    std::fs::write(world.dir.path().join("notes.txt"), "one two\nthree\n").unwrap();
+    std::fs::write(world.workdir().join("notes.txt"), "one two\nthree\n").unwrap();
     let model = Scripted::new(&[
         "I'll read the file.\nToolCall::Catalog(\"read_file\", \"notes.txt\")",
         BROKEN,
@@ -269,6 +174,59 @@ async fn a_session_keeps_its_conversation_and_its_state() {
 }
 
 #[tokio::test]
+async fn what_a_session_keeps_of_a_run_can_be_continued() {
+    const ACT: &str = "ToolCall::Wat(```wat\n(resv \"7\")\n(i32.const 0)\n```)";
+    const ANSWER: &str = "ToolCall::Response(\"seven\")";
+    const LOOP: &str = "ToolCall::Wat(```wat\n(loop $l (br $l))\n(i32.const 0)\n```)";
+    const OBSERVED: &str = "[Observation (step 1)] Execution result:\n7";
+    let world = World::new();
+    let usual = Settings::default();
+    let one_step = |on_max_steps| {
+        let mut settings = Settings::default();
+        settings.machine.max_steps = 1;
+        settings.machine.on_max_steps = on_max_steps;
+        settings
+    };
+    let timed = Settings { timeout: Some(Duration::from_millis(300)), ..Settings::default() };
+    let fails = Timeouts {
+        request: Duration::from_millis(20),
+        retries: 0,
+        slack: Duration::from_millis(20),
+        ..Timeouts::default()
+    };
+    let fails = Settings { timeouts: fails, ..Settings::default() };
+    for (name, settings, cancelled, answers, kept) in [
+        ("answered", &usual, false, &[ACT, ANSWER][..], &["go", ACT, OBSERVED, ANSWER][..]),
+        ("forced to answer", &one_step(OnMaxSteps::Answer), false, &[ACT, ANSWER], &["go", ACT, OBSERVED, ANSWER]),
+        (
+            "out of steps",
+            &one_step(OnMaxSteps::Stop),
+            false,
+            &[ACT],
+            &["go", ACT, OBSERVED, "stopped: reached max_steps (1)"],
+        ),
+        ("out of time before the first answer", &timed, false, &[], &["go", "stopped: reached timeout (300 ms)"]),
+        ("out of time in a program", &timed, false, &[LOOP], &["go", "stopped: reached timeout (300 ms)"]),
+        ("out of time later", &timed, false, &[ACT], &["go", ACT, OBSERVED, "stopped: reached timeout (300 ms)"]),
+        ("cancelled at once", &usual, true, &[], &["go", "stopped: cancelled"]),
+        ("failed at once", &fails, false, &[], &[]),
+        ("failed later", &fails, false, &[ACT], &[]),
+    ] {
+        let model = Scripted::new(answers);
+        let job = world.job("go");
+        if cancelled {
+            job.cancel.cancel();
+        }
+        let (report, _) = world.run(&model, settings, job).await;
+        let said: Vec<&str> = report.turns.iter().map(|turn| turn.content.trim_end()).collect();
+        assert_eq!(said, kept, "{name}");
+        let roles = [Role::User, Role::Assistant].into_iter().cycle();
+        assert!(report.turns.iter().zip(roles).all(|(turn, role)| turn.role == role), "{name}: {:?}", report.turns);
+        assert_ne!(report.turns.last().map(|turn| turn.role), Some(Role::User), "{name}");
+    }
+}
+
+#[tokio::test]
 async fn the_prompt_tells_what_is_there_and_fits_its_bound() {
     let world = World::new();
     let job = world.job("x");
@@ -276,8 +234,10 @@ async fn the_prompt_tells_what_is_there_and_fits_its_bound() {
     for part in ["http.get (url) → (ptr, err)", "read_file(path", "ENOENT", "ai (no model is configured"] {
         assert!(prompt.contains(part), "{part} is missing in\n{prompt}");
     }
-    // A token of such text has about three characters; the exact count belongs to the evaluation.
-    assert!(prompt.len() < 3_500 * 3 + 1_500, "{} bytes", prompt.len());
+    let everything = world.host.runtime().capabilities().iter().fold(Grants::new(), |grants, c| grants.allow(c.name));
+    let prompt = world.host.prompt(&Settings::default(), &everything);
+    let tokens = tiktoken_rs::o200k_base().unwrap().encode_ordinary(&prompt).len();
+    assert!(tokens <= 3_500, "{tokens} tokens");
 }
 
 #[tokio::test]

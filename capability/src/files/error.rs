@@ -111,6 +111,11 @@ impl FilesError {
         FilesError::new(ErrorKind::Escape, format!("{} blocked: path escapes your working dir", intent.verb()))
     }
 
+    pub(super) fn trace(path: &RunPath) -> FilesError {
+        let text = format!("write blocked: `{path}` is the run's trace, which only the host writes");
+        FilesError::new(ErrorKind::Denied, text)
+    }
+
     pub(super) fn path(intent: Intent, text: &str, fault: PathFault) -> FilesError {
         let text = shown(text);
         match fault {

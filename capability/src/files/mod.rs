@@ -67,6 +67,8 @@ pub const OVERLAY_LIMIT: u64 = 64 << 20;
 pub const READ_LIMIT: u64 = 64 << 20;
 /// The most bytes that a file may grow to in a run that writes through: 16 GiB.
 pub const FILE_LIMIT: u64 = 16 << 30;
+/// The run's trace at the top of the workdir: the host writes it, and the files of a run can be read but not changed there.
+pub const TRACE_FILE: &str = "_steps.jsonl";
 /// The most entries that a listing gives, and that a folder which is moved or removed as a whole may hold.
 pub const ENTRY_LIMIT: usize = 100_000;
 

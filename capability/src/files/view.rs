@@ -94,6 +94,15 @@ impl Store {
     /// Reads a path and follows the links on it. The result has no link in it but, where it is kept, the last; what is
     /// not there is taken as it stands.
     pub(super) fn resolve(&self, text: &str, last: Last, intent: Intent) -> Result<RunPath, FilesError> {
+        let path = self.walk(text, last, intent)?;
+        // A run that could edit its own trace could not be trusted by it.
+        if intent == Intent::Write && path.names().eq([super::TRACE_FILE]) {
+            return Err(FilesError::trace(&path));
+        }
+        Ok(path)
+    }
+
+    fn walk(&self, text: &str, last: Last, intent: Intent) -> Result<RunPath, FilesError> {
         let path = RunPath::parse(text).map_err(|fault| FilesError::path(intent, text, fault))?;
         let mut names: Vec<String> = path.names().rev().map(str::to_owned).collect();
         let mut at = RunPath::top();

@@ -1,6 +1,7 @@
 //! A world for programs: every capability, on backends that a test controls.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(clippy::unwrap_used, reason = "a test cannot go on without its world")]
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,22 +15,22 @@ use wattle_capability::http::{self, Http};
 use wattle_capability::kv::{InMemory, Kv};
 use wattle_rt::{Code, Failure, Grants, Limits, Outcome, Runtime};
 
-pub struct World {
-    pub runtime: Runtime,
-    pub files: Arc<Files>,
+pub(crate) struct World {
+    pub(crate) runtime: Runtime,
+    pub(crate) files: Arc<Files>,
 }
 
 impl World {
-    pub fn new() -> World {
+    pub(crate) fn new() -> World {
         World::with(Limits::default())
     }
 
-    pub fn with(limits: Limits) -> World {
+    pub(crate) fn with(limits: Limits) -> World {
         let runtime = Runtime::new(wattle_capability::ALL, limits).unwrap();
         World { runtime, files: Arc::new(Files::overlay(None, 64 << 20)) }
     }
 
-    pub fn grants(&self) -> Arc<Grants> {
+    pub(crate) fn grants(&self) -> Arc<Grants> {
         let pure = wattle_capability::PURE.iter().fold(Grants::new(), |grants, name| grants.allow(name));
         Arc::new(
             pure.with(Kv(Arc::new(InMemory::default())))
@@ -39,7 +40,7 @@ impl World {
         )
     }
 
-    pub async fn run(&self, text: &str, args: &[&str]) -> Result<Outcome, String> {
+    pub(crate) async fn run(&self, text: &str, args: &[&str]) -> Result<Outcome, String> {
         let program = self.runtime.prepare(text).await.map_err(|d| d.to_string())?;
         let args = args.iter().map(ToString::to_string).collect();
         self.runtime.run_within(&program, &self.grants(), args, Duration::from_secs(2)).await.map_err(|e| e.to_string())

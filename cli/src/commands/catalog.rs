@@ -40,7 +40,7 @@ pub(crate) fn print(catalog: &Catalog) -> Result<(), Fault> {
 
 fn show(name: &str, json: bool, flags: CatalogFlags, outer: Layer) -> Result<Exit, Fault> {
     let catalog = setup::catalog(&Config::gather(&[flags.into(), outer])?);
-    let entry = catalog.get(name).ok_or_else(|| super::no_program(&catalog, name, ""))?;
+    let entry = catalog.get(name).ok_or_else(|| super::no_program(&catalog, name, "", super::LIST))?;
     if json {
         let mut document = to_json(entry);
         if let Some(object) = document.as_object_mut() {

@@ -92,7 +92,7 @@ fn find(setup: &Setup, program: &str, given: Vec<String>) -> Result<Found, Fault
     if is_path || Path::new(program).is_file() {
         return Ok(Found { source: input::text(Path::new(program))?, args: given, time: limit });
     }
-    Err(super::no_program(catalog, program, ", and no such file"))
+    Err(super::no_program(catalog, program, ", and no such file", super::LIST))
 }
 
 /// Puts out the results; the code and the reason of a failure go to stderr.
@@ -139,7 +139,7 @@ fn reason(outcome: &Outcome) -> Option<Reason<'_>> {
                 shown: format!("the program left with {code}"),
                 message: call.map_or_else(|| code.meaning().to_owned(), |call| call.failure.reason.clone()),
                 line: call.and_then(|call| call.position).map(|at| (at.line, at.column)),
-                function: call.map(|call| call.function.as_str()),
+                function: call.map(|call| call.function),
             })
         }
         Ended::Trapped(trap) => Some(Reason {

@@ -14,12 +14,15 @@ use wattle_agent::catalog::Catalog;
 
 use crate::fault::Fault;
 
-/// There is no program of that name, nor what else could have been meant: what comes close.
-fn no_program(catalog: &Catalog, name: &str, nor: &str) -> Fault {
+/// The command that lists the programs.
+const LIST: &str = "wattle catalog list";
+
+/// There is no program of that name, nor what else could have been meant: what comes close, or `list`, which lists them all.
+pub(crate) fn no_program(catalog: &Catalog, name: &str, nor: &str, list: &str) -> Fault {
     let fault = Fault::usage(format!("no program `{name}` in the catalog{nor}"));
     let near: Vec<String> = catalog.nearest(name).iter().map(|near| format!("`{near}`")).collect();
     match near.is_empty() {
-        true => fault.hint("`wattle catalog list` shows the programs"),
+        true => fault.hint(format!("`{list}` shows the programs")),
         false => fault.hint(format!("did you mean {}?", near.join(" or "))),
     }
 }

@@ -10,7 +10,7 @@ use crate::args::RunArgs;
 use crate::changes::{self, Fate};
 use crate::config::{Config, Layer};
 use crate::fault::{Exit, Fault};
-use crate::progress::Progress;
+use crate::progress::Live;
 use crate::setup::{self, RUN_STEPS, Setup};
 use crate::{input, output};
 
@@ -39,7 +39,7 @@ pub(crate) async fn run(args: RunArgs, outer: Layer) -> Result<Exit, Fault> {
         cancel: cancel.clone(),
     };
 
-    let progress = Mutex::new(Progress::new(setup.config.verbose.value));
+    let live = Live::new(setup.config.verbose.value);
     let gone = Mutex::new(None);
     let sink = |envelope: &Envelope| {
         if args.json {
@@ -49,21 +49,21 @@ pub(crate) async fn run(args: RunArgs, outer: Layer) -> Result<Exit, Fault> {
                 gone.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(fault);
                 cancel.cancel();
             }
-        } else if let Some(lines) = progress.lock().unwrap_or_else(PoisonError::into_inner).lines(&envelope.event) {
-            output::note(&lines);
+        } else {
+            live.show(&envelope.event);
         }
     };
     let settings = setup.settings(RUN_STEPS);
     let report = wattle_agent::run(&setup.host, model.as_ref(), &settings, job, &sink).await;
+    if let Some(session) = session {
+        let added = session.store.extend(&session.id, report.turns.clone()).await;
+        added.unwrap_or_else(|error| output::warn(&error.to_string()));
+    }
     if let Some(fault) = gone.into_inner().unwrap_or_else(PoisonError::into_inner) {
         return Err(fault);
     }
 
     let exit = setup::exit_of(&report.ending);
-    if let Some(session) = session.filter(|_| matches!(exit, Exit::Done | Exit::Bound)) {
-        let added = session.store.extend(&session.id, report.turns.clone()).await;
-        added.unwrap_or_else(|error| output::warn(&error.to_string()));
-    }
     let settled = changes::settle(&files, Fate::of(&setup.config, matches!(exit, Exit::Done | Exit::Bound)));
     tell(&report, exit, args.json, args.output.as_deref())?;
     settled.map(|_| exit)

@@ -20,7 +20,7 @@ use crate::args::DemoArgs;
 use crate::changes::{self, Fate};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, NAME, paint};
-use crate::progress::Progress;
+use crate::progress::Live;
 use crate::setup;
 
 use script::Script;
@@ -124,15 +124,13 @@ async fn play(host: &Host, site: &Site, demo: &Demo, cancel: &CancellationToken)
         cancel: cancel.clone(),
     };
 
-    let progress = Mutex::new(Progress::new(false));
+    let live = Live::new(false);
     let seen = Mutex::new(Vec::new());
     let sink = |envelope: &Envelope| {
         if let Event::ToolResult { output: text, .. } | Event::Retry { error: text, .. } = &envelope.event {
             seen.lock().unwrap_or_else(PoisonError::into_inner).push(text.clone());
         }
-        if let Some(lines) = progress.lock().unwrap_or_else(PoisonError::into_inner).lines(&envelope.event) {
-            output::note(&lines);
-        }
+        live.show(&envelope.event);
     };
     let model = script.cassette().map_err(|error| broken(error.to_string()))?;
     let report = wattle_agent::run(host, &model, &Settings::default(), job, &sink).await;

@@ -1,11 +1,11 @@
 //! What a session does, and what it keeps between inputs: conversation, state, and the files that are not carried out yet.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::files::{Change, Files};
-use wattle_agent::machine::{Ending, Envelope, Message};
+use wattle_agent::machine::{Ending, Envelope};
 use wattle_agent::model::Model;
 use wattle_agent::rt::RunError;
 use wattle_agent::{Job, Store};
@@ -13,10 +13,10 @@ use wattle_agent::{Job, Store};
 use super::interrupt::stoppable;
 use super::lines::{Line, Lines};
 use crate::changes::{self, Fate};
-use crate::commands::{catalog, exec};
+use crate::commands::{catalog, exec, no_program};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, visible};
-use crate::progress::Progress;
+use crate::progress::Live;
 use crate::setup::{self, Setup};
 
 /// How many steps a message may take where nothing says otherwise.
@@ -61,8 +61,7 @@ impl Session {
     /// Lets the model carry a message out, telling what happens as it happens.
     pub(super) async fn message(&mut self, message: String) -> Result<Next, Fault> {
         let model = self.model()?;
-        let failed = |error: wattle_agent::StoreError| Fault::failed(error.to_string());
-        let history = self.kept.store.history(&self.kept.id).await.map_err(failed)?;
+        let history = self.kept.store.history(&self.kept.id).await.map_err(|e| Fault::failed(e.to_string()))?;
         let cancel = CancellationToken::new();
         let access = self.setup.access(Arc::clone(&self.files), Some(&self.kept), Some(Arc::clone(&model)));
         let job = Job {
@@ -73,32 +72,19 @@ impl Session {
             workdir: Some(self.setup.config.root.value.clone()),
             cancel: cancel.clone(),
         };
-        let progress = Mutex::new(Progress::new(self.setup.config.verbose.value));
-        let sink = |envelope: &Envelope| {
-            if let Some(lines) = progress.lock().unwrap_or_else(PoisonError::into_inner).lines(&envelope.event) {
-                output::note(&lines);
-            }
-        };
+        let live = Live::new(self.setup.config.verbose.value);
+        let sink = |envelope: &Envelope| live.show(&envelope.event);
         let settings = self.setup.settings(STEPS);
         let run = wattle_agent::run(&self.setup.host, model.as_ref(), &settings, job, &sink);
         let Some(report) = stoppable(run, &cancel).await else { return Ok(Next::Leave(Exit::Interrupted)) };
-        self.keep(&report.ending, report.turns).await?;
+        // The answer is worth more than the session: it is shown all the same.
+        let added = self.kept.store.extend(&self.kept.id, report.turns).await;
+        added.unwrap_or_else(|error| output::warn(&error.to_string()));
         match &report.ending {
             Ending::Failed { message } => Err(Fault::failed(message.strip_prefix("error: ").unwrap_or(message))),
             Ending::Cancelled { .. } => Ok(Next::Go),
             ending => output::text(&visible(ending.text())).map(|()| Next::Go),
         }
-    }
-
-    /// Keeps what a run added to the conversation. A run that was cut short is kept as far as it came, closed by how it ended.
-    async fn keep(&self, ending: &Ending, mut turns: Vec<Message>) -> Result<(), Fault> {
-        if matches!(ending, Ending::Failed { .. }) {
-            return Ok(());
-        }
-        if matches!(ending, Ending::Cancelled { .. }) {
-            turns.push(Message::assistant(ending.text()));
-        }
-        self.kept.store.extend(&self.kept.id, turns).await.map_err(|error| Fault::failed(error.to_string()))
     }
 
     fn model(&mut self) -> Result<Arc<dyn Model>, Fault> {
@@ -111,14 +97,8 @@ impl Session {
     /// Runs a program of the catalog.
     pub(super) async fn call(&mut self, name: &str, given: &[String]) -> Result<Next, Fault> {
         let host = self.setup.host.clone();
-        let entry = host.catalog().get(name).ok_or_else(|| {
-            let near: Vec<String> = host.catalog().nearest(name).iter().map(|near| format!("`{near}`")).collect();
-            let fault = Fault::usage(format!("no program `{name}` in the catalog"));
-            match near.is_empty() {
-                true => fault.hint("`/catalog` lists the programs"),
-                false => fault.hint(format!("did you mean {}?", near.join(" or "))),
-            }
-        })?;
+        let catalog = host.catalog();
+        let entry = catalog.get(name).ok_or_else(|| no_program(catalog, name, "", "/catalog"))?;
         let args = entry.arguments(given).map_err(|error| Fault::usage(error.to_string()).hint(error.hint()))?;
         let time = entry.meta().timeout;
         self.program(entry.source(), args, time).await

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 /// The directories of one test, gone with it.
@@ -79,6 +79,15 @@ impl Place {
     pub(crate) fn wattle<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Call {
         let mut command = Command::new(env!("CARGO_BIN_EXE_wattle"));
         command.args(args).current_dir(self.work()).env_clear().env("HOME", self.home());
+        Call { command, stdin: Vec::new() }
+    }
+
+    /// A line for the shell in the workdir, where `wattle` is the binary.
+    pub(crate) fn shell(&self, line: &str) -> Call {
+        let folder = Path::new(env!("CARGO_BIN_EXE_wattle")).parent().unwrap();
+        let mut command = Command::new("/bin/sh");
+        command.args(["-euc", line]).current_dir(self.work()).env_clear().env("HOME", self.home());
+        command.env("PATH", format!("{}:/usr/bin:/bin", folder.display()));
         Call { command, stdin: Vec::new() }
     }
 }

@@ -229,3 +229,35 @@ fn what_a_model_says_cannot_act_on_the_terminal() {
     let done = wattle(&place, &provider, &["hello"]).code(0);
     assert!(!done.stderr.contains(['\u{1b}', '\u{7}']), "{:?}", done.stderr);
 }
+
+#[test]
+fn what_the_libraries_warn_of_is_told_by_every_command() {
+    let place = Place::new();
+    std::fs::create_dir(place.work().join("_steps.jsonl")).unwrap();
+    let call = "ToolCall::Catalog(\"word_count\", \"a b\")";
+    let provider = Provider::start([Answer::text(call), Answer::status(503), Answer::text(response("two"))]);
+    let done = wattle(&place, &provider, &["count"]).code(0).tells(&["WARN failed to write the trace", "_steps.jsonl"]);
+    assert!(!done.stderr.contains("asking the model again") && !done.stderr.contains('\u{1b}'), "{}", done.stderr);
+    assert_eq!(done.stdout, "two\n");
+
+    for at_first in [true, false] {
+        let provider = Provider::start([Answer::status(503), Answer::text(response("two"))]);
+        let base = provider.base_url();
+        let run = ["run", "count", "--base-url", &base, "--model", "m"];
+        let args: Vec<&str> =
+            if at_first { ["-v"].iter().chain(&run) } else { run.iter().chain(&["-v"]) }.copied().collect();
+        place.wattle(args).run().code(0).tells(&["DEBUG asking the model again"]);
+    }
+}
+
+#[test]
+fn a_session_remembers_a_run_that_was_cut_short() {
+    let place = Place::new();
+    let slow = Provider::start([Answer::hang()]);
+    wattle(&place, &slow, &["first", "--timeout", "200ms", "--session", "one", "--store", "s.db"]).code(5);
+    let broken = Provider::start([Answer::status(401)]);
+    wattle(&place, &broken, &["second", "--session", "one", "--store", "s.db"]).code(4);
+    let provider = Provider::start([Answer::text(response("done"))]);
+    wattle(&place, &provider, &["third", "--session", "one", "--store", "s.db"]).code(0);
+    assert_eq!(provider.requests()[0].messages()[1..], ["first", "stopped: reached timeout (200 ms)", "third"]);
+}

@@ -87,8 +87,25 @@ impl Assembled {
     /// Where the text is not a module; [`explain`] says why in the author's lines.
     pub fn encode(&self) -> Result<Vec<u8>, EncodeError> {
         let buffer = wast::parser::ParseBuffer::new(&self.module).map_err(EncodeError)?;
-        wast::parser::parse::<wast::Wat<'_>>(&buffer).and_then(|mut wat| wat.encode()).map_err(EncodeError)
+        let binary = wast::parser::parse::<wast::Wat<'_>>(&buffer).and_then(|mut wat| wat.encode());
+        binary.map(without_names).map_err(EncodeError)
     }
+}
+
+/// Cuts off the custom sections, which come last and hold names that nothing reads: places are found by [`locate`].
+fn without_names(mut binary: Vec<u8>) -> Vec<u8> {
+    let mut at = 8; // behind the magic number and the version
+    while let Some([id, size @ ..]) = binary.get(at..) {
+        if *id == 0 {
+            break;
+        }
+        // The size is a LEB128 number of at most five bytes.
+        let length = 1 + size.iter().take_while(|byte| **byte & 0x80 != 0).count();
+        let bytes = size.iter().take(length).rev().fold(0, |n, byte| n << 7 | usize::from(byte & 0x7f));
+        at += 1 + length + bytes;
+    }
+    binary.truncate(at);
+    binary
 }
 
 /// A module text that has no binary.

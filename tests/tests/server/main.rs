@@ -1,6 +1,12 @@
 //! The HTTP server from outside: raw bytes over TCP, answers read as they come.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test may")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by a panic"
+)]
 
 mod bounds;
 mod chat;

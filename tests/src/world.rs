@@ -1,0 +1,79 @@
+//! A world for runs inside the process: host, store and workdir, gone with the test.
+
+#![allow(clippy::unwrap_used, reason = "a test cannot go on without its world")]
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::Value as Json;
+use wattle_agent::model::Model;
+use wattle_agent::{Access, Host, Job, Report, STEPS_FILE, Settings, Store};
+use wattle_capability::egress::{Egress, Policy};
+use wattle_capability::files::Files;
+use wattle_catalog::Catalog;
+use wattle_machine::Envelope;
+use wattle_rt::Limits;
+
+/// Bytes that a run may write into its overlay.
+const OVERLAY_BYTES: u64 = 1 << 20;
+
+/// Is a host with the built-in catalog, an empty store, and an empty workdir.
+pub struct World {
+    /// The engine, catalog and network of the runs.
+    pub host: Host,
+    /// Where sessions are kept; jobs have the state of the session `s`.
+    pub store: Store,
+    dir: tempfile::TempDir,
+}
+
+impl World {
+    /// Makes a world with the usual limits.
+    pub fn new() -> World {
+        World::with(Limits::default())
+    }
+
+    /// Makes a world with other limits.
+    pub fn with(limits: Limits) -> World {
+        let host = Host::new(limits, Catalog::built_in(), Egress::new(Policy::default())).unwrap();
+        let store = Store::in_memory(Duration::from_secs(3600)).unwrap();
+        World { host, store, dir: tempfile::tempdir().unwrap() }
+    }
+
+    /// Gives the workdir.
+    pub fn workdir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Makes a job on an overlay over the workdir, without a model for its programs.
+    pub fn job(&self, message: &str) -> Job {
+        let base = Files::open_base(self.workdir()).unwrap();
+        let access = Access {
+            files: Arc::new(Files::overlay(Some(base), OVERLAY_BYTES)),
+            state: Arc::new(self.store.state("s")),
+            network: Arc::new(self.host.egress().clone()),
+            inference: None,
+        };
+        Job { workdir: Some(self.workdir().to_owned()), ..Job::new(message, access.grants()) }
+    }
+
+    /// Runs a job to its end, and gives its events too.
+    pub async fn run(&self, model: &dyn Model, settings: &Settings, job: Job) -> (Report, Vec<Envelope>) {
+        let events = Mutex::new(Vec::new());
+        let sink = |event: &Envelope| events.lock().unwrap().push(event.clone());
+        let report = wattle_agent::run(&self.host, model, settings, job, &sink).await;
+        (report, events.into_inner().unwrap())
+    }
+
+    /// Reads the trace in the workdir.
+    pub fn steps(&self) -> Vec<Json> {
+        let text = std::fs::read_to_string(self.workdir().join(STEPS_FILE)).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+impl Default for World {
+    fn default() -> Self {
+        World::new()
+    }
+}

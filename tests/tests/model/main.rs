@@ -1,0 +1,7 @@
+//! The model's client against an endpoint that misbehaves.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by a panic")]
+
+mod client;
+mod failures;
+mod replies;
