@@ -6,7 +6,7 @@ use super::{
     body,
     header::{Header, Kind, after_decoration},
     quote,
-    text::{after_parenthesis, after_space, cut, fence, trim_blank_lines},
+    text::{after_parenthesis, after_space, char_at, cut, fence, trim_blank_lines},
 };
 
 /// A call, and where it ends.
@@ -56,7 +56,9 @@ fn wat(text: &str, inside: usize) -> Call {
         return Call { action: Action::Wat { body, args: found.into_values() }, end, note, is_mention: false };
     }
     let body = body::read(text, inside);
-    let (args, end, note) = if body.goes_on {
+    let (args, end, note) = if body.goes_on && breaks_off(text, body.end) {
+        (Vec::new(), body.end, Some(Note::UnclosedCall))
+    } else if body.goes_on {
         let found = arguments::read(text, body.end);
         let (end, note) = (found.end, found.note);
         (found.into_values(), end, note)
@@ -64,6 +66,18 @@ fn wat(text: &str, inside: usize) -> Call {
         (Vec::new(), body.end, None)
     };
     Call { action: Action::Wat { body: body.text, args }, end, note: body.note.or(note), is_mention: false }
+}
+
+/// Tells whether something begins in a line after a program that is no argument: the call has ended without its parenthesis.
+fn breaks_off(text: &str, at: usize) -> bool {
+    let next = after_space(text, at);
+    let goes_on = after_parenthesis(text, next).is_some()
+        || matches!(char_at(text, next), None | Some(',' | '，'))
+        || quote::at_offset(text, next).is_some()
+        || fence(text, next).is_some()
+        || arguments::after_key(text, next).is_some()
+        || arguments::is_comment(text, next);
+    !goes_on && cut(text, at, next).contains('\n')
 }
 
 fn catalog(text: &str, inside: usize, name: Option<&str>) -> Call {

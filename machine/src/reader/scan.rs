@@ -127,7 +127,13 @@ fn line_stop(text: &str, at: usize, until: Until, state: State, shielded: &mut O
             Until::Fence { mark: wanted, length: least }
                 if mark == wanted && length >= least && closes_call(text, start + length) =>
             {
-                if state != State::Triple {
+                let in_text = match state {
+                    State::Triple => true,
+                    // A literal that lacks its quote reaches the end of the call; one of several lines goes on after it.
+                    State::Literal => !ends_call(text, start + length),
+                    State::Code | State::Line | State::Block(_) => false,
+                };
+                if !in_text {
                     return Some(closed);
                 }
                 *shielded = shielded.or(Some(closed));
@@ -141,7 +147,7 @@ fn line_stop(text: &str, at: usize, until: Until, state: State, shielded: &mut O
             _ => {}
         }
     }
-    let in_code = matches!(state, State::Code | State::Line);
+    let in_code = matches!(state, State::Code | State::Line) || state == State::Literal && shielded.is_some();
     (in_code && header::is_boundary(text, start)).then_some(Scan { end: at, after: at, stop: Stop::Broken })
 }
 
@@ -154,6 +160,15 @@ fn is_other_close(text: &str, at: usize, until: Until) -> bool {
 /// Tells whether what stands after a fence goes on with the call or is nothing, rather than naming a language.
 pub(super) fn closes_call(text: &str, at: usize) -> bool {
     !char_at(text, at).is_some_and(char::is_alphanumeric)
+}
+
+/// Tells whether what stands after a fence ends the call or goes on with its arguments.
+fn ends_call(text: &str, at: usize) -> bool {
+    let next = after_space(text, at);
+    next >= text.len()
+        || byte(text, next) == b','
+        || after_parenthesis(text, next).is_some()
+        || header::is_boundary(text, next)
 }
 
 /// Tells whether the fence or quote at `at`, within a line, ends the program.
