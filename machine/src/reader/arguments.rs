@@ -177,6 +177,9 @@ impl Parser<'_> {
                 break;
             }
             self.at = after_space(self.text, self.at);
+            if self.lenient && header::closing_tag(self.text, self.at) > 0 {
+                break;
+            }
             if self.lenient && is_comment(self.text, self.at) {
                 self.at = line_end(self.text, self.at);
                 continue;

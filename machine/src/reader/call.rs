@@ -4,7 +4,7 @@ use super::{
     Action, Note, answer,
     arguments::{self, is_ellipsis},
     body,
-    header::{Header, Kind, after_decoration},
+    header::{Header, Kind, after_decoration, closing_tag},
     quote,
     text::{after_parenthesis, after_space, char_at, cut, fence, trim_blank_lines},
 };
@@ -71,10 +71,12 @@ fn wat(text: &str, inside: usize) -> Call {
 /// Tells whether something begins in a line after a program that is no argument: the call has ended without its parenthesis.
 fn breaks_off(text: &str, at: usize) -> bool {
     let next = after_space(text, at);
+    if closing_tag(text, next) > 0 {
+        return true;
+    }
     let goes_on = after_parenthesis(text, next).is_some()
         || matches!(char_at(text, next), None | Some(',' | '，'))
-        || quote::at_offset(text, next).is_some()
-        || fence(text, next).is_some()
+        || quote::at_offset(text, next).is_some_and(|quote| quote.mark != '`')
         || arguments::after_key(text, next).is_some()
         || arguments::is_comment(text, next);
     !goes_on && cut(text, at, next).contains('\n')

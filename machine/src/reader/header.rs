@@ -113,7 +113,11 @@ fn opened<'a>(text: &'a str, start: usize, kind: Kind<'a>, end: usize) -> Option
     match open {
         Some(inside) => Some(Header { start, inside, kind, parenthesis: true }),
         None => {
-            let quoted = fence(text, inside).is_some() || run(text, inside, b'"') >= 3 || run(text, inside, b'\'') >= 3;
+            let in_line = after_blanks(text, end) == inside && matches!(char_at(text, inside), Some('"' | '“'));
+            let quoted = in_line
+                || fence(text, inside).is_some()
+                || run(text, inside, b'"') >= 3
+                || run(text, inside, b'\'') >= 3;
             let known = !matches!(kind, Kind::Program(_));
             (known && quoted).then_some(Header { start, inside, kind, parenthesis: false })
         }
@@ -234,8 +238,8 @@ fn skip_decoration(text: &str, at: usize, space: fn(&str, usize) -> usize) -> us
 }
 
 /// Gives the length of `</tag>` or of an end-of-turn token such as `<|im_end|>`, 0 where there is neither.
-fn closing_tag(text: &str, at: usize) -> usize {
-    if !matches!(byte(text, at + 1), b'/' | b'|') {
+pub(super) fn closing_tag(text: &str, at: usize) -> usize {
+    if byte(text, at) != b'<' || !matches!(byte(text, at + 1), b'/' | b'|') {
         return 0;
     }
     let inside = text.as_bytes().iter().skip(at + 1).take(DECORATION);

@@ -86,6 +86,11 @@ pub(super) fn scan(text: &str, inside: usize, until: Until) -> Scan {
                     }
                     match (found, next) {
                         (b';', b';') => state = State::Line,
+                        // No program has a closing tag or an end-of-turn token.
+                        (b'<', b'/' | b'|') if header::closing_tag(text, at) > 0 => {
+                            let broken = Scan { end: at, after: at, stop: Stop::Broken };
+                            return shielded.or(separator).unwrap_or(broken);
+                        }
                         (b'(', b';') => (state, step) = (State::Block(1), 2),
                         (b'"', _) => {
                             let quotes = run(text, at, b'"');
