@@ -54,7 +54,7 @@ fn input() -> impl Strategy<Value = Input> {
         4 => answer(),
         4 => prop::collection::vec(execution(), 0..3).prop_map(Input::Executed),
         1 => Just(Input::Begin { message: "m".into() }),
-        1 => Just(Input::ModelFailed("gone".into())),
+        1 => Just(Input::Failed("gone".into())),
         1 => Just(Input::Cancel { reason: String::new() }),
         1 => Just(Input::Expired { limit_ms: 1 }),
     ]

@@ -21,7 +21,7 @@ fn input(kind: &str, payload: &str) -> Input {
             let usage = Usage { prompt: 100, completion: 10, cached: 50 };
             Input::Answer(ModelAnswer { text: payload.to_owned(), usage, ..ModelAnswer::default() })
         }
-        "model_failed" => Input::ModelFailed(payload.to_owned()),
+        "failed" => Input::Failed(payload.to_owned()),
         "executed" => Input::Executed(serde_json::from_str::<Vec<Execution>>(payload).expect("reports of calls")),
         "cancel" => Input::Cancel { reason: payload.to_owned() },
         "expired" => Input::Expired { limit_ms: payload.parse().expect("milliseconds") },
