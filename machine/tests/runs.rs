@@ -2,13 +2,7 @@
 //!
 //! A script is a list of inputs, `>>> kind` and a payload, each followed by `<<<` and the effects that it has.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test fails by a panic"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
 use std::{fmt::Write as _, fs, path::Path};
 
