@@ -165,9 +165,7 @@ impl<'a> Performer<'a> {
                 Ok(executions) => Input::Executed(executions),
                 Err(broken) => Input::Failed(broken.to_string()),
             },
-            Task::Nothing => {
-                Input::Failed("the run came to a state that waits for nothing; this is a bug".to_owned())
-            }
+            Task::Nothing => Input::Failed("the run came to a state that waits for nothing; this is a bug".to_owned()),
         }
     }
 
