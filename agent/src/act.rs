@@ -71,7 +71,7 @@ fn report(label: &str, program: &Program, outcome: Outcome, took: Duration, boun
                 Failure {
                     exit_code,
                     name: code.name().map(str::to_owned),
-                    meaning: code.name().map(|_| code.meaning().to_owned()),
+                    meaning: Some(code.meaning().to_owned()),
                     function: call.as_ref().map(|c| c.function.to_owned()),
                     line: position.map(|p| SourceLine { number: p.line, text: line(program.source(), p.line) }),
                     reason: call.map(|c| c.failure.reason),

@@ -113,6 +113,7 @@ fn child<'j>(value: &'j Json, step: &Step) -> Option<&'j Json> {
 
 fn absent(path: &str, at: &Json) -> Failure {
     let there = match at {
+        Json::Object(object) if object.is_empty() => "the object there is empty".to_owned(),
         Json::Object(object) => {
             let names: Vec<&str> = object.keys().take(12).map(String::as_str).collect();
             format!("the object there has the keys {}", names.join(", "))

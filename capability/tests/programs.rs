@@ -90,6 +90,14 @@ async fn failures_carry_code_words_and_place() {
             2,
             "12x",
         ),
+        (
+            "(local $e i32)\n(call $json.get \"{}\" \"a\")\n(local.set $e)\n(drop)\n(local.get $e)",
+            &[],
+            Code::ENOENT,
+            "json.get",
+            2,
+            "the object there is empty",
+        ),
     ] {
         let outcome = world.run(text, args).await.unwrap_or_else(|why| panic!("{why}\n{text}"));
         assert_eq!(outcome.exit, Exit::Returned(code), "{text}");

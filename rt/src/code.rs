@@ -17,6 +17,10 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Code(pub i32);
 
+/// What a number without a name means. A program that pops value and err in the wrong order leaves a pointer.
+const UNNAMED: &str = "no error code has this number: it is one of the program's own, or a value popped in place of an err \
+                       (err lies on top of the value and is popped first)";
+
 macro_rules! codes {
     ($($name:ident = $number:literal, $meaning:literal;)*) => {
         impl Code {
@@ -35,7 +39,7 @@ macro_rules! codes {
             /// What the code means, in words.
             #[must_use]
             pub fn meaning(self) -> &'static str {
-                match self.0 { $($number => $meaning,)* _ => "a code of the program's own" }
+                match self.0 { $($number => $meaning,)* _ => UNNAMED }
             }
 
             /// The code of that name.
