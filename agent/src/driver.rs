@@ -163,11 +163,9 @@ impl<'a> Performer<'a> {
             Task::Ask(ask) => self.ask(ask).await,
             Task::Execute { step, calls } => match try_join_all(calls.iter().map(|call| self.call(step, call))).await {
                 Ok(executions) => Input::Executed(executions),
-                Err(broken) => Input::ModelFailed(broken.to_string()),
+                Err(broken) => Input::Failed(broken.to_string()),
             },
-            Task::Nothing => {
-                Input::ModelFailed("the run came to a state that waits for nothing; this is a bug".to_owned())
-            }
+            Task::Nothing => Input::Failed("the run came to a state that waits for nothing; this is a bug".to_owned()),
         }
     }
 
@@ -189,7 +187,7 @@ impl<'a> Performer<'a> {
         };
         match ask_within(self.model, &settings.timeouts, request, &mut on_delta).await {
             Ok(ModelReply { text, reasoning, usage, .. }) => Input::Answer(ModelAnswer { text, reasoning, usage }),
-            Err(error) => Input::ModelFailed(error.to_string()),
+            Err(error) => Input::Failed(error.to_string()),
         }
     }
 

@@ -1,5 +1,5 @@
 //! Recordings: what plays, what is written, what is told.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by a panic")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
 use std::path::PathBuf;
 use std::sync::Arc;

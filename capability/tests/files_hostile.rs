@@ -1,13 +1,7 @@
 //! Paths that want out: every one is refused or stays inside, and a sentinel beside the workdir is never touched. The
 //! tests may run as root, so that permissions do not do the jail's work.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test fails by a panic"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
 mod files_common;
 

@@ -2,13 +2,7 @@
 //! outcome and on every view, both runs list the same changes, and the overlay's changes, once carried out, leave the
 //! same tree on disk.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test fails by a panic"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
 mod files_common;
 

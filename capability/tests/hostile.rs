@@ -1,6 +1,6 @@
 //! Hostile programs: each ends in a clear error within its bound, and the next run is unharmed.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests may panic")]
 
 mod world;
 

@@ -1,6 +1,6 @@
 //! Programs against the real host functions: what they put out, what they leave with, and what is said about it.
 
-#![allow(clippy::panic, reason = "a test fails by a panic")]
+#![allow(clippy::panic, reason = "tests may panic")]
 
 mod world;
 

@@ -1,6 +1,6 @@
 //! The check of a call's arguments.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests may panic")]
 
 use std::path::PathBuf;
 use std::sync::Arc;

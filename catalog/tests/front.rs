@@ -1,6 +1,6 @@
 //! Front matter: every way to get it wrong has its exact words, and what is right says what it should.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by a panic")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
 use std::fmt::Write as _;
 use std::path::PathBuf;

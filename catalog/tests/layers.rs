@@ -1,6 +1,6 @@
 //! Folders over the built-in programs.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use std::fs;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! The built-in programs: each compiles, calls what it says, and is right at the edges. Their examples run elsewhere, as an agent
 //! runs them.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by a panic")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
 use std::collections::VecDeque;
 use std::pin::Pin;

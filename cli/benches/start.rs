@@ -1,6 +1,8 @@
 //! From the start of the process to its first effect: a program from a file, its result on standard output. The floor beside it is a
 //! process that does nothing.
 
+#![allow(clippy::unwrap_used, reason = "a bench that cannot go on has failed")]
+
 use std::process::{Command, Stdio};
 
 use criterion::{Criterion, criterion_group, criterion_main};

@@ -1,12 +1,6 @@
 //! `wattle serve` as an operator meets it. What the server does with requests is tested with the server.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test fails by a panic"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

@@ -35,12 +35,12 @@ pub fn step(mut state: State, input: Input) -> (State, Vec<Effect>) {
         (Phase::Ended, _) => Vec::new(),
         (_, Input::Cancel { reason }) => state.end(Ending::cancelled(&reason)),
         (_, Input::Expired { limit_ms }) => state.end(Ending::expired(limit_ms)),
+        (_, Input::Failed(message)) => state.end(Ending::failed(&message)),
         (Phase::Ready, Input::Begin { message }) => {
             state.conversation.push(Message::user(message));
             state.next_turn()
         }
         (Phase::Asking(turn), Input::Answer(answer)) => state.act(turn, answer),
-        (Phase::Asking(_), Input::ModelFailed(message)) => state.end(Ending::failed(&message)),
         (Phase::Executing { turn, answer, calls, notes }, Input::Executed(executions)) => {
             state.observe(turn, answer, calls, notes, executions)
         }

@@ -118,8 +118,9 @@ pub enum Input {
     },
     /// The model answered an [`Effect::Ask`].
     Answer(ModelAnswer),
-    /// The model could not be had; the message is without a leading `error: `.
-    ModelFailed(String),
+    /// What the run stands on failed: the model could not be had, the host is broken. The message is without a leading
+    /// `error: `.
+    Failed(String),
     /// The calls of an [`Effect::Execute`] are done; one report for each call, in call order.
     Executed(Vec<Execution>),
     /// Somebody cancelled the run.
@@ -150,7 +151,7 @@ pub struct ModelAnswer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// Ask the model and give back [`Input::Answer`] or [`Input::ModelFailed`].
+    /// Ask the model and give back [`Input::Answer`] or [`Input::Failed`].
     Ask(Ask),
     /// Run the calls and give back [`Input::Executed`].
     Execute {

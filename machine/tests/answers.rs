@@ -1,12 +1,6 @@
 //! Reads every answer of the data files and compares with the expected reading; `UPDATE=1` writes what was read.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test fails by a panic"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
 use std::{fmt::Write as _, fs, path::Path};
 

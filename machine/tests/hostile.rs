@@ -1,12 +1,6 @@
 //! Reads texts that nobody would write: large ones, which only a linear reader gets through, and random ones.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test fails by a panic"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
 use proptest::prelude::*;
 use wattle_machine::{Action, Reading, read};

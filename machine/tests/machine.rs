@@ -1,12 +1,6 @@
 //! What holds for every run, whatever happens to it.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test fails by a panic"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
 use proptest::prelude::*;
 use wattle_machine::{
@@ -54,7 +48,7 @@ fn input() -> impl Strategy<Value = Input> {
         4 => answer(),
         4 => prop::collection::vec(execution(), 0..3).prop_map(Input::Executed),
         1 => Just(Input::Begin { message: "m".into() }),
-        1 => Just(Input::ModelFailed("gone".into())),
+        1 => Just(Input::Failed("gone".into())),
         1 => Just(Input::Cancel { reason: String::new() }),
         1 => Just(Input::Expired { limit_ms: 1 }),
     ]

@@ -1,12 +1,6 @@
 //! What the system prompt holds, and how long it gets.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test fails by a panic"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
 use wattle_machine::{
     Action, ArgLine, CodeLine, EXAMPLE_PROGRAM, FunctionLine, ProgramLine, PromptParts, Withheld, read, system_prompt,

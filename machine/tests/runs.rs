@@ -2,13 +2,7 @@
 //!
 //! A script is a list of inputs, `>>> kind` and a payload, each followed by `<<<` and the effects that it has.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test fails by a panic"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
 use std::{fmt::Write as _, fs, path::Path};
 
@@ -21,7 +15,7 @@ fn input(kind: &str, payload: &str) -> Input {
             let usage = Usage { prompt: 100, completion: 10, cached: 50 };
             Input::Answer(ModelAnswer { text: payload.to_owned(), usage, ..ModelAnswer::default() })
         }
-        "model_failed" => Input::ModelFailed(payload.to_owned()),
+        "failed" => Input::Failed(payload.to_owned()),
         "executed" => Input::Executed(serde_json::from_str::<Vec<Execution>>(payload).expect("reports of calls")),
         "cancel" => Input::Cancel { reason: payload.to_owned() },
         "expired" => Input::Expired { limit_ms: payload.parse().expect("milliseconds") },

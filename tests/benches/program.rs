@@ -3,6 +3,8 @@
 //! Cold: a text never seen, to its results. Warm: a text seen before, to its results. Bare wasmtime parses, compiles, links and runs
 //! the module that the runtime makes of the text, with host functions that do the least that the module needs.
 
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a bench that cannot run fails by a panic")]
+
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

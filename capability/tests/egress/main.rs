@@ -1,6 +1,6 @@
 //! The guard at work against servers on loopback and resolvers that lie.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by a panic")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
 mod addresses;
 mod answers;

@@ -1,6 +1,6 @@
 //! The binary as a user meets it: its output, its exit codes, what it leaves behind.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by a panic")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
 mod config;
 mod exec;

@@ -1,6 +1,6 @@
 //! The model's client against an endpoint that misbehaves.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by a panic")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
 mod client;
 mod failures;
