@@ -144,11 +144,12 @@ pub(super) fn stands_first(text: &str, at: usize, floor: usize) -> bool {
 /// Tells whether something that only a new turn or a new call can begin with stands at `at`, the beginning of a line.
 pub(super) fn is_boundary(text: &str, at: usize) -> bool {
     let at = after_blanks(text, at);
-    if starts(text, at, "[observation") || starts(text, at, "observation:") || reasoning::opens_at(text, at) {
+    if reasoning::opens_at(text, at) {
         return true;
     }
     let marks = text.as_bytes().iter().skip(at).take(8).take_while(|b| matches!(b, b'*' | b'`' | b'_' | b'>' | b' '));
-    at_offset(text, at + marks.count()).is_some()
+    let at = at + marks.count();
+    starts(text, at, "[observation") || starts(text, at, "observation:") || at_offset(text, at).is_some()
 }
 
 /// Tells whether the line of `at` ends there and something begins after it that only a new turn or a new call can begin

@@ -194,12 +194,24 @@ fn without_closers(text: &str, tags: &Tags, from: usize, limit: usize) -> String
     out
 }
 
-/// Makes every line break `\n` and drops a byte order mark.
+/// Makes every line break `\n` and drops a byte order mark and the tokens that end a turn.
 fn unify(answer: &str) -> Cow<'_, str> {
-    let answer = answer.strip_prefix('\u{feff}').unwrap_or(answer);
+    let answer = without_end_of_turn(answer.strip_prefix('\u{feff}').unwrap_or(answer));
     if answer.contains('\r') {
         Cow::Owned(answer.replace("\r\n", "\n").replace('\r', "\n"))
     } else {
         Cow::Borrowed(answer)
     }
+}
+
+/// Gives the answer without tokens such as `<|im_end|>` at its end: servers that do not know a model's own leave them.
+fn without_end_of_turn(answer: &str) -> &str {
+    let mut rest = answer;
+    while let Some((before, name)) = rest.trim_end().strip_suffix("|>").and_then(|text| text.rsplit_once("<|"))
+        && !name.is_empty()
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+    {
+        rest = before;
+    }
+    rest
 }
