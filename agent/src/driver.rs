@@ -90,8 +90,9 @@ pub async fn run(host: &Host, model: &dyn Model, settings: &Settings, job: Job, 
             biased;
             () = job.cancel.cancelled() => Input::Cancel { reason: String::new() },
             limit_ms = expired(started, settings.timeout) => Input::Expired { limit_ms },
-            input = performer.perform(task) => input,
+            input = performer.perform(&task) => input,
         };
+        performer.cut_short(&task, &input);
         (state, effects) = step(state, input);
     }
 }
@@ -158,18 +159,34 @@ impl<'a> Performer<'a> {
         Performer { host, model, settings, grants: Arc::clone(&job.grants), stamp: Stamp::root(run_id, sink), steps }
     }
 
-    async fn perform(&self, task: Task) -> Input {
+    async fn perform(&self, task: &Task) -> Input {
         match task {
             Task::Ask(ask) => self.ask(ask).await,
-            Task::Execute { step, calls } => match try_join_all(calls.iter().map(|call| self.call(step, call))).await {
-                Ok(executions) => Input::Executed(executions),
-                Err(broken) => Input::Failed(broken.to_string()),
-            },
+            Task::Execute { step, calls } => {
+                match try_join_all(calls.iter().map(|call| self.call(*step, call))).await {
+                    Ok(executions) => Input::Executed(executions),
+                    Err(broken) => Input::Failed(broken.to_string()),
+                }
+            }
             Task::Nothing => Input::Failed("the run came to a state that waits for nothing; this is a bug".to_owned()),
         }
     }
 
-    async fn ask(&self, ask: Ask) -> Input {
+    /// Leaves a line in the trace for each call that began and was given up before its end.
+    fn cut_short(&self, task: &Task, input: &Input) {
+        let reason = match input {
+            Input::Cancel { .. } => "cancelled",
+            Input::Expired { .. } => "the run's time was up",
+            Input::Failed(message) => message,
+            _ => return,
+        };
+        if let Task::Execute { step, calls } = task {
+            let execution = Execution::Refused { reason: format!("stopped: {reason}") };
+            calls.iter().for_each(|call| self.steps.write(*step, call, &execution, 0));
+        }
+    }
+
+    async fn ask(&self, ask: &Ask) -> Input {
         let settings = &self.settings;
         let request = ModelRequest {
             messages: &ask.messages,
@@ -186,7 +203,13 @@ impl<'a> Performer<'a> {
             }
         };
         match ask_within(self.model, &settings.timeouts, request, &mut on_delta).await {
-            Ok(ModelReply { text, reasoning, usage, .. }) => Input::Answer(ModelAnswer { text, reasoning, usage }),
+            Ok(ModelReply { text, reasoning, usage, finish }) => {
+                if finish.as_deref() == Some("length") {
+                    let max_tokens = settings.max_tokens;
+                    tracing::warn!(step, max_tokens, "the model's answer was cut off at its longest length");
+                }
+                Input::Answer(ModelAnswer { text, reasoning, usage })
+            }
             Err(error) => Input::Failed(error.to_string()),
         }
     }

@@ -33,9 +33,9 @@ pub fn step(mut state: State, input: Input) -> (State, Vec<Effect>) {
     let phase = std::mem::replace(&mut state.phase, Phase::Ended);
     let effects = match (phase, input) {
         (Phase::Ended, _) => Vec::new(),
-        (_, Input::Cancel { reason }) => state.end(Ending::cancelled(&reason)),
-        (_, Input::Expired { limit_ms }) => state.end(Ending::expired(limit_ms)),
-        (_, Input::Failed(message)) => state.end(Ending::failed(&message)),
+        (phase, Input::Cancel { reason }) => state.cut_short(&phase, Ending::cancelled(&reason)),
+        (phase, Input::Expired { limit_ms }) => state.cut_short(&phase, Ending::expired(limit_ms)),
+        (phase, Input::Failed(message)) => state.cut_short(&phase, Ending::failed(&message)),
         (Phase::Ready, Input::Begin { message }) => {
             state.conversation.push(Message::user(message));
             state.next_turn()
@@ -227,6 +227,26 @@ impl State {
     fn thinking(&self, thought: Option<&str>) -> Vec<Effect> {
         let event = |content: &str| Event::Thinking { step: self.steps + 1, content: content.to_owned() };
         thought.map(event).map(Effect::Emit).into_iter().collect()
+    }
+
+    /// Ends the run from outside; calls that are under way have come to nothing.
+    fn cut_short(&mut self, phase: &Phase, ending: Ending) -> Vec<Effect> {
+        let calls = if let Phase::Executing { calls, .. } = phase { calls.as_slice() } else { &[] };
+        let closed = calls.iter().zip(1..).map(|(call, number)| {
+            Effect::Emit(Event::ToolResult {
+                step: self.steps + 1,
+                call: number,
+                source: call.source(),
+                success: false,
+                output: ending.text().to_owned(),
+                exit_code: None,
+                dur_ms: 0,
+                fuel: None,
+            })
+        });
+        let mut effects: Vec<Effect> = closed.collect();
+        effects.extend(self.end(ending));
+        effects
     }
 
     /// Ends the run, with the one event that says so.

@@ -1,18 +1,25 @@
 //! Values in a program's memory, little-endian: text and bytes are `[u32 length][bytes]`, a pointer is the address of the
-//! first byte of the length. Address 0 is null and never holds a value.
+//! first byte of the length. Address 0 is null; no value lies below [`LOWEST`], where the static data begins.
 //!
 //! Every pointer and length is checked against the memory before it is used; a bad one is [`Code::EBOUND`].
 
 use crate::{Code, Failure};
 
+/// The lowest address of a value. A smaller number in the place of a pointer is an error code, a count or an index by mistake.
+pub const LOWEST: u32 = 16;
+
 /// The bytes at `pointer`.
 ///
 /// # Errors
-/// `EBOUND` where the pointer is null or the value does not lie inside the memory.
+/// `EBOUND` where the pointer is null or below [`LOWEST`], or the value does not lie inside the memory.
 pub fn bytes(memory: &[u8], pointer: i32) -> Result<&[u8], Failure> {
     let address = pointer.cast_unsigned();
     if address == 0 {
         return Err(Failure::new(Code::EBOUND, "pointer 0 is null; did the call that should have given it fail?"));
+    }
+    if address < LOWEST {
+        let words = "is a number, not a pointer; were a value and its err popped in the wrong order?";
+        return Err(Failure::new(Code::EBOUND, format!("{address} {words}")));
     }
     let at = address as usize;
     let outside = || {
@@ -64,7 +71,7 @@ mod tests {
     #[test]
     fn refuses_every_pointer_that_does_not() {
         let m = memory();
-        for pointer in [0, 17, 20, 21, 22, 23, 24, i32::MAX, i32::MIN, -1, -4] {
+        for pointer in [0, 1, 4, 15, 17, 20, 21, 22, 23, 24, i32::MAX, i32::MIN, -1, -4] {
             assert_eq!(bytes(&m, pointer).map_err(|f| f.code), Err(Code::EBOUND), "pointer {pointer}");
         }
         let mut long = m.clone();

@@ -134,7 +134,8 @@ async fn bounds_end_a_run() {
 #[tokio::test]
 async fn cancelling_reaches_a_running_program_and_an_open_request() {
     let world = World::new();
-    for answers in [&["ToolCall::Wat(```wat\n(loop $l (br $l))\n(i32.const 0)\n```)"][..], &[]] {
+    let endless = "ToolCall::Wat(```wat\n(loop $l (br $l))\n(i32.const 0)\n```)";
+    for (answers, closed) in [(&[endless][..], 1), (&[], 0)] {
         let model = Scripted::new(answers);
         let job = world.job("go");
         let cancel = job.cancel.clone();
@@ -143,9 +144,12 @@ async fn cancelling_reaches_a_running_program_and_an_open_request() {
             cancel.cancel();
         };
         let settings = Settings::default();
-        let ((report, _), ()) = tokio::join!(world.run(&model, &settings, job), canceller);
+        let ((report, events), ()) = tokio::join!(world.run(&model, &settings, job), canceller);
         assert_eq!(report.ending, Ending::Cancelled { text: "stopped: cancelled".to_owned() });
+        let results = events.iter().filter(|e| matches!(&e.event, Event::ToolResult { success: false, .. }));
+        assert_eq!(results.count(), closed, "what was reported as begun is reported as ended");
     }
+    assert_eq!(world.steps()[0]["error"], "stopped: cancelled");
 }
 
 #[tokio::test]

@@ -147,7 +147,7 @@ fn reason(outcome: &Outcome) -> Option<Reason<'_>> {
             shown: "the program was stopped".to_owned(),
             message: trap.message.clone(),
             line: trap.position.map(|at| (at.line, at.column)),
-            function: None,
+            function: outcome.failure.as_ref().map(|call| call.function),
         }),
     }
 }

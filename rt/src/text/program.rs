@@ -75,6 +75,10 @@ pub(super) fn read<'s>(tree: &mut Tree<'s>, host: &Signatures) -> Result<Program
         }
         tree.lift(node);
     }
+    // A function may be both named and exported as the program; two functions may not.
+    if let Some(second) = funcs.iter().filter(|func| is_run(tree, **func, exported_run)).nth(1) {
+        return Err(Fault::new(tree.span(*second), wording::two_programs()));
+    }
     let run = match (body_form, choose_run(tree, &funcs, exported_run)) {
         (Some(form), Some(func)) if is_run(tree, func, exported_run) => {
             return Err(Fault::new(tree.span(form), wording::two_bodies()));

@@ -171,6 +171,11 @@ pub(super) fn module_among_others() -> Words {
         .hint("write the program's instructions without a module")
 }
 
+pub(super) fn two_programs() -> Words {
+    words("no-body", "two functions are named or exported as the program, `run`")
+        .hint("give the helper function another name and take its export away")
+}
+
 pub(super) fn run_params() -> Words {
     words("program-type", "the program's function takes no parameters and no type")
         .hint("get arguments with `(argv 0 $name)`")
