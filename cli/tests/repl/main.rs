@@ -131,7 +131,7 @@ fn what_is_wrong_is_shown_and_the_session_goes_on() {
 fn an_interrupt_stops_what_is_under_way_and_keeps_what_is_done() {
     let provider = Provider::start([acts("First this.", ANSWER), Answer::hang(), responds("Went on.")]);
     let place = Place::new();
-    let mut terminal = place.repl(&["--base-url", &provider.base_url(), "--model", "m"]);
+    let mut terminal = place.repl(&["--base-url", &provider.base_url(), "--model", "m", "--write"]);
     terminal.types("begin");
     terminal.shows("42");
     terminal.control('c');
@@ -143,8 +143,13 @@ fn an_interrupt_stops_what_is_under_way_and_keeps_what_is_done() {
     let said = provider.requests().last().unwrap().messages();
     assert!(said.iter().any(|text| text == "begin") && said.iter().any(|text| text.contains("42")), "{said:?}");
     // A program is stopped as well.
-    terminal.types("(loop $again (br $again)) (i32.const 0)");
-    terminal.shows("(i32.const 0)\r\n");
+    terminal.types("(drop (call $fs.write \"begun\" \"\")) (loop $again (br $again)) (i32.const 0)");
+    // Its file tells that it runs: before that, the terminal may still belong to the line editor, which takes the key for itself.
+    let begun = std::time::Instant::now();
+    while !place.work("begun").exists() {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(30), "the program does not begin");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
     terminal.control('c');
     terminal.shows("stopping");
     terminal.prompts();
