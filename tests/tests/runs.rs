@@ -181,7 +181,7 @@ async fn what_a_session_keeps_of_a_run_can_be_continued() {
         settings.machine.on_max_steps = on_max_steps;
         settings
     };
-    let timed = Settings { timeout: Some(Duration::from_millis(300)), ..Settings::default() };
+    let timed = Settings { timeout: Some(Duration::from_millis(1_200)), ..Settings::default() };
     let fails = Timeouts {
         request: Duration::from_millis(20),
         retries: 0,
@@ -199,9 +199,9 @@ async fn what_a_session_keeps_of_a_run_can_be_continued() {
             &[ACT],
             &["go", ACT, OBSERVED, "stopped: reached max_steps (1)"],
         ),
-        ("out of time before the first answer", &timed, false, &[], &["go", "stopped: reached timeout (300 ms)"]),
-        ("out of time in a program", &timed, false, &[LOOP], &["go", "stopped: reached timeout (300 ms)"]),
-        ("out of time later", &timed, false, &[ACT], &["go", ACT, OBSERVED, "stopped: reached timeout (300 ms)"]),
+        ("out of time before the first answer", &timed, false, &[], &["go", "stopped: reached timeout (1200 ms)"]),
+        ("out of time in a program", &timed, false, &[LOOP], &["go", "stopped: reached timeout (1200 ms)"]),
+        ("out of time later", &timed, false, &[ACT], &["go", ACT, OBSERVED, "stopped: reached timeout (1200 ms)"]),
         ("cancelled at once", &usual, true, &[], &["go", "stopped: cancelled"]),
         ("failed at once", &fails, false, &[], &[]),
         ("failed later", &fails, false, &[ACT], &[]),
