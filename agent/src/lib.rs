@@ -41,7 +41,7 @@ pub use driver::{Job, Report, run};
 pub use examples::{ExampleFault, check_example};
 pub use host::{Broken, Host, Settings};
 pub use inference::ModelInference;
-pub use sink::Sink;
+pub use sink::{Sink, now_ms};
 pub use steps::STEPS_FILE;
 pub use store::{SessionState, Store, StoreError};
 pub use wiring::{AI_CALLS, Access};

@@ -39,8 +39,9 @@ impl<'a> Stamp<'a> {
     }
 }
 
-/// Milliseconds since 1970.
-pub(crate) fn now_ms() -> u64 {
+/// Gives the time as events carry it: milliseconds since 1970.
+#[must_use]
+pub fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

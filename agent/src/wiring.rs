@@ -29,8 +29,8 @@ impl Access {
     /// The grants of a run with this access.
     #[must_use]
     pub fn grants(self) -> Grants {
-        let pure = wattle_capability::PURE.iter().fold(Grants::new(), |grants, name| grants.allow(name));
-        let grants = pure.with(Kv(self.state)).with(Http(self.network)).with(Fs(self.files));
+        let grants =
+            wattle_capability::pure_grants().with(Kv(self.state)).with(Http(self.network)).with(Fs(self.files));
         match self.inference {
             Some(model) => grants.with(Ai::new(model, AI_CALLS)),
             None => grants,

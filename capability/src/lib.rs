@@ -16,11 +16,14 @@ pub mod map;
 pub mod str;
 pub mod sys;
 
-use wattle_rt::Capability;
+use wattle_rt::{Capability, Grants};
 
 /// Every capability of this crate, in the order of prompt and manual.
 pub const ALL: &[Capability] =
     &[sys::SYS, str::STR, arr::ARR, map::MAP, json::JSON, kv::KV, http::HTTP, fs::FS, ai::AI, dbg::DBG];
 
-/// The capabilities that reach nothing outside the run and need no configuration.
-pub const PURE: &[&str] = &["sys", "str", "arr", "map", "json", "dbg"];
+/// Grants the capabilities that reach nothing outside the run and need no configuration: what every run starts from.
+#[must_use]
+pub fn pure_grants() -> Grants {
+    ["sys", "str", "arr", "map", "json", "dbg"].into_iter().fold(Grants::new(), Grants::allow)
+}

@@ -313,7 +313,7 @@ async fn a_capability_that_is_not_granted_is_refused_before_anything_runs() {
         .prepare("(resv \"ran\") (call $http.get \"http://x/\") (drop) (drop) (i32.const 0)")
         .await
         .unwrap();
-    let grants = wattle_capability::PURE.iter().fold(wattle_rt::Grants::new(), |g, name| g.allow(name));
+    let grants = wattle_capability::pure_grants();
     let refused = world.runtime.run(&program, &std::sync::Arc::new(grants), Vec::new()).await.unwrap_err();
     assert_eq!(refused.to_string(), "the program needs `http`, not granted to this run");
 }

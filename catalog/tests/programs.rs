@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 use wattle_capability::ai::{Ai, Inference, Options};
 use wattle_capability::files::{Files, OVERLAY_LIMIT};
 use wattle_capability::fs::Fs;
-use wattle_capability::{ALL, PURE};
+use wattle_capability::{ALL, pure_grants};
 use wattle_catalog::{Catalog, Entry};
 use wattle_rt::{Code, Exit, Failure, Grants, Limits, Outcome, Program, Runtime};
 
@@ -46,7 +46,7 @@ impl World {
     fn new(answers: Vec<String>) -> World {
         let files = Arc::new(Files::overlay(None, OVERLAY_LIMIT));
         let model = Arc::new(Model { answers: Mutex::new(answers.into()), ..Model::default() });
-        let pure = PURE.iter().fold(Grants::new(), |grants, name| grants.allow(name));
+        let pure = pure_grants();
         let grants = pure.with(Fs(Arc::clone(&files))).with(Ai::new(Arc::clone(&model) as Arc<_>, 50));
         World { files, model, grants: Arc::new(grants) }
     }

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use axum::http::HeaderName;
 use axum::response::sse::{Event as Frame, KeepAlive, Sse};
@@ -122,7 +122,6 @@ fn frame(event: &Envelope) -> Frame {
 /// An `error` event with a run id of its own: there is no run that it could belong to, or that could say so itself.
 fn failure(seq: u64, message: &str) -> Envelope {
     let run_id = ulid::Ulid::generate().to_string();
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-    let ts = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
-    Envelope { root_run_id: run_id.clone(), run_id, seq, ts, event: Event::Error { message: message.to_owned() } }
+    let event = Event::Error { message: message.to_owned() };
+    Envelope { root_run_id: run_id.clone(), run_id, seq, ts: wattle_agent::now_ms(), event }
 }

@@ -72,7 +72,7 @@ fn tokio() -> tokio::runtime::Runtime {
 
 fn wattle() -> (Runtime, Arc<Grants>) {
     let runtime = Runtime::new(wattle_capability::ALL, Limits::default()).unwrap();
-    let grants = wattle_capability::PURE.iter().fold(Grants::new(), |grants, name| grants.allow(name));
+    let grants = wattle_capability::pure_grants();
     (runtime, Arc::new(grants))
 }
 

@@ -5,7 +5,7 @@ mod state;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, params};
 use wattle_machine::{Message, Role};
@@ -173,10 +173,9 @@ fn role_name(role: Role) -> &'static str {
     }
 }
 
-/// Milliseconds since 1970.
+/// Milliseconds since 1970, as the database keeps them.
 fn now() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    i64::try_from(crate::now_ms()).unwrap_or(i64::MAX)
 }
 
 fn value_of(connection: &Connection, session: &str, key: &str) -> rusqlite::Result<Option<Vec<u8>>> {

@@ -31,7 +31,7 @@ impl World {
     }
 
     pub(crate) fn grants(&self) -> Arc<Grants> {
-        let pure = wattle_capability::PURE.iter().fold(Grants::new(), |grants, name| grants.allow(name));
+        let pure = wattle_capability::pure_grants();
         Arc::new(
             pure.with(Kv(Arc::new(InMemory::default())))
                 .with(Http(Arc::new(Web)))
