@@ -28,7 +28,7 @@ mod problem;
 pub use argument::ArgumentError;
 pub use catalog::Catalog;
 pub use entry::{Entry, Origin};
-pub use example::{Example, Expected, Fixtures, HttpAnswer, Results};
+pub use example::{AiAnswer, Example, Expected, Fixtures, HttpAnswer, Results};
 pub use meta::{Arg, Meta, TypeHint};
 pub use name::Name;
 pub use problem::Problem;
