@@ -53,6 +53,8 @@ pub struct Attempt {
     pub programs: u32,
     /// How many of them were valid as they were written: the program compiles, the call's arguments fit the tool.
     pub valid: u32,
+    /// How many calls came to nothing: programs that left another code than 0 or were ended, calls that could not be made.
+    pub failures: u32,
     /// How many model turns went into mending programs that did not compile.
     pub repairs: u32,
     /// The tokens.

@@ -145,7 +145,7 @@ async fn judged(source: &str, runtime: &Runtime, access: Access, answer: &str) -
         runtime.run(&program, &grants, vec![answer.to_owned()]).await.map_err(|why| wrong(why.to_string()))?;
     let mut said = outcome.texts();
     match outcome.exit {
-        Exit::Trapped(trap) => return Err(wrong(trap.to_string())),
+        Exit::Trapped(trap) => said.push(format!("the expectation's program came to no end: {trap}")),
         Exit::Returned(Code::SUCCESS) => {}
         Exit::Returned(code) => {
             let why = outcome.failure.map(|failed| format!(": {}", failed.failure.reason)).unwrap_or_default();

@@ -52,6 +52,8 @@ pub struct Score {
     pub programs: u32,
     /// Those that were valid as they were written.
     pub valid: u32,
+    /// Calls that came to nothing.
+    pub failures: u32,
     /// Model turns that went into mending.
     pub repairs: u32,
     /// Steps of all attempts.
@@ -77,6 +79,7 @@ impl Score {
             score.passed += u32::from(attempt.passed());
             score.programs += attempt.programs;
             score.valid += attempt.valid;
+            score.failures += attempt.failures;
             score.repairs += attempt.repairs;
             score.steps += attempt.steps;
             score.tokens += attempt.tokens;

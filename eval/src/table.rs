@@ -5,8 +5,20 @@ use std::fmt;
 use crate::attempt::Approach;
 use crate::scorecard::{Comparison, Score, Scorecard};
 
-const HEAD: [&str; 11] =
-    ["model", "approach", "kind", "tasks", "success", "valid", "repairs", "steps", "tokens in", "out", "time"];
+const HEAD: [&str; 12] = [
+    "model",
+    "approach",
+    "kind",
+    "tasks",
+    "success",
+    "valid",
+    "repairs",
+    "failures",
+    "steps",
+    "tokens in",
+    "out",
+    "time",
+];
 
 /// How many columns stand at the left of their place: words; numbers stand at the right.
 const WORDS: usize = 3;
@@ -52,6 +64,7 @@ fn line(model: &str, approach: Approach, kind: &str, score: &Score) -> Vec<Strin
         percent(score.success()),
         percent(score.validity()),
         score.repairs.to_string(),
+        score.failures.to_string(),
         score.mean_steps().map_or("-".to_owned(), |steps| format!("{steps:.1}")),
         format!("{about}{}", score.tokens.input),
         format!("{about}{}", score.tokens.output),

@@ -15,8 +15,9 @@ struct Seen {
     programs: Vec<String>,
     /// The step of the last program.
     step: Option<u32>,
-    /// Whether a program was begun whose result has not come.
-    open: bool,
+    /// The step whose program was begun and has no result yet.
+    open: Option<u32>,
+    failures: u32,
     repairs: u32,
 }
 
@@ -25,6 +26,7 @@ struct Seen {
 pub(crate) struct Count {
     pub(crate) programs: u32,
     pub(crate) valid: u32,
+    pub(crate) failures: u32,
     pub(crate) repairs: u32,
 }
 
@@ -38,22 +40,22 @@ impl Tally {
                     seen.step = Some(*step);
                     seen.programs.push(body.clone());
                 }
-                seen.open = true;
+                seen.open = Some(*step);
             }
-            Event::ToolResult { .. } => seen.open = false,
-            // A program that goes back is closed by this event; an answer that is empty has begun none.
-            Event::Retry { .. } if seen.open => {
-                seen.open = false;
-                seen.repairs += 1;
+            Event::ToolResult { success, .. } => {
+                seen.open = None;
+                seen.failures += u32::from(!success);
             }
+            // Before a program has begun, an answer is asked for again that was empty.
+            Event::Retry { step, .. } if seen.open == Some(*step) => seen.repairs += 1,
             _ => {}
         }
     }
 
     /// Counts; a program is valid that compiles as it was written, whatever was made of it afterwards.
     pub(crate) async fn count(self, runtime: &Runtime) -> Count {
-        let Seen { programs, repairs, .. } = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let mut count = Count { programs: 0, valid: 0, repairs };
+        let Seen { programs, failures, repairs, .. } = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut count = Count { programs: 0, valid: 0, failures, repairs };
         for program in programs {
             count.programs += 1;
             count.valid += u32::from(runtime.prepare(&program).await.is_ok());

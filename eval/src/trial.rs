@@ -64,22 +64,11 @@ impl Trial<'_> {
         }
         let dur_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (verdict, problems) = self.judge(host, &scene, &meter, &run.ending).await;
-        let Count { programs, valid, repairs } = run.count;
+        let Count { programs, valid, failures, repairs } = run.count;
         let answer = run.ending.text().chars().take(ANSWER_CHARS).collect();
         let (stop, steps, tokens) = (run.ending.stop(), run.steps, meter.reading().tokens);
-        Some(Attempt {
-            verdict,
-            problems,
-            answer,
-            stop,
-            steps,
-            programs,
-            valid,
-            repairs,
-            tokens,
-            dur_ms,
-            ..self.blank()
-        })
+        let counted = Attempt { programs, valid, failures, repairs, ..self.blank() };
+        Some(Attempt { verdict, problems, answer, stop, steps, tokens, dur_ms, ..counted })
     }
 
     /// The usual run: a program for each step.
@@ -150,6 +139,7 @@ impl Trial<'_> {
             steps: 0,
             programs: 0,
             valid: 0,
+            failures: 0,
             repairs: 0,
             tokens: crate::attempt::Tokens::default(),
             dur_ms: 0,

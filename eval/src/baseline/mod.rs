@@ -119,6 +119,7 @@ impl<'a> Talk<'a> {
                 made.map_err(|broken| Ending::Failed { message: format!("error: {broken}") })?
             }
         };
+        self.count.failures += u32::from(result.starts_with("error: "));
         Ok(bounded(result, self.settings.machine.observation_limit))
     }
 }

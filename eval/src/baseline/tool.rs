@@ -1,6 +1,7 @@
 //! Host functions as JSON tools: what the model is told of them, and how a call of one is read.
 
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Map, Value as Json};
+use wattle_agent::capability::manual::schema;
 use wattle_agent::model::FunctionTool;
 use wattle_agent::rt::{Function, Grants, Param, Runtime, Signature, Ty};
 
@@ -51,27 +52,11 @@ impl Toolbox {
 }
 
 fn describe(function: &Function) -> FunctionTool {
-    let properties: Map<String, Json> =
-        function.signature.params.iter().map(|p| (p.name.to_owned(), schema(p.ty))).collect();
-    let required: Vec<&str> = function.signature.params.iter().filter(|p| p.ty != Ty::OptStr).map(|p| p.name).collect();
     FunctionTool {
         // Endpoints take no dots in a name.
         name: function.name.replace('.', "_"),
         description: function.about.to_owned(),
-        parameters: json!({
-            "type": "object", "properties": properties, "required": required, "additionalProperties": false,
-        }),
-    }
-}
-
-fn schema(ty: Ty) -> Json {
-    match ty {
-        Ty::Int | Ty::Long | Ty::Addr => json!({"type": "integer"}),
-        Ty::Float => json!({"type": "number"}),
-        Ty::Bool => json!({"type": "boolean"}),
-        Ty::Arr => json!({"type": "array", "items": {"type": "string"}}),
-        Ty::Map => json!({"type": "object", "additionalProperties": {"type": "string"}}),
-        _ => json!({"type": "string"}),
+        parameters: schema(&function.signature),
     }
 }
 

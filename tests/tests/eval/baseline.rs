@@ -31,6 +31,7 @@ async fn called(tools: &[(&str, &str)]) -> (wattle_eval::Attempt, Vec<String>) {
     let client = crate::attempts::client(&provider);
     let contender = wattle_eval::Contender { approach: Approach::Tools, ..crate::place::live(client) };
     let attempt = place.evaluate(&[contender], None).await.attempts.remove(0);
+    assert_eq!(provider.requests().len(), 2, "{:?}", attempt.problems);
     let messages = provider.requests()[1].json()["messages"].as_array().unwrap().clone();
     let results = messages.iter().filter(|m| m["role"] == "tool").map(|m| m["content"].as_str().unwrap().to_owned());
     (attempt, results.collect())

@@ -5,4 +5,5 @@
 mod attempts;
 mod baseline;
 mod place;
+mod shipped;
 mod suites;

@@ -9,7 +9,7 @@ fn tasks_are_read_from_the_folder_and_its_kinds() {
     let place = Place::new(&[
         ("eval.toml", "about = 'sums'\ntemperature = 0\n[budget]\nsteps = 3\ntimeout_ms = 1000\n"),
         ("one.toml", "prompt = 'p'\nexpect.answer.equals = 'a'\n"),
-        ("text/two.toml", "prompt = ' p \n'\nexpect.files.'a.txt'.absent = true\n[budget]\nsteps = 5\ntokens = 9\n"),
+        ("text/two.toml", "prompt = ' p '\nexpect.files.'a.txt'.absent = true\n[budget]\nsteps = 5\ntokens = 9\n"),
         ("text/notes.md", "not a task"),
         ("recordings/m/text/two.toml", "not a task"),
         (".hidden/x.toml", "not a task"),
