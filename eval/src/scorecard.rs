@@ -62,6 +62,12 @@ pub struct Score {
     pub tokens: Tokens,
     /// The median of the wall clocks, in milliseconds.
     pub median_ms: u64,
+    /// The share of attempts that passed, 0 to 1; `None` without any.
+    pub success: Option<f64>,
+    /// The share of programs that were valid as they were written, 0 to 1; `None` without any.
+    pub first_try_validity: Option<f64>,
+    /// Steps of an attempt, on the average; `None` without any.
+    pub mean_steps: Option<f64>,
 }
 
 impl Score {
@@ -88,25 +94,10 @@ impl Score {
         times.sort_unstable();
         // Of an even number the upper one of the middle two: a time that was measured.
         score.median_ms = times.get(times.len() / 2).copied().unwrap_or(0);
+        score.success = share(score.passed, score.attempts);
+        score.first_try_validity = share(score.valid, score.programs);
+        score.mean_steps = share(score.steps, score.attempts);
         score
-    }
-
-    /// The share of attempts that passed, 0 to 1; `None` without any.
-    #[must_use]
-    pub fn success(&self) -> Option<f64> {
-        share(self.passed, self.attempts)
-    }
-
-    /// The share of programs that were valid as they were written, 0 to 1; `None` without any.
-    #[must_use]
-    pub fn validity(&self) -> Option<f64> {
-        share(self.valid, self.programs)
-    }
-
-    /// Steps of an attempt, on the average; `None` without any.
-    #[must_use]
-    pub fn mean_steps(&self) -> Option<f64> {
-        share(self.steps, self.attempts)
     }
 }
 

@@ -80,7 +80,7 @@ fn the_set_passes_from_its_recordings_and_the_table_says_so() {
         std::fs::write(&expected, &table).unwrap();
     }
     assert_eq!(table, std::fs::read_to_string(&expected).unwrap(), "WATTLE_UPDATE=1 writes the table anew");
-    assert!(done.stderr.starts_with("47 tasks of `evals`, from recordings\n"), "{}", done.stderr);
+    assert!(done.stderr.starts_with("51 tasks of `evals`, from recordings\n"), "{}", done.stderr);
     assert!(
         done.stderr.contains("attempts left out: not recorded") && !done.stderr.contains("FAILED"),
         "{}",
@@ -97,7 +97,7 @@ fn the_same_command_asks_an_endpoint_and_goes_on_where_it_stopped() {
     let args = ["eval", "evals", "--filter", "text/", "--jobs", "1", "--base-url", &base, "--model", "llama3"];
     let done = place.wattle(args).run().code(0);
     assert!(done.stdout.contains("llama3  programs  all"), "{}", done.stdout);
-    assert!(done.stderr.starts_with("10 tasks of `evals`, live\n"), "{}", done.stderr);
+    assert!(done.stderr.starts_with("11 tasks of `evals`, live\n"), "{}", done.stderr);
     assert_eq!(provider.left(), 0);
     assert!(provider.requests().iter().all(|request| request.json()["model"] == "llama3"));
 
@@ -105,13 +105,13 @@ fn the_same_command_asks_an_endpoint_and_goes_on_where_it_stopped() {
     let again = place.wattle(args).run().code(0);
     assert_eq!(provider.requests().len(), asked, "nothing is asked twice");
     assert_eq!(again.stdout, done.stdout);
-    assert!(again.stderr.contains("10 attempts taken from `evals/results.jsonl`"), "{}", again.stderr);
+    assert!(again.stderr.contains("11 attempts taken from `evals/results.jsonl`"), "{}", again.stderr);
 
     // The script is over: the provider fails, which fails no task and is told apart.
     let fresh = place.wattle(args.into_iter().chain(["--fresh", "--json"])).run().code(4);
     let document: Json = serde_json::from_str(&fresh.stdout).unwrap();
     let all = document["rows"].as_array().unwrap().last().unwrap();
-    assert_eq!((all["score"]["attempts"].as_u64(), all["score"]["errors"].as_u64()), (Some(0), Some(10)), "{all}");
+    assert_eq!((all["score"]["attempts"].as_u64(), all["score"]["errors"].as_u64()), (Some(0), Some(11)), "{all}");
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn the_commands_and_files_of_the_manual_are_right() {
     let (_, head) = blocks().into_iter().find(|(info, _)| *info == "text").unwrap();
     let plain = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(plain(table.lines().next().unwrap()), plain(head));
-    assert!(MANUAL.contains("`evals/` comes along: 47 tasks"));
+    assert!(MANUAL.contains("`evals/` comes along: 51 tasks"));
 }
 
 #[test]

@@ -91,7 +91,7 @@ async fn a_provider_that_fails_fails_no_task_and_is_asked_again_by_the_next_run(
     assert!(done.attempts[1].problems[0].starts_with("provider: the provider wants a key (401)"));
     let card = Scorecard::of(&done.attempts);
     assert_eq!((card.rows[0].score.attempts, card.rows[0].score.errors), (1, 1));
-    assert_eq!(card.rows[0].score.success(), Some(1.0));
+    assert_eq!(card.rows[0].score.success, Some(1.0));
 
     provider.push(Answer::text(SAYS_ADA));
     let again = place.evaluate(&contender, Some(&place.results("kept/results.jsonl"))).await;

@@ -49,7 +49,7 @@ async fn every_kind_of_value_goes_in_and_comes_out() {
         ("str_find", r#"{"s":"a-b","needle":"c","from":0}"#, "-1"),
         ("str_split", r#"{"s":"b,a","sep":","}"#, r#"["b","a"]"#),
         ("arr_sort", r#"{"h":["b","a"]}"#, r#"["a","b"]"#),
-        ("arr_push", r#"{"h":[],"ptr":"\"quoted\" ä"}"#, r#"["\"quoted\" ä"]"#),
+        ("arr_push", r#"{"h":[],"item":"\"quoted\" ä"}"#, r#"["\"quoted\" ä"]"#),
         ("arr_len", r#"{"h":["b","a"]}"#, "2"),
         ("kv_set", r#"{"k":"m","v":"1"}"#, "done"),
     ];
@@ -140,7 +140,7 @@ async fn both_ways_are_compared_on_the_tasks_that_both_did() {
     let card = Scorecard::of(&done.attempts);
     let [compared] = card.comparisons.as_slice() else { panic!("{card:?}") };
     assert_eq!((compared.programs.attempts, compared.tools.attempts), (1, 1));
-    assert_eq!((compared.programs.mean_steps(), compared.tools.mean_steps()), (Some(1.0), Some(2.0)));
+    assert_eq!((compared.programs.mean_steps, compared.tools.mean_steps), (Some(1.0), Some(2.0)));
     assert!(compared.tools.tokens.input > 0);
     let table = card.to_string();
     assert_eq!(table.lines().count(), 1 + 4 + 2, "{table}");
