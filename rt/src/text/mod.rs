@@ -13,6 +13,7 @@ mod diagnostic;
 mod emit;
 mod ending;
 mod explain;
+mod format;
 mod forms;
 mod lex;
 mod literal;
@@ -28,6 +29,7 @@ mod wording;
 use std::fmt;
 
 pub use self::diagnostic::{Diagnostic, Position, Severity};
+pub use self::format::format;
 use self::tree::Tree;
 use self::wording::Fault;
 use crate::{Signature, Signatures};
