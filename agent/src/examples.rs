@@ -1,22 +1,12 @@
 //! Catalog examples, run for real: the program in the sandbox, the world around it from the example's fixtures.
 
-use std::collections::VecDeque;
 use std::fmt;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use wattle_capability::ai::{Inference, Options};
-use wattle_capability::egress::{HeaderMap, HeaderValue, header};
-use wattle_capability::files::Files;
-use wattle_capability::http;
-use wattle_capability::kv::{Backend as _, InMemory};
-use wattle_catalog::{Entry, Example, HttpAnswer, Results};
-use wattle_rt::{Code, Exit, Failure, Outcome, Runtime};
+use wattle_catalog::{Entry, Example, Results};
+use wattle_rt::{Exit, Outcome, Runtime};
 
-use crate::Access;
-
-/// Bytes that an example may write.
-const FILE_BYTES: u64 = 64 << 20;
+use crate::Scene;
 
 /// What an example gave that it should not have, one line each.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,31 +40,17 @@ pub async fn check_example(runtime: &Runtime, entry: &Entry, example: &Example) 
 async fn differences(runtime: &Runtime, entry: &Entry, example: &Example) -> Result<Vec<String>, String> {
     let args = entry.arguments(&example.args).map_err(|e| e.to_string())?;
     let program = runtime.prepare(entry.source()).await.map_err(|d| d.to_string())?;
-    let (files, state) = (Arc::new(Files::overlay(None, FILE_BYTES)), Arc::new(InMemory::default()));
-    for (path, content) in &example.fixtures.files {
-        files.write(path, content.as_bytes()).map_err(|e| e.to_string())?;
-    }
-    for (key, value) in example.fixtures.kv.clone() {
-        state.update(key, Box::new(|_| Ok(Some(value.into_bytes())))).await.map_err(|e| e.to_string())?;
-    }
-    let access = Access {
-        files: Arc::clone(&files),
-        state: Arc::<InMemory>::clone(&state),
-        network: Arc::new(Recorded(example.fixtures.http.clone())),
-        inference: Some(Arc::new(Scripted(Mutex::new(example.fixtures.ai.clone().into())))),
-    };
-    let grants = Arc::new(access.grants());
+    let scene = Scene::new(&example.fixtures).await?;
+    let grants = Arc::new(scene.access().grants());
     let outcome = runtime.run(&program, &grants, args).await.map_err(|e| e.to_string())?;
 
     let mut found = Vec::new();
     compare_outcome(&mut found, example, &outcome);
     for (path, expected) in &example.expected.files {
-        let content = files.read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        compare(&mut found, &format!("the file `{path}`"), &content.map_err(|e| e.to_string()), expected);
+        compare(&mut found, &format!("the file `{path}`"), &scene.file(path), expected);
     }
     for (key, expected) in &example.expected.kv {
-        let value = state.get(key.clone()).await.map_err(|e| e.to_string())?;
-        let value = value.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).ok_or_else(|| "absent".to_owned());
+        let value = scene.value(key).await?.ok_or_else(|| "absent".to_owned());
         compare(&mut found, &format!("the key `{key}`"), &value, expected);
     }
     Ok(found)
@@ -107,47 +83,5 @@ fn compare_outcome(found: &mut Vec<String>, example: &Example, outcome: &Outcome
                 found.push(format!("no result of {texts:?} contains {part:?}"));
             }
         }
-    }
-}
-
-/// Answers requests with what was recorded for them.
-struct Recorded(Vec<HttpAnswer>);
-
-impl http::Backend for Recorded {
-    fn send(
-        &self,
-        request: http::Request,
-    ) -> Pin<Box<dyn Future<Output = Result<http::Response, Failure>> + Send + '_>> {
-        let answer = self.0.iter().find(|a| a.url == request.url && a.method == request.method.as_str());
-        let response = match answer {
-            None => {
-                let why = format!("the example has no answer to {} {}", request.method, request.url);
-                Err(Failure::new(Code::EREMOTE, why))
-            }
-            Some(answer) => {
-                let mut headers = HeaderMap::new();
-                if let Some(kind) = answer.content_type.as_deref().and_then(|kind| HeaderValue::from_str(kind).ok()) {
-                    headers.insert(header::CONTENT_TYPE, kind);
-                }
-                Ok(http::Response { status: answer.status, headers, body: answer.body.clone().into_bytes() })
-            }
-        };
-        Box::pin(async { response })
-    }
-}
-
-/// Gives the model's answers in their order.
-struct Scripted(Mutex<VecDeque<String>>);
-
-impl Inference for Scripted {
-    fn assist<'a>(
-        &'a self,
-        _text: &'a str,
-        _instruction: &'a str,
-        _options: &'a Options,
-    ) -> Pin<Box<dyn Future<Output = Result<String, Failure>> + Send + 'a>> {
-        let next = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-        let answer = next.ok_or_else(|| Failure::new(Code::EREMOTE, "the example has no further model answer"));
-        Box::pin(async { answer })
     }
 }

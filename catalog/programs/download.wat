@@ -13,7 +13,7 @@
 ;;; description = "The file to write; one that is there is replaced"
 ;;; [[example]]
 ;;; args = ["https://example.org/data.csv", "in/data.csv"]
-;;; http = [{ url = "https://example.org/data.csv", content_type = "text/csv", body = "a,b\n1,2\n" }]
+;;; http = [{ url = "https://example.org/data.csv", headers = { content-type = "text/csv" }, body = "a,b\n1,2\n" }]
 ;;; results = ["saved 8 bytes to in/data.csv"]
 ;;; files_after = { "in/data.csv" = "a,b\n1,2\n" }
 ;;; [[example]]

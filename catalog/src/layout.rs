@@ -28,7 +28,8 @@ const ORDER: &[(&str, &[&str])] = &[
     ),
     ("args", &["name", "type_hint", "description", "default"]),
     ("example", &["args", "files", "kv", "http", "ai", "code", "results", "contains", "files_after", "kv_after"]),
-    ("http", &["method", "url", "status", "content_type", "body"]),
+    ("http", &["method", "url", "status", "headers", "body"]),
+    ("ai", &["when", "reply"]),
 ];
 
 /// Why a file was not formatted.

@@ -33,7 +33,7 @@ mod skeleton;
 pub use argument::ArgumentError;
 pub use catalog::Catalog;
 pub use entry::{Entry, Origin};
-pub use example::{Example, Expected, Fixtures, HttpAnswer, Results};
+pub use example::{AiAnswer, Example, Expected, Fixtures, HttpAnswer, Results};
 pub use folders::Folders;
 pub use layout::{FormatError, format};
 pub use meta::{Arg, Meta, TypeHint};

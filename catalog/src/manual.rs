@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::argument::excerpt;
-use crate::{Entry, Example, Results};
+use crate::{AiAnswer, Entry, Example, Results};
 
 impl Entry {
     /// The program's manual page: how it is called, what it does, its arguments, what it gives, and its examples.
@@ -79,7 +79,10 @@ fn call(entry: &Entry, example: &Example) -> String {
         let body = excerpt(&answer.body);
         format!("{} {} answers {} {body}", answer.method, answer.url, answer.status)
     });
-    let said = fixtures.ai.iter().map(|answer| format!("the model says {}", excerpt(answer)));
+    let said = fixtures.ai.iter().map(|answer| match answer {
+        AiAnswer::Next(reply) => format!("the model says {}", excerpt(reply)),
+        AiAnswer::When { when, reply } => format!("the model says {} to what has {}", excerpt(reply), excerpt(when)),
+    });
     let world: Vec<String> = files.chain(state).chain(answers).chain(said).collect();
     if !world.is_empty() {
         _ = write!(line, ", where {}", world.join(", "));
