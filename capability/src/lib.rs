@@ -12,6 +12,7 @@ pub mod fs;
 pub mod http;
 pub mod json;
 pub mod kv;
+pub mod manual;
 pub mod map;
 pub mod str;
 pub mod sys;

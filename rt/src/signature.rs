@@ -84,6 +84,23 @@ impl Ty {
             _ => ValType::I32,
         }
     }
+
+    /// The type in one word, as the manual writes it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Ty::Str => "text",
+            Ty::OptStr => "text or 0",
+            Ty::Bytes => "bytes",
+            Ty::Int => "i32",
+            Ty::Long => "i64",
+            Ty::Float => "f64",
+            Ty::Bool => "0 or 1",
+            Ty::Arr => "array",
+            Ty::Map => "map",
+            Ty::Addr => "address",
+        }
+    }
 }
 
 /// A named parameter or result.
