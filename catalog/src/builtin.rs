@@ -19,6 +19,7 @@ const FILES: &[(&str, &str)] = files! {
     "extract_links.wat"
     "find_files.wat"
     "grep_file.wat"
+    "help.wat"
     "http_get.wat"
     "http_post.wat"
     "http_request.wat"

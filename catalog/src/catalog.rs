@@ -91,6 +91,12 @@ impl Catalog {
         self.entries.values()
     }
 
+    /// Whether the other one is this one, and not only like it.
+    #[must_use]
+    pub fn is(&self, other: &Catalog) -> bool {
+        Arc::ptr_eq(&self.entries, &other.entries)
+    }
+
     /// How many programs there are.
     #[must_use]
     pub fn len(&self) -> usize {

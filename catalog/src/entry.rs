@@ -105,7 +105,8 @@ impl Entry {
     }
 
     /// What searches look at, each part with its weight.
-    pub(crate) fn fields(&self) -> Vec<Field<'_>> {
+    #[must_use]
+    pub fn fields(&self) -> Vec<Field<'_>> {
         let meta = &self.meta;
         let tags = meta.tags.iter().map(|tag| (3.0, tag.as_str()));
         let args = meta.args.iter().flat_map(|arg| [(1.0, arg.name.as_str()), (0.5, arg.description.as_str())]);

@@ -93,6 +93,18 @@ impl Folder {
         (Folder { path, files: Ok(files) }, changed)
     }
 
+    /// The same without the files that those problems are about.
+    pub(crate) fn refuse(&self, problems: &[Problem]) -> Folder {
+        let mut folder = self.clone();
+        for (path, file) in folder.files.iter_mut().flatten() {
+            let place = path.display().to_string();
+            if let Some(problem) = problems.iter().find(|problem| problem.place() == place) {
+                *file = File { stamp: file.stamp, entry: None, problem: Some(problem.clone()) };
+            }
+        }
+        folder
+    }
+
     /// The programs and problems of the folder, in the order of the files' names.
     pub(crate) fn contents(&self) -> Vec<Result<Arc<Entry>, Problem>> {
         let files = match &self.files {

@@ -64,6 +64,12 @@ impl Folders {
         let folders: Vec<Folder> = folders.collect();
         any.then(|| Folders::of(folders))
     }
+
+    /// The same without the files that those problems are about: what a check refuses that came after the look.
+    #[must_use]
+    pub fn refuse(&self, problems: &[Problem]) -> Folders {
+        Folders::of(self.folders.iter().map(|folder| folder.refuse(problems)).collect())
+    }
 }
 
 /// A catalog that comes from no folder never changes.
