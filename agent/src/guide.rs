@@ -1,15 +1,15 @@
-//! The manual: what there is to know about functions, programs and codes, found by name or by words.
+//! The manual: what there is to know about functions, programs, forms of the language and error codes, found by name or by words.
 
 use std::fmt::Write as _;
 
 use wattle_capability::{help, manual};
 use wattle_catalog::{Catalog, Entry, Index};
-use wattle_rt::{Capability, Code, Function};
+use wattle_rt::{Capability, Code, FormDoc, Function, forms};
 
 /// The most matches that are named.
 const MATCHES: usize = 12;
 
-/// The manual of a host: its functions, its catalog, and the error codes.
+/// The manual of a host: its functions, its catalog, the language, and the error codes.
 pub(crate) struct Guide {
     capabilities: Vec<Capability>,
     catalog: Catalog,
@@ -21,6 +21,7 @@ enum Topic<'a> {
     Program(&'a Entry),
     Capability(&'a Capability),
     Function(&'static Function),
+    Form(FormDoc),
     Code(Code),
 }
 
@@ -35,7 +36,7 @@ impl Guide {
         let capabilities = self.capabilities.iter().map(Topic::Capability);
         let functions = self.capabilities.iter().flat_map(|c| c.functions).map(Topic::Function);
         let codes = Code::ALL.iter().copied().map(Topic::Code);
-        programs.chain(capabilities).chain(functions).chain(codes)
+        programs.chain(capabilities).chain(functions).chain(forms().map(Topic::Form)).chain(codes)
     }
 
     /// What there is, for somebody who does not know what to ask for.
@@ -44,7 +45,10 @@ impl Guide {
         let capabilities: Vec<&str> = self.capabilities.iter().map(|c| c.name).collect();
         let programs: Vec<&str> = self.catalog.iter().map(|entry| entry.name().as_str()).collect();
         let codes: Vec<&str> = Code::ALL.iter().filter_map(|code| code.name()).collect();
-        for (kind, names) in [("capabilities", capabilities), ("programs", programs), ("error codes", codes)] {
+        let forms: Vec<&str> = forms().map(|form| form.name).collect();
+        let kinds =
+            [("capabilities", capabilities), ("programs", programs), ("forms", forms), ("error codes", codes)];
+        for (kind, names) in kinds {
             _ = writeln!(text, "{kind}: {}", names.join(", "));
         }
         text
@@ -57,6 +61,7 @@ impl Guide {
             Topic::Program(entry) => entry.name().as_str() == name,
             Topic::Capability(capability) => capability.name == name,
             Topic::Function(function) => function.name == name,
+            Topic::Form(form) => form.name == name,
             Topic::Code(code) => {
                 code.name().is_some_and(|n| n.eq_ignore_ascii_case(name)) || number == Some(code.number())
             }
@@ -69,6 +74,7 @@ impl Guide {
             Topic::Program(entry) => format!("program {}", entry.manual()),
             Topic::Capability(capability) => manual::capability(capability),
             Topic::Function(function) => manual::function(function),
+            Topic::Form(form) => format!("form {}\n{}\n", form.usage, form.about),
             Topic::Code(code) => {
                 let functions = self.capabilities.iter().flat_map(|c| c.functions);
                 let given = functions.filter(|function| function.signature.errors.contains(&code));
@@ -88,6 +94,7 @@ impl Guide {
                 }
                 Topic::Capability(c) => vec![(4.0, c.name.to_owned()), (2.0, c.about.to_owned())],
                 Topic::Function(f) => vec![(4.0, f.name.to_owned()), (2.0, f.about.to_owned())],
+                Topic::Form(form) => vec![(4.0, form.name.to_owned()), (2.0, form.about.to_owned())],
                 Topic::Code(code) => vec![(4.0, code.to_string()), (2.0, code.meaning().to_owned())],
             }
         };
@@ -108,6 +115,7 @@ fn line(topic: Topic<'_>) -> String {
         Topic::Program(entry) => format!("program {} — {}", entry.usage(), entry.meta().description.trim()),
         Topic::Capability(capability) => format!("capability {} — {}", capability.name, capability.about),
         Topic::Function(function) => format!("{} — {}", function.signature, function.about),
+        Topic::Form(form) => format!("form {} — {}", form.usage, form.about),
         Topic::Code(code) => format!("{code} — {}", code.meaning()),
     }
 }

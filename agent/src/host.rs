@@ -108,7 +108,7 @@ impl Host {
         crate::shelf::check(&self.runtime, entry).await
     }
 
-    /// The manual: functions, programs and error codes as they are now.
+    /// The manual: functions, programs, forms of the language and error codes as they are now.
     #[must_use]
     pub fn guide(&self) -> Arc<dyn help::Guide> {
         Arc::new(Guide::new(self.runtime.capabilities(), self.catalog()))

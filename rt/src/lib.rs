@@ -33,4 +33,6 @@ pub use program::Program;
 pub use run::Run;
 pub use runtime::{EngineError, RunError, Runtime};
 pub use signature::{Param, Signature, Signatures, Ty, ValType};
-pub use text::{Assembled, Diagnostic, EncodeError, Position, Severity, assemble, explain, format, locate};
+pub use text::{
+    Assembled, Diagnostic, EncodeError, FormDoc, Position, Severity, assemble, explain, format, forms, locate,
+};
