@@ -35,4 +35,6 @@ pub use program::Program;
 pub use run::Run;
 pub use runtime::{EngineError, RunError, Runtime};
 pub use signature::{Param, Signature, Signatures, Ty, ValType};
-pub use text::{Assembled, Diagnostic, EncodeError, FormDoc, Position, Severity, assemble, explain, forms, locate};
+pub use text::{
+    Assembled, Diagnostic, EncodeError, FormDoc, Position, Severity, assemble, explain, format, forms, locate,
+};

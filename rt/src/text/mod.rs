@@ -14,6 +14,7 @@ mod effect;
 mod emit;
 mod ending;
 mod explain;
+mod format;
 mod forms;
 mod lex;
 mod literal;
@@ -33,6 +34,7 @@ mod wording;
 use std::fmt;
 
 pub use self::diagnostic::{Diagnostic, Position, Severity};
+pub use self::format::format;
 pub use self::forms::{FormDoc, forms};
 use self::tree::Tree;
 use self::wording::Fault;
