@@ -22,21 +22,20 @@ pub mod sys;
 use wattle_rt::{Capability, Code, Failure, Grants};
 
 /// Every capability of this crate, in the order of prompt and manual.
-pub const ALL: &[Capability] =
-    &[
-        sys::SYS,
-        str::STR,
-        arr::ARR,
-        map::MAP,
-        json::JSON,
-        date::DATE,
-        kv::KV,
-        http::HTTP,
-        fs::FS,
-        ai::AI,
-        dbg::DBG,
-        help::HELP,
-    ];
+pub const ALL: &[Capability] = &[
+    sys::SYS,
+    str::STR,
+    arr::ARR,
+    map::MAP,
+    json::JSON,
+    date::DATE,
+    kv::KV,
+    http::HTTP,
+    fs::FS,
+    ai::AI,
+    dbg::DBG,
+    help::HELP,
+];
 
 /// Grants the capabilities that reach nothing outside the run and need no configuration: what every run starts from.
 #[must_use]
