@@ -12,7 +12,7 @@ use wattle_capability::kv::{Backend as _, InMemory};
 use wattle_catalog::{AiAnswer, Fixtures, HttpAnswer};
 use wattle_rt::{Code, Failure};
 
-use crate::Access;
+use crate::{Access, Host};
 
 /// Bytes that may be written in a scene.
 const FILE_BYTES: u64 = 64 << 20;
@@ -20,12 +20,13 @@ const FILE_BYTES: u64 = 64 << 20;
 /// A world of fixtures: what runs in it meets these files, this state and these answers, and nothing outside.
 ///
 /// ```
-/// use wattle_agent::{Scene, catalog::Fixtures};
+/// use wattle_agent::{Host, Scene, capability::egress::Egress, catalog::{Catalog, Fixtures}, rt::Limits};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
 /// let fixtures = Fixtures { files: [("a.txt".to_owned(), "one".to_owned())].into(), ..Fixtures::default() };
 /// let scene = Scene::new(&fixtures).await.unwrap();
-/// assert!(scene.access().grants().allows("fs"));
+/// let host = Host::new(Limits::default(), Catalog::built_in(), Egress::new(Default::default())).unwrap();
+/// assert!(scene.access(&host).grants().allows("fs"));
 /// assert_eq!(scene.file("a.txt").as_deref(), Ok("one"));
 /// assert!(scene.file("b.txt").is_err());
 /// # }
@@ -58,14 +59,14 @@ impl Scene {
         })
     }
 
-    /// What a run in the scene works on.
+    /// What a run in the scene works on. Of the host it meets the manual only.
     #[must_use]
-    pub fn access(&self) -> Access {
+    pub fn access(&self, host: &Host) -> Access {
         Access {
-            files: Arc::clone(&self.files),
             state: Arc::<InMemory>::clone(&self.state),
             network: Arc::<Recorded>::clone(&self.network),
             inference: Some(Arc::<Scripted>::clone(&self.model)),
+            ..Access::new(host, Arc::clone(&self.files))
         }
     }
 

@@ -18,8 +18,8 @@
 ;;; files_after = { "in/data.csv" = "a,b\n1,2\n" }
 ;;; [[example]]
 ;;; args = ["https://example.org/gone.csv", "data.csv"]
-;;; http = [{ url = "https://example.org/gone.csv", status = 410 }]
 ;;; files = { "data.csv" = "as before" }
+;;; http = [{ url = "https://example.org/gone.csv", status = 410 }]
 ;;; code = "EREMOTE"
 ;;; files_after = { "data.csv" = "as before" }
 

@@ -158,7 +158,33 @@ pub(crate) enum CatalogCommand {
         #[command(flatten)]
         flags: CatalogFlags,
     },
-    /// Show one program: how it is called, and its text
+    /// Find programs by what they are about, the most relevant first
+    Search {
+        /// What to look for
+        #[arg(required = true, value_name = "WORD")]
+        words: Vec<String>,
+        /// Print them as JSON
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        flags: CatalogFlags,
+    },
+    /// Write a new program that works, to begin with
+    New(NewArgs),
+    /// Run the examples of programs on their fixtures
+    Test {
+        /// Programs by name, files, and folders of files [default: the whole catalog]
+        #[arg(value_name = "NAME|FILE|DIR")]
+        what: Vec<String>,
+        /// Print what became of them as JSON
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        flags: CatalogFlags,
+    },
+    /// Put files of programs in their standard layout
+    Fmt(FmtArgs),
+    /// Show one program: how it is called, its examples, and its text
     Show {
         /// The program's name
         name: String,
@@ -248,6 +274,37 @@ impl From<EvalFlags> for Layer {
             ..Layer::default()
         }
     }
+}
+
+/// What `catalog new` takes.
+#[derive(Debug, Args)]
+pub(crate) struct NewArgs {
+    /// The program's name: small letters, digits, `_` and `.`
+    pub(crate) name: String,
+    /// The folder to write it to, made where it is absent [default: the last catalog folder, else .]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Print the file's path as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) flags: CatalogFlags,
+}
+
+/// What `catalog fmt` takes.
+#[derive(Debug, Args)]
+pub(crate) struct FmtArgs {
+    /// Files, and folders of files; `-` formats stdin onto stdout [default: the catalog folders]
+    #[arg(value_name = "FILE|DIR")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Change nothing; tell which files would change, and fail where there are any
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Print what became of each file as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) flags: CatalogFlags,
 }
 
 /// What `demo` takes.
