@@ -9,6 +9,7 @@ use wattle_capability::egress::{HeaderMap, HeaderName, HeaderValue, Url};
 use wattle_capability::files::Files;
 use wattle_capability::http;
 use wattle_capability::kv::{Backend as _, InMemory};
+use wattle_capability::sys::Clock;
 use wattle_catalog::{AiAnswer, Fixtures, HttpAnswer};
 use wattle_rt::{Code, Failure};
 
@@ -35,6 +36,7 @@ pub struct Scene {
     files: Arc<Files>,
     state: Arc<InMemory>,
     network: Arc<Recorded>,
+    clock: Option<Clock>,
     model: Arc<Scripted>,
 }
 
@@ -42,7 +44,7 @@ impl Scene {
     /// Lays the fixtures out.
     ///
     /// # Errors
-    /// Where they cannot be: a path that no file can have, a header that no answer can carry.
+    /// Where they cannot be: a path that no file can have, a header that no answer can carry, a clock that stands at no date.
     pub async fn new(fixtures: &Fixtures) -> Result<Scene, String> {
         let (files, state) = (Files::overlay(None, FILE_BYTES), InMemory::default());
         for (path, content) in &fixtures.files {
@@ -55,6 +57,12 @@ impl Scene {
             files: Arc::new(files),
             state: Arc::new(state),
             network: Arc::new(Recorded::new(&fixtures.http)?),
+            clock: fixtures
+                .clock
+                .as_deref()
+                .map(Clock::at)
+                .transpose()
+                .map_err(|e| format!("the clock: {}", e.reason))?,
             model: Arc::new(Scripted::new(&fixtures.ai)),
         })
     }
@@ -66,6 +74,7 @@ impl Scene {
             state: Arc::<InMemory>::clone(&self.state),
             network: Arc::<Recorded>::clone(&self.network),
             inference: Some(Arc::<Scripted>::clone(&self.model)),
+            clock: self.clock,
             ..Access::new(host, Arc::clone(&self.files))
         }
     }
@@ -221,6 +230,9 @@ mod tests {
         assert_eq!(Scene::new(&fixtures).await.err().as_deref(), Some("`a b: x` is no header"));
         let fixtures = Fixtures { files: [("../a".to_owned(), String::new())].into(), ..Fixtures::default() };
         assert!(Scene::new(&fixtures).await.is_err());
+        let fixtures = Fixtures { clock: Some("noon".to_owned()), ..Fixtures::default() };
+        let told = Scene::new(&fixtures).await.err().unwrap();
+        assert!(told.starts_with("the clock: \"noon\" is no date such as 2026-03-01T12:00:00Z"), "{told}");
     }
 
     #[tokio::test]

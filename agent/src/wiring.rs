@@ -8,6 +8,7 @@ use wattle_capability::fs::Fs;
 use wattle_capability::help::{self, Help};
 use wattle_capability::http::{self, Http};
 use wattle_capability::kv::{self, InMemory, Kv};
+use wattle_capability::sys::Clock;
 use wattle_rt::Grants;
 
 use crate::Host;
@@ -28,6 +29,8 @@ pub struct Access {
     pub guide: Arc<dyn help::Guide>,
     /// The model that programs may ask; `None` where none is configured.
     pub inference: Option<Arc<dyn Inference>>,
+    /// The time that programs see where it is not the machine's.
+    pub clock: Option<Clock>,
 }
 
 impl Access {
@@ -40,6 +43,7 @@ impl Access {
             network: Arc::new(host.egress().clone()),
             guide: host.guide(),
             inference: None,
+            clock: None,
         }
     }
 
@@ -51,8 +55,12 @@ impl Access {
             .with(Http(self.network))
             .with(Fs(self.files))
             .with(Help(self.guide));
-        match self.inference {
+        let grants = match self.inference {
             Some(model) => grants.with(Ai::new(model, AI_CALLS)),
+            None => grants,
+        };
+        match self.clock {
+            Some(clock) => grants.with(clock),
             None => grants,
         }
     }
