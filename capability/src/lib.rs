@@ -1,7 +1,7 @@
 //! The host functions of the Wattle agent runtime: one namespace, one file, opened by its table of functions.
 //!
 //! A capability reaches the world only through what it was granted with: `kv` through a [`kv::Backend`], `ai` through an
-//! [`ai::Inference`], `http` through the [`egress`] guard, `fs` through the run's [`files`].
+//! [`ai::Inference`], `help` through a [`help::Guide`], `http` through the [`egress`] guard, `fs` through the run's [`files`].
 
 pub mod ai;
 pub mod arr;
@@ -10,6 +10,7 @@ pub mod dbg;
 pub mod egress;
 pub mod files;
 pub mod fs;
+pub mod help;
 pub mod http;
 pub mod json;
 pub mod kv;
@@ -21,8 +22,20 @@ pub mod sys;
 use wattle_rt::{Capability, Code, Failure, Grants};
 
 /// Every capability of this crate, in the order of prompt and manual.
-pub const ALL: &[Capability] =
-    &[sys::SYS, str::STR, arr::ARR, map::MAP, json::JSON, date::DATE, kv::KV, http::HTTP, fs::FS, ai::AI, dbg::DBG];
+pub const ALL: &[Capability] = &[
+    sys::SYS,
+    str::STR,
+    arr::ARR,
+    map::MAP,
+    json::JSON,
+    date::DATE,
+    kv::KV,
+    http::HTTP,
+    fs::FS,
+    ai::AI,
+    dbg::DBG,
+    help::HELP,
+];
 
 /// Grants the capabilities that reach nothing outside the run and need no configuration: what every run starts from.
 #[must_use]

@@ -34,5 +34,7 @@ pub use outcome::{CallFailure, Calls, Exit, Outcome, Trap, TrapKind};
 pub use program::Program;
 pub use run::Run;
 pub use runtime::{EngineError, RunError, Runtime};
-pub use signature::{Param, Signature, Signatures, Ty, ValType};
-pub use text::{Assembled, Diagnostic, EncodeError, FormDoc, Position, Severity, assemble, explain, forms, locate};
+pub use signature::{Param, Signature, Signatures, Target, Ty, ValType};
+pub use text::{
+    Assembled, Diagnostic, EncodeError, FormDoc, Position, Severity, assemble, explain, format, forms, locate,
+};
