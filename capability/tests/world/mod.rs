@@ -45,7 +45,10 @@ impl World {
     pub(crate) async fn run(&self, text: &str, args: &[&str]) -> Result<Outcome, String> {
         let program = self.runtime.prepare(text).await.map_err(|d| d.to_string())?;
         let args = args.iter().map(ToString::to_string).collect();
-        self.runtime.run_within(&program, &self.grants(), args, Duration::from_secs(2)).await.map_err(|e| e.to_string())
+        self.runtime
+            .run_within(&program, &self.grants(), args, Duration::from_secs(60))
+            .await
+            .map_err(|e| e.to_string())
     }
 }
 
