@@ -2,18 +2,18 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use wattle_capability::ai::{Inference, Options};
+use wattle_capability::Answer;
+use wattle_capability::ai::{Embedding, Inference, Question, Reply};
 use wattle_capability::egress::{HeaderMap, HeaderValue, header};
 use wattle_capability::files::Files;
 use wattle_capability::http;
 use wattle_capability::kv::{Backend as _, InMemory};
 use wattle_catalog::{Entry, Example, HttpAnswer, Results};
-use wattle_rt::{Code, Exit, Failure, Outcome, Runtime};
+use wattle_rt::{Code, Exit, Failure, Outcome};
 
-use crate::Access;
+use crate::{Access, Host};
 
 /// Bytes that an example may write.
 const FILE_BYTES: u64 = 64 << 20;
@@ -39,16 +39,17 @@ impl std::error::Error for ExampleFault {}
 ///
 /// # Errors
 /// What differs, or why the program could not be run.
-pub async fn check_example(runtime: &Runtime, entry: &Entry, example: &Example) -> Result<(), ExampleFault> {
-    let found = match differences(runtime, entry, example).await {
+pub async fn check_example(host: &Host, entry: &Entry, example: &Example) -> Result<(), ExampleFault> {
+    let found = match differences(host, entry, example).await {
         Ok(found) => found,
         Err(why) => vec![why],
     };
     if found.is_empty() { Ok(()) } else { Err(ExampleFault { line: example.line, found }) }
 }
 
-async fn differences(runtime: &Runtime, entry: &Entry, example: &Example) -> Result<Vec<String>, String> {
+async fn differences(host: &Host, entry: &Entry, example: &Example) -> Result<Vec<String>, String> {
     let args = entry.arguments(&example.args).map_err(|e| e.to_string())?;
+    let runtime = host.runtime();
     let program = runtime.prepare(entry.source()).await.map_err(|d| d.to_string())?;
     let (files, state) = (Arc::new(Files::overlay(None, FILE_BYTES)), Arc::new(InMemory::default()));
     for (path, content) in &example.fixtures.files {
@@ -58,10 +59,10 @@ async fn differences(runtime: &Runtime, entry: &Entry, example: &Example) -> Res
         state.update(key, Box::new(|_| Ok(Some(value.into_bytes())))).await.map_err(|e| e.to_string())?;
     }
     let access = Access {
-        files: Arc::clone(&files),
         state: Arc::<InMemory>::clone(&state),
         network: Arc::new(Recorded(example.fixtures.http.clone())),
         inference: Some(Arc::new(Scripted(Mutex::new(example.fixtures.ai.clone().into())))),
+        ..Access::new(host, Arc::clone(&files))
     };
     let grants = Arc::new(access.grants());
     let outcome = runtime.run(&program, &grants, args).await.map_err(|e| e.to_string())?;
@@ -114,10 +115,7 @@ fn compare_outcome(found: &mut Vec<String>, example: &Example, outcome: &Outcome
 struct Recorded(Vec<HttpAnswer>);
 
 impl http::Backend for Recorded {
-    fn send(
-        &self,
-        request: http::Request,
-    ) -> Pin<Box<dyn Future<Output = Result<http::Response, Failure>> + Send + '_>> {
+    fn send(&self, request: http::Request) -> Answer<'_, http::Response> {
         let answer = self.0.iter().find(|a| a.url == request.url && a.method == request.method.as_str());
         let response = match answer {
             None => {
@@ -136,18 +134,29 @@ impl http::Backend for Recorded {
     }
 }
 
-/// Gives the model's answers in their order.
+/// Gives the model's answers in their order; an answer for an embedding is a JSON array of numbers.
 struct Scripted(Mutex<VecDeque<String>>);
 
-impl Inference for Scripted {
-    fn assist<'a>(
-        &'a self,
-        _text: &'a str,
-        _instruction: &'a str,
-        _options: &'a Options,
-    ) -> Pin<Box<dyn Future<Output = Result<String, Failure>> + Send + 'a>> {
+impl Scripted {
+    fn next(&self) -> Result<String, Failure> {
         let next = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-        let answer = next.ok_or_else(|| Failure::new(Code::EREMOTE, "the example has no further model answer"));
+        next.ok_or_else(|| Failure::new(Code::EREMOTE, "the example has no further model answer"))
+    }
+}
+
+impl Inference for Scripted {
+    fn ask(&self, _question: Question) -> Answer<'_, Reply> {
+        let answer = self.next().map(|text| Reply { text, tokens: 0 });
+        Box::pin(async { answer })
+    }
+
+    fn embed(&self, _text: String) -> Answer<'_, Embedding> {
+        let answer = self.next().and_then(|text| {
+            let vector = serde_json::from_str(&text).map_err(|_| {
+                Failure::new(Code::EREMOTE, "the example's next model answer is no JSON array of numbers")
+            })?;
+            Ok(Embedding { vector, tokens: 0 })
+        });
         Box::pin(async { answer })
     }
 }

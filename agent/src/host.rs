@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use wattle_capability::ai::Budget;
 use wattle_capability::egress::Egress;
+use wattle_capability::par;
 use wattle_catalog::Catalog;
 use wattle_machine::PromptParts;
 use wattle_rt::{EngineError, Grants, Limits, Runtime};
 
 use crate::model::Timeouts;
+use crate::programs::Programs;
 use crate::prompt;
 
 /// What every run of a process shares: the engine with its cache, the catalog, the way out. Cheap to clone.
@@ -40,6 +43,8 @@ pub struct Settings {
     pub max_tokens: u32,
     /// Deadlines and retries of model requests.
     pub timeouts: Timeouts,
+    /// How much the programs of a run may ask of the model.
+    pub ai: Budget,
     /// What the deployment adds to the prompt: a role, house rules.
     pub preamble: Option<String>,
 }
@@ -53,6 +58,7 @@ impl Default for Settings {
             temperature: 0.3,
             max_tokens: 4_096,
             timeouts: Timeouts::default(),
+            ai: Budget::default(),
             preamble: None,
         }
     }
@@ -78,6 +84,12 @@ impl Host {
     #[must_use]
     pub fn catalog(&self) -> &Catalog {
         &self.catalog
+    }
+
+    /// The same programs, for programs that start others.
+    #[must_use]
+    pub fn programs(&self) -> Arc<dyn par::Programs> {
+        Arc::new(Programs::new(self.runtime.clone(), Arc::clone(&self.catalog)))
     }
 
     /// The way out.

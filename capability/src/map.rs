@@ -64,7 +64,11 @@ impl Value for Handle {
 #[derive(Default)]
 struct Maps(Vec<IndexMap<String, Vec<u8>>>);
 
-fn of(run: &mut Run, h: i32) -> Result<&mut IndexMap<String, Vec<u8>>, Failure> {
+/// The map of that handle.
+///
+/// # Errors
+/// `EBOUND` where no map has it.
+pub(crate) fn of(run: &mut Run, h: i32) -> Result<&mut IndexMap<String, Vec<u8>>, Failure> {
     let at = usize::try_from(h).ok().and_then(|h| h.checked_sub(1));
     at.and_then(|at| run.state::<Maps>().0.get_mut(at))
         .ok_or_else(|| Failure::new(Code::EBOUND, format!("no map has the handle {h}; handles come from `map.new`")))

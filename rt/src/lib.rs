@@ -30,7 +30,7 @@ pub use grants::{Config, Grants};
 pub use host::{Room, Value};
 pub use outcome::{CallFailure, Calls, Exit, Outcome, Trap, TrapKind};
 pub use program::Program;
-pub use run::Run;
+pub use run::{Nested, Run};
 pub use runtime::{EngineError, RunError, Runtime};
 pub use signature::{Param, Signature, Signatures, Target, Ty, ValType};
 pub use text::{Assembled, Diagnostic, EncodeError, Position, Severity, assemble, explain, locate};

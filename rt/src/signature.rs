@@ -58,6 +58,8 @@ pub enum Ty {
     OptStr,
     /// Pointer to bytes in wire format; need not be UTF-8.
     Bytes,
+    /// Like [`Ty::Bytes`], or 0 for none.
+    OptBytes,
     /// A plain 32-bit integer.
     Int,
     /// A 64-bit integer.
@@ -72,6 +74,8 @@ pub enum Ty {
     Map,
     /// A raw address in the program's memory.
     Addr,
+    /// Any of the 32-bit ones: a number, a pointer or a handle.
+    Any,
 }
 
 impl Ty {

@@ -252,7 +252,7 @@ async fn every_built_in_program_passes_its_examples() {
     for entry in world.host.catalog().iter() {
         assert!(!entry.meta().examples.is_empty(), "{} has no example", entry.name());
         for example in &entry.meta().examples {
-            if let Err(fault) = wattle_agent::check_example(world.host.runtime(), entry, example).await {
+            if let Err(fault) = wattle_agent::check_example(&world.host, entry, example).await {
                 wrong.push(format!("{}: {fault}", entry.name()));
             }
         }
