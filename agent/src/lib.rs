@@ -25,21 +25,27 @@
 mod act;
 mod driver;
 mod examples;
+mod guide;
 mod host;
 mod inference;
 pub mod model;
 mod programs;
 mod prompt;
+mod scene;
+mod shelf;
 mod sink;
 mod steps;
 mod store;
 mod wiring;
 
 pub use driver::{Job, Report, run};
-pub use examples::{ExampleFault, check_example};
+pub use examples::{Difference, ExampleFault, check_example};
 pub use host::{Broken, Host, Settings};
 pub use inference::ModelInference;
 pub use programs::Programs;
+pub use prompt::Listing;
+pub use scene::Scene;
+pub use shelf::News;
 pub use sink::{Sink, now_ms};
 pub use steps::STEPS_FILE;
 pub use store::{DEFAULT_TENANT, LateState, State, Store, StoreError};

@@ -13,13 +13,13 @@ use crate::wiring::denied;
 /// The programs of a catalog, for programs. It holds no grants: a program gets those of the one that starts it.
 pub struct Programs {
     runtime: Runtime,
-    catalog: Arc<Catalog>,
+    catalog: Catalog,
 }
 
 impl Programs {
     /// Lets programs run those of the catalog.
     #[must_use]
-    pub fn new(runtime: Runtime, catalog: Arc<Catalog>) -> Self {
+    pub fn new(runtime: Runtime, catalog: Catalog) -> Self {
         Programs { runtime, catalog }
     }
 }

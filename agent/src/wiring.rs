@@ -5,6 +5,7 @@ use std::sync::Arc;
 use wattle_capability::ai::{Ai, Budget, Inference};
 use wattle_capability::files::Files;
 use wattle_capability::fs::Fs;
+use wattle_capability::help::{self, Help};
 use wattle_capability::http::{self, Http};
 use wattle_capability::kv::{self, InMemory, Kv};
 use wattle_capability::par::{self, Par};
@@ -25,6 +26,8 @@ pub struct Access {
     pub network: Arc<dyn http::Backend>,
     /// The programs that programs may start, with the same access.
     pub programs: Arc<dyn par::Programs>,
+    /// The manual that programs may read.
+    pub guide: Arc<dyn help::Guide>,
     /// The model that programs may ask; `None` where none is configured.
     pub inference: Option<Arc<dyn Inference>>,
     /// How much they may ask of it.
@@ -32,7 +35,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// Those files, the host's network and programs, states of its own that are gone with the run, and no model.
+    /// Those files, the host's network, programs and manual, states of its own that are gone with the run, and no model.
     #[must_use]
     pub fn new(host: &Host, files: Arc<Files>) -> Self {
         Access {
@@ -41,6 +44,7 @@ impl Access {
             tenant: Arc::new(InMemory::default()),
             network: Arc::new(host.egress().clone()),
             programs: host.programs(),
+            guide: host.guide(),
             inference: None,
             budget: Budget::default(),
         }
@@ -53,7 +57,8 @@ impl Access {
             .with(Kv { session: self.state, tenant: self.tenant })
             .with(Http::new(self.network))
             .with(Fs(self.files))
-            .with(Par::new(self.programs));
+            .with(Par::new(self.programs))
+            .with(Help(self.guide));
         match self.inference {
             Some(model) => grants.with(Ai::new(model, self.budget)),
             None => grants,

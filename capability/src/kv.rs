@@ -74,7 +74,7 @@ pub struct Kv {
 
 impl Kv {
     /// Where a key, or the beginning of keys, belongs, and what it is called there.
-    fn place<'a>(&self, key: &'a str) -> (&dyn Backend, &'a str) {
+    pub fn place<'a>(&self, key: &'a str) -> (&dyn Backend, &'a str) {
         match key.strip_prefix(TENANT) {
             Some(name) => (&*self.tenant, name),
             None => (&*self.session, key),

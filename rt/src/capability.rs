@@ -31,6 +31,8 @@ pub struct Function {
     pub about: &'static str,
     /// A program that uses the function.
     pub example: &'static str,
+    /// What the example puts out.
+    pub gives: &'static [&'static str],
     /// Whether the function waits: a program that imports only functions that do not needs no timer.
     pub waits: bool,
     #[doc(hidden)]
@@ -40,8 +42,8 @@ pub struct Function {
 /// Declares a capability as a table: a `const` [`Capability`] of the given name, from rows of the form
 ///
 /// ```text
-/// /// Sentence for prompt and manual.
-/// #[example = "a program that uses it"]
+/// /// Sentence for prompt and manual, on one line or several.
+/// #[example = "a program that uses it" => "what it puts out", …]
 /// fn name(param: type, …) -> result: type ! CODE CODE = rust_function;
 /// ```
 ///
@@ -60,7 +62,7 @@ pub struct Function {
 ///     pub const GREET: "greet" 1;
 ///
 ///     /// Gives a greeting
-///     #[example = "(call $greet.hello \"you\") (drop) (call $sys.resv) 0"]
+///     #[example = "(call $greet.hello \"you\") (drop) (call $sys.resv) (i32.const 0)" => "hello you"]
 ///     fn hello(name: str) -> ptr: str ! ENOMEM = hello;
 /// }
 ///
@@ -76,8 +78,8 @@ macro_rules! capability {
         #[doc = $about:literal]
         $vis:vis const $constant:ident : $module:literal $version:literal;
         $(
-            #[doc = $sentence:literal]
-            #[example = $example:literal]
+            $(#[doc = $sentence:literal])+
+            #[example = $example:literal $(=> $($gives:literal),+)?]
             $kind:ident $name:ident ( $($param:ident : $ty:ident),* $(,)? ) $(-> $result:ident : $rty:ident)? $(! $($code:ident)+)? = $function:path;
         )*
     ) => {
@@ -104,8 +106,9 @@ macro_rules! capability {
                         })?],
                         errors: &[$($($crate::Code::$code),+)?],
                     },
-                    about: $sentence.trim_ascii(),
+                    about: concat!($($sentence),+).trim_ascii(),
                     example: $example,
+                    gives: &[$($($gives),+)?],
                     waits: $crate::__waits!($kind),
                     link: |linker, id| $crate::__link!(
                         $kind, linker, id, $module, stringify!($name), ($($param : $ty),*), [$($rty)?], [$($($code)+)?], $function

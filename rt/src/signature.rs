@@ -88,6 +88,31 @@ impl Ty {
             _ => ValType::I32,
         }
     }
+
+    /// The type in one word, as the manual writes it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Ty::Str => "text",
+            Ty::OptStr => "text or 0",
+            Ty::Bytes => "bytes",
+            Ty::OptBytes => "bytes or 0",
+            Ty::Int => "i32",
+            Ty::Long => "i64",
+            Ty::Float => "f64",
+            Ty::Bool => "0 or 1",
+            Ty::Arr => "array",
+            Ty::Map => "map",
+            Ty::Addr => "address",
+            Ty::Any => "any",
+        }
+    }
+
+    /// Whether 0 stands for none.
+    #[must_use]
+    pub const fn is_optional(self) -> bool {
+        matches!(self, Ty::OptStr | Ty::OptBytes)
+    }
 }
 
 /// What outside the program a text argument names: what authority and policy are about.

@@ -31,8 +31,10 @@ fn every_broken_program_gets_its_diagnostic() {
         for case in expected.split("=== ").skip(1) {
             let (title, rest) = case.split_once('\n').unwrap();
             let source = rest.split("\n---\n").next().unwrap();
-            let said =
-                tell(source, &host).unwrap_or_else(|| panic!("{}: nothing is wrong with: {title}", path.display()));
+            let Some(said) = tell(source, &host) else {
+                write!(failed, "{}: nothing is wrong with: {title}\n{source}\n\n", path.display()).unwrap();
+                continue;
+            };
             write!(found, "=== {title}\n{source}\n---\n{said}\n").unwrap();
             cases += 1;
         }

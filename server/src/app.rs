@@ -8,7 +8,7 @@ use wattle_agent::capability::ai::Inference;
 use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
 use wattle_agent::machine::Message;
 use wattle_agent::model::Model;
-use wattle_agent::{Access, DEFAULT_TENANT, Host, Job, ModelInference, Settings, Store};
+use wattle_agent::{Access, DEFAULT_TENANT, Host, Job, ModelInference, News, Settings, Store};
 
 use crate::request::SessionId;
 
@@ -49,6 +49,15 @@ impl App {
     #[must_use]
     pub fn with_workdir(self, folder: PathBuf) -> App {
         App { workdir: Some(folder), ..self }
+    }
+
+    /// Takes in what changed in the folders of the catalog; the log tells of it.
+    pub(crate) async fn refresh(&self) {
+        let News { changed, gone, problems } = self.host.refresh().await;
+        if !changed.is_empty() || !gone.is_empty() {
+            tracing::info!(?changed, ?gone, "the catalog changed");
+        }
+        problems.iter().for_each(|problem| tracing::warn!("{problem}"));
     }
 
     /// What a run for that message is made of. Its files are an overlay over nothing, whoever asks: a client has no say in

@@ -224,12 +224,12 @@ async fn what_a_session_keeps_of_a_run_can_be_continued() {
 async fn the_prompt_tells_what_is_there_and_fits_its_bound() {
     let world = World::new();
     let job = world.job("x");
-    let prompt = world.host.prompt(&Settings::default(), &job.grants);
+    let prompt = world.host.prompt(&Settings::default(), &job.grants, &world.host.listing(None, ""));
     for part in ["http.get (url) → (ptr, err)", "read_file(path", "ENOENT", "ai (no model is configured"] {
         assert!(prompt.contains(part), "{part} is missing in\n{prompt}");
     }
     let everything = world.host.runtime().capabilities().iter().fold(Grants::new(), |grants, c| grants.allow(c.name));
-    let prompt = world.host.prompt(&Settings::default(), &everything);
+    let prompt = world.host.prompt(&Settings::default(), &everything, &world.host.listing(None, ""));
     let tokens = tiktoken_rs::o200k_base().unwrap().encode_ordinary(&prompt).len();
     assert!(tokens <= 3_500, "{tokens} tokens");
 }

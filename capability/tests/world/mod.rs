@@ -12,6 +12,7 @@ use wattle_capability::ai::{Ai, Budget, Embedding, Inference, Question, Reply};
 use wattle_capability::egress::HeaderMap;
 use wattle_capability::files::Files;
 use wattle_capability::fs::Fs;
+use wattle_capability::help::{Guide, Help};
 use wattle_capability::http::{self, Http};
 use wattle_capability::kv::{InMemory, Kv};
 use wattle_capability::par::{Par, Programs};
@@ -39,6 +40,7 @@ impl World {
                 .with(Http::new(Arc::new(Web)))
                 .with(Par::new(Arc::new(Shelf(self.runtime.clone()))))
                 .with(Fs(Arc::clone(&self.files)))
+                .with(Help(Arc::new(Tables)))
                 .with(Ai::new(Arc::new(Echo), Budget { calls: 3, tokens: 1_000 })),
         )
     }
@@ -51,6 +53,15 @@ impl World {
         let program = self.runtime.prepare(text).await.map_err(|d| d.to_string())?;
         let args = args.iter().map(ToString::to_string).collect();
         self.runtime.run_within(&program, grants, args, Duration::from_secs(2)).await.map_err(|e| e.to_string())
+    }
+}
+
+/// Knows the tables of functions.
+struct Tables;
+
+impl Guide for Tables {
+    fn about(&self, topic: &str) -> Option<String> {
+        wattle_capability::manual::about(wattle_capability::ALL, topic)
     }
 }
 

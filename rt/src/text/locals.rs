@@ -10,12 +10,10 @@ use super::wording::{self, Fault};
 const MAX_LOCALS: usize = 50_000;
 
 /// The parameters and locals of a function.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Locals<'s> {
     pub(super) list: Vec<Local<'s>>,
     pub(super) by_name: HashMap<&'s str, usize>,
-    /// Whether an expansion needs a local for an error code.
-    pub(super) code: bool,
 }
 
 /// One parameter or local.

@@ -10,9 +10,11 @@
 //! a failure; so an assembled module carries nothing of the text that it came from.
 
 mod diagnostic;
+mod effect;
 mod emit;
 mod ending;
 mod explain;
+mod format;
 mod forms;
 mod lex;
 mod literal;
@@ -20,14 +22,20 @@ mod locals;
 mod locate;
 mod module;
 mod nearest;
+mod ops;
+mod out;
+mod plain;
 mod program;
 mod tree;
+mod types;
 mod walk;
 mod wording;
 
 use std::fmt;
 
 pub use self::diagnostic::{Diagnostic, Position, Severity};
+pub use self::format::format;
+pub use self::forms::{FormDoc, forms};
 use self::tree::Tree;
 use self::wording::Fault;
 use crate::{Signature, Signatures};
@@ -152,13 +160,10 @@ fn build<'s>(source: &'s str, host: &Signatures, marked: bool) -> Result<Built<'
     let mended = ending::closed_at_end(&tree)?;
     let mut program = program::read(&mut tree, host)?;
     program.warnings.extend(mended.map(|fault| *fault));
-    let mut ending = "";
-    if ending::lacks_code(&tree, &program, host)? {
-        let end = source.trim_end().len();
-        program.warnings.push(*Fault::new(end..end, wording::ending_added()));
-        ending = "(i32.const 0)";
+    let mut module = module::write(&tree, &program, host, marked || !tree.open.is_empty())?;
+    if ending::lacks_code(&tree, &program, &module, host)? {
+        module.end_with_success();
     }
-    let mut module = module::write(&tree, &program, host, ending, marked)?;
     module.warnings.append(&mut program.warnings);
     module.warnings.sort_by_key(|warning| warning.span.start);
     Ok(Built { tree, program, module })

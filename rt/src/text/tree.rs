@@ -51,6 +51,11 @@ impl<'s> Tree<'s> {
         if source.len() > MAX_SOURCE {
             return Err(Fault::new(0..0, wording::too_long(source.len())));
         }
+        Tree::read_within(source, MAX_DEPTH)
+    }
+
+    /// Reads a text of any length whose parentheses nest at most `depth` deep.
+    pub(super) fn read_within(source: &'s str, depth: usize) -> Result<Tree<'s>, Box<Fault>> {
         let mut nodes: Vec<Node> = Vec::with_capacity(source.len() / 6);
         let mut open: Vec<NodeId> = Vec::new();
         let mut lexer = Lexer::new(source);
@@ -72,8 +77,8 @@ impl<'s> Tree<'s> {
             let (start, end) = (token.start, token.end);
             nodes.push(Node { kind, fresh: token.fresh, lifted: false, start, end, next: at + 1 });
             if kind == Kind::List {
-                if open.len() >= MAX_DEPTH {
-                    return Err(Fault::new(start as usize..end as usize, wording::too_deep(MAX_DEPTH)));
+                if open.len() >= depth {
+                    return Err(Fault::new(start as usize..end as usize, wording::too_deep(depth)));
                 }
                 open.push(NodeId(at));
             }
@@ -154,7 +159,7 @@ impl<'s> Tree<'s> {
 }
 
 /// Siblings in order, without the lifted ones. Holds no borrow, so that a walk may change what it walks with.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Nodes {
     at: u32,
     end: u32,

@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use super::diagnostic::{Diagnostic, Severity, clamp};
 use super::nearest;
+use super::ops::Val;
 use super::program::Program;
-use super::walk::{Val, list_types};
+use super::walk::list_types;
 use crate::{Code, Signature, Signatures, Ty};
 
 /// A finding before it is shown: a place and what to say of it.
@@ -35,12 +36,12 @@ impl Fault {
     }
 }
 
-fn words(code: &'static str, message: impl Into<String>) -> Words {
+pub(super) fn words(code: &'static str, message: impl Into<String>) -> Words {
     Words { code, message: message.into(), hint: None }
 }
 
 impl Words {
-    fn hint(self, hint: impl Into<String>) -> Words {
+    pub(super) fn hint(self, hint: impl Into<String>) -> Words {
         Words { hint: Some(hint.into()), ..self }
     }
 
@@ -265,17 +266,6 @@ pub(super) fn too_many_locals(limit: usize) -> Words {
 pub(super) fn form_operands(head: &str, usage: &str, wanted: usize, found: usize) -> Words {
     let plural = if wanted == 1 { "operand" } else { "operands" };
     words("form-operands", format!("`{head}` takes {wanted} {plural}, found {found}")).hint(format!("write `{usage}`"))
-}
-
-pub(super) fn form_name(head: &str, usage: &str, found: &str) -> Words {
-    let shown: String = found.chars().take(40).collect();
-    let said = words("form-operands", format!("`{head}` takes a local or an expression here, found `{shown}`"));
-    match head {
-        "resv" if shown.starts_with(|c: char| c.is_ascii_digit() || c == '-') => {
-            said.hint(format!("put out a number as text: `(resv (call $str.from_int (i32.const {shown})))`"))
-        }
-        _ => said.hint(format!("write `{usage}`")),
-    }
 }
 
 pub(super) fn argv_target(found: &str) -> Words {
@@ -551,6 +541,15 @@ pub(super) fn result_left(signature: &Signature, nth: usize, count: usize) -> Wo
     })
 }
 
+pub(super) fn call_left(signature: &Signature) -> Words {
+    let (module, name) = (signature.module, signature.name);
+    let gives = if signature.results.is_empty() { "err" } else { "a value and err" };
+    let catch = if signature.results.is_empty() { "$e" } else { "$v $e" };
+    words("value-left", format!("`({module}.{name} …)` leaves {gives}, which nothing takes")).hint(format!(
+        "write `({module}.{name}? …)` to end the program where it fails, or `(catch {catch} ({module}.{name} …))`"
+    ))
+}
+
 pub(super) fn value_left(from: &str, ty: Val) -> Words {
     words("value-left", format!("`{from}` leaves {} on the stack", with_article(ty))).hint("use the value, or drop it")
 }
@@ -593,17 +592,17 @@ fn operands(count: usize) -> String {
     if count == 1 { "1 operand".to_owned() } else { format!("{count} operands") }
 }
 
-fn with_article(ty: Val) -> String {
+pub(super) fn with_article(ty: Val) -> String {
     let article = if matches!(ty, Val::V128 | Val::Func) { "a" } else { "an" };
     format!("{article} {}", ty.name())
 }
 
-fn quoted<T: AsRef<str>>(names: &[T]) -> String {
+pub(super) fn quoted<T: AsRef<str>>(names: &[T]) -> String {
     names.iter().take(8).map(|name| format!("`{}`", short(name.as_ref()))).collect::<Vec<_>>().join(", ")
 }
 
 /// A name as it is shown: giants are cut.
-fn short(name: &str) -> String {
+pub(super) fn short(name: &str) -> String {
     if name.chars().count() <= 64 {
         name.to_owned()
     } else {
@@ -615,8 +614,4 @@ fn short(name: &str) -> String {
 
 pub(super) fn invalid(message: &str) -> Words {
     words("invalid", message.lines().next().unwrap_or("").trim())
-}
-
-pub(super) fn ending_added() -> Words {
-    words("ending-added", "the program leaves no code: `(i32.const 0)` was added at its end")
 }

@@ -1,10 +1,11 @@
 //! What each instruction takes and leaves, with the name, label or number that it is written with.
 
-use super::ops::{self, Immediate, Val};
 use super::stack::{After, Effect, Frame};
 use super::{Stop, Walk, Walked};
 use crate::Code;
-use crate::text::forms::{self, index};
+use crate::text::forms::index;
+use crate::text::forms::value::is_number;
+use crate::text::ops::{self, Immediate, Val};
 use crate::text::tree::{Kind, NodeId, Nodes};
 use crate::text::{nearest, wording};
 
@@ -246,16 +247,4 @@ impl<'s> Walk<'_, 's> {
 
 fn is_label(text: Option<&str>) -> bool {
     text.is_some_and(|text| text.starts_with('$') || index(text).is_some())
-}
-
-/// Whether a text is a number of that type. Unusual ways to write floats are left to the engine's reader.
-pub(super) fn is_number(ty: Val, text: &str) -> bool {
-    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-    let number = digits.starts_with(|c: char| c.is_ascii_digit());
-    match ty {
-        Val::I32 => forms::is_i32(text),
-        Val::I64 => forms::is_integer(text, 64),
-        _ if digits.starts_with("0x") || digits.starts_with("nan") || digits == "inf" => true,
-        _ => number && digits.replace('_', "").parse::<f64>().is_ok(),
-    }
 }

@@ -1,9 +1,9 @@
 //! What to say where instructions and the stack do not agree.
 
-use super::effect::is_number;
-use super::ops::{self, Val};
 use super::stack::{Effect, Entry, Frame, FrameKind};
 use super::{Stop, Walk, Walked, list_types};
+use crate::text::forms::value::is_number;
+use crate::text::ops::{self, Val};
 use crate::text::tree::{Kind, NodeId};
 use crate::text::{forms, nearest, wording};
 use crate::{Code, Signature};
@@ -20,7 +20,11 @@ impl<'s> Walk<'_, 's> {
             return self.fault(*node, words);
         }
         let count = self.stack.iter().take(first).filter(|other| other.from == entry.from).count();
+        let written = self.origin(entry.from).and_then(|node| self.author.head(node));
         let words = match self.callee(entry.from) {
+            Some(signature) if signature.fallible() && written.is_some_and(|head| head != "call") => {
+                wording::call_left(signature)
+            }
             Some(signature) => wording::result_left(signature, entry.nth, count),
             None => wording::value_left(&self.excerpt(entry.from), entry.ty),
         };
@@ -55,18 +59,20 @@ impl<'s> Walk<'_, 's> {
         }
     }
 
-    /// A node's text, shortened to its head and argument.
+    /// The author's text for a node, shortened to its head and argument.
     pub(super) fn excerpt(&self, node: NodeId) -> String {
-        let text = self.tree.text(node);
+        let tree = self.author;
+        let Some(node) = self.origin(node) else { return String::new() };
+        let text = tree.text(node);
         if text.chars().count() <= 32 && !text.contains('\n') {
             return text.to_owned();
         }
-        if self.tree.node(node).kind != Kind::List {
+        if tree.node(node).kind != Kind::List {
             return format!("{}…", text.lines().next().unwrap_or("").chars().take(24).collect::<String>());
         }
-        let mut nodes = self.tree.children(node);
+        let mut nodes = tree.children(node);
         let mut words = Vec::new();
-        while let Some(text) = nodes.next(self.tree).and_then(|node| self.tree.atom(node)).filter(|_| words.len() < 2) {
+        while let Some(text) = nodes.next(tree).and_then(|node| tree.atom(node)).filter(|_| words.len() < 2) {
             words.push(text.chars().take(32).collect::<String>());
         }
         format!("({} …)", words.join(" "))

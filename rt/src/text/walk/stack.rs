@@ -1,9 +1,9 @@
 //! The stack as a walk sees it: its values, each with the instruction that left it, and the blocks they are left in.
 
-use super::ops::{self, Val};
-use super::types::FuncType;
 use super::{Walk, Walked, list_types};
+use crate::text::ops::{self, Val};
 use crate::text::tree::NodeId;
+use crate::text::types::FuncType;
 use crate::text::wording;
 
 /// A value.
@@ -163,8 +163,9 @@ impl<'s> Walk<'_, 's> {
         }
         let wanted = effect.pops.len();
         // Where parentheses are missing, operands that do not fit show that more than the last ones are.
-        let open = self.tree.open.contains(&effect.at);
-        let unfit = |given| given > wanted && !self.tree.open.is_empty() || given < wanted && open;
+        let all_open = &self.author.open;
+        let open = self.origin(effect.at).is_some_and(|node| all_open.contains(&node));
+        let unfit = |given| given > wanted && !all_open.is_empty() || given < wanted && open;
         if effect.given.is_some_and(unfit) {
             return self.fault(effect.at, wording::unclosed_form(effect.name, None));
         }
