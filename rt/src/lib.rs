@@ -33,4 +33,7 @@ pub use program::Program;
 pub use run::Run;
 pub use runtime::{EngineError, RunError, Runtime};
 pub use signature::{Param, Signature, Signatures, Ty, ValType};
-pub use text::{Assembled, Diagnostic, EncodeError, Position, Severity, assemble, explain, locate};
+pub use text::{
+    Assembled, Certainty, Diagnostic, Edit, EncodeError, Fix, Mended, Position, Role, Severity, assemble, explain,
+    faults, locate, mend,
+};

@@ -10,17 +10,22 @@
 //! a failure; so an assembled module carries nothing of the text that it came from.
 
 mod diagnostic;
+mod draft;
 mod emit;
 mod ending;
 mod explain;
+mod fix;
 mod forms;
 mod lex;
 mod literal;
 mod locals;
 mod locate;
+mod mend;
 mod module;
 mod nearest;
 mod program;
+mod render;
+mod slips;
 mod tree;
 mod walk;
 mod wording;
@@ -28,6 +33,9 @@ mod wording;
 use std::fmt;
 
 pub use self::diagnostic::{Diagnostic, Position, Severity};
+pub use self::fix::{Certainty, Edit, Fix};
+pub use self::mend::{Mended, faults, mend};
+pub use self::render::Role;
 use self::tree::Tree;
 use self::wording::Fault;
 use crate::{Signature, Signatures};

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::diagnostic::{Diagnostic, Severity, clamp};
+use super::fix::{Certainty, Change, Mend};
 use super::nearest;
 use super::program::Program;
 use super::walk::{Val, list_types};
@@ -21,6 +22,7 @@ pub(super) struct Words {
     code: &'static str,
     message: String,
     hint: Option<String>,
+    mend: Option<Mend>,
 }
 
 impl Fault {
@@ -30,13 +32,14 @@ impl Fault {
 
     /// The finding as it is shown.
     pub(super) fn told(self, source: &str, severity: Severity) -> Diagnostic {
+        let fix = self.words.mend.and_then(|mend| mend.fix(source, &self.span));
         let span = clamp(self.span.start)..clamp(self.span.end);
-        Diagnostic::new(source, severity, self.words.code, span, self.words.message, self.words.hint)
+        Diagnostic::new(source, severity, self.words.code, span, self.words.message, self.words.hint).with_fix(fix)
     }
 }
 
 fn words(code: &'static str, message: impl Into<String>) -> Words {
-    Words { code, message: message.into(), hint: None }
+    Words { code, message: message.into(), hint: None, mend: None }
 }
 
 impl Words {
@@ -47,6 +50,26 @@ impl Words {
     /// Whether they say that a form is not closed.
     pub(super) fn is_unclosed(&self) -> bool {
         self.code == "unclosed-form"
+    }
+
+    /// Adds what puts it right, for certain.
+    pub(super) fn safe(self, change: Change) -> Words {
+        Words { mend: Some(Mend { change, certainty: Certainty::Safe }), ..self }
+    }
+
+    /// Adds what probably puts it right.
+    pub(super) fn likely(self, change: Change) -> Words {
+        Words { mend: Some(Mend { change, certainty: Certainty::Likely }), ..self }
+    }
+
+    /// Adds what the fault's span should hold, for certain.
+    fn instead(self, text: impl Into<String>) -> Words {
+        self.safe(Change::Instead(text.into()))
+    }
+
+    /// Adds what puts it right, for certain, where that is known.
+    pub(super) fn perhaps(self, change: Option<Change>) -> Words {
+        change.into_iter().fold(self, Words::safe)
     }
 
     fn maybe(self, hint: Option<String>) -> Words {
@@ -89,6 +112,15 @@ pub(super) fn one_semicolon() -> Words {
         .hint("a comment begins with `;;`, or stands between `(;` and `;)`")
 }
 
+pub(super) fn other_comment(mark: &str) -> Words {
+    words("unknown-instruction", format!("`{mark}` is not an instruction")).hint("a comment begins with `;;`")
+}
+
+pub(super) fn other_quotes(found: &str) -> Words {
+    words("unknown-instruction", format!("`{}` is not an instruction", short(found)))
+        .hint("a text is written between plain quotes: \"…\"")
+}
+
 pub(super) fn quoted_name() -> Words {
     words("bad-character", "a name cannot be written in quotes").hint("write `$name` without quotes")
 }
@@ -112,7 +144,23 @@ pub(super) fn unclosed_text(block: bool, culprit: Option<u32>) -> Words {
     }
 }
 
-pub(super) fn bad_escape(found: &str) -> Words {
+/// `rest` is what follows `found` in the string.
+pub(super) fn bad_escape(found: &str, rest: &str) -> Words {
+    let doubled = Change::Instead(format!("\\{found}"));
+    let hex = rest.get(..2).filter(|digits| u8::from_str_radix(digits, 16).is_ok_and(|byte| byte.is_ascii()));
+    let change = |said: Words| match (found, hex) {
+        ("\\" | "\\u", _) => said,
+        ("\\x", Some(_)) => said.instead("\\"),
+        ("\\x", None) => said,
+        ("\\/" | "\\`", _) => said.instead(found.trim_start_matches('\\')),
+        ("\\0", _) => said.instead("\\00"),
+        ("\\a" | "\\b" | "\\e" | "\\f" | "\\v" | "\\$", _) => said.likely(doubled),
+        _ => said.safe(doubled),
+    };
+    change(bad_escape_words(found))
+}
+
+fn bad_escape_words(found: &str) -> Words {
     let hint = match found {
         "\\" => "write a backslash as `\\\\`".to_owned(),
         "\\u" => "write `\\u{e9}` or `\\u00e9`, and a backslash as `\\\\`".to_owned(),
@@ -243,6 +291,19 @@ pub(super) fn unknown_type(found: &str) -> Words {
     let shown: String = found.chars().take(40).collect();
     words("unknown-type", format!("`{shown}` is not a type"))
         .hint("types are i32, i64, f32 and f64; pointers, strings and handles are i32")
+        .perhaps(meant_type(found).map(|ty| Change::Instead(ty.to_owned())))
+}
+
+/// The type that a word of another language can only mean.
+fn meant_type(word: &str) -> Option<&'static str> {
+    Some(match word.to_ascii_lowercase().as_str() {
+        "i32" | "int" | "int32" | "u32" | "uint" | "integer" | "bool" | "boolean" | "ptr" | "pointer" | "string"
+        | "str" | "usize" | "handle" | "array" | "map" | "i16" | "u16" | "i8" | "u8" | "byte" => "i32",
+        "i64" | "int64" | "u64" | "uint64" | "long" => "i64",
+        "f64" | "float64" | "double" => "f64",
+        "f32" | "float32" => "f32",
+        _ => return None,
+    })
 }
 
 pub(super) fn two_types(name: &str, first: &str, second: &str, line: u32) -> Words {
@@ -297,17 +358,21 @@ pub(super) fn unknown_function(
     let plain = !written.is_empty() && !written.starts_with('$');
     if plain && let Some(known) = host.get(full_name) {
         return words("unknown-function", format!("`{written}` is not a name"))
-            .hint(format!("names begin with `$`: `${known}`"));
+            .hint(format!("names begin with `$`: `${known}`"))
+            .instead(format!("${full_name}"));
     }
     let kind = if full_name.contains('.') { "host function" } else { "function" };
     words("unknown-function", format!("no {kind} `${}`", short(full_name)))
         .maybe(nearest::functions(full_name, host, program).or_else(|| nearest::modules(host)))
+        .perhaps(
+            nearest::certain_function(full_name, host, program).filter(|_| !written.is_empty()).map(Change::Instead),
+        )
 }
 
 // ---- instructions
 
 pub(super) fn empty_form() -> Words {
-    words("empty-form", "`()` is no form").hint("remove it")
+    words("empty-form", "`()` is no form").hint("remove it").instead("")
 }
 
 pub(super) fn headless_form() -> Words {
@@ -330,10 +395,6 @@ pub(super) fn unknown_instruction(name: &str, near: &[String], functions: Option
         ("module" | "import" | "memory" | "global" | "table" | "elem" | "data", _) => {
             found.hint(format!("`({name} …)` stands beside the instructions, not within a form"))
         }
-        (name, _) if name.starts_with("//") || name.starts_with('#') || name.starts_with("--") => {
-            found.hint("a comment begins with `;;`")
-        }
-        (name, _) if name.starts_with('\'') => found.hint("a text is written between plain quotes: \"…\""),
         (name, _) if name.starts_with(|c: char| c.is_ascii_uppercase()) => {
             found.hint("what is not part of the program is written as a comment: `;; …`")
         }
@@ -433,7 +494,8 @@ pub(super) fn stray_end(name: &str) -> Words {
         "else" => "`else` stands between a flat `if` and its `end`, `(else …)` after `(then …)`",
         _ => "a form in parentheses ends with its `)`",
     };
-    words("block-end", format!("`{name}` ends nothing")).hint(hint)
+    let said = words("block-end", format!("`{name}` ends nothing")).hint(hint);
+    if name == "end" { said.instead("") } else { said }
 }
 
 pub(super) fn arm_outside(name: &str) -> Words {
@@ -549,6 +611,15 @@ pub(super) fn result_left(signature: &Signature, nth: usize, count: usize) -> Wo
         (all, left) if left < all => format!("pop all results, the last one first: `{}`", pops.join(" ")),
         _ => format!("pop err first: `{}`", pops.join(" ")),
     })
+}
+
+/// What takes up the one value of a call whose value nobody takes: an err ends the program, another is of no use.
+pub(super) fn taken_up(signature: &Signature) -> Option<Change> {
+    match (signature.results.len(), signature.fallible()) {
+        (0, true) => Some(Change::Around("(check ", ")")),
+        (1, false) => Some(Change::Around("(drop ", ")")),
+        _ => None,
+    }
 }
 
 pub(super) fn value_left(from: &str, ty: Val) -> Words {

@@ -21,7 +21,11 @@ impl<'s> Walk<'_, 's> {
         }
         let count = self.stack.iter().take(first).filter(|other| other.from == entry.from).count();
         let words = match self.callee(entry.from) {
-            Some(signature) => wording::result_left(signature, entry.nth, count),
+            Some(signature) => {
+                let folded = self.tree.node(entry.from).kind == Kind::List;
+                wording::result_left(signature, entry.nth, count)
+                    .perhaps(wording::taken_up(signature).filter(|_| folded))
+            }
             None => wording::value_left(&self.excerpt(entry.from), entry.ty),
         };
         self.fault(entry.from, words)
