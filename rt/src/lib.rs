@@ -34,6 +34,6 @@ pub use run::Run;
 pub use runtime::{EngineError, RunError, Runtime};
 pub use signature::{Param, Signature, Signatures, Ty, ValType};
 pub use text::{
-    Assembled, Certainty, Diagnostic, Edit, EncodeError, Fix, Mended, Position, Role, Severity, assemble, explain,
-    faults, locate, mend,
+    Assembled, Certainty, Diagnostic, Edit, EncodeError, Fix, FormDoc, Mended, Position, Role, Severity, assemble,
+    explain, faults, forms, locate, mend,
 };

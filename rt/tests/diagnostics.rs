@@ -35,8 +35,10 @@ fn every_broken_program_gets_its_diagnostic_and_its_fix() {
         for case in expected.split("=== ").skip(1) {
             let (title, rest) = case.split_once('\n').unwrap();
             let source = rest.split("\n---\n").next().unwrap();
-            let said =
-                tell(source, &host).unwrap_or_else(|| panic!("{}: nothing is wrong with: {title}", path.display()));
+            let Some(said) = tell(source, &host) else {
+                write!(failed, "{}: nothing is wrong with: {title}\n{source}\n\n", path.display()).unwrap();
+                continue;
+            };
             write!(found, "=== {title}\n{source}\n---\n{}", said.text).unwrap();
             if let Some(mended) = &said.mended {
                 write!(found, "--- mended\n{mended}\n").unwrap();
@@ -80,11 +82,7 @@ fn tell(source: &str, host: &Signatures) -> Option<Said> {
     };
     assert!(assembled.is_err() || valid(source, host).is_err(), "the module is valid, but: {said}");
     let all = faults(source, host, 10);
-    assert_eq!(
-        all.iter().map(|fault| &fault.message).filter(|message| **message == said.message).count(),
-        1,
-        "{source}"
-    );
+    assert!(all.iter().any(|fault| fault.message == said.message), "{source}");
     let mut text = said.to_string();
     if let Some(fix) = &said.fix {
         let certainty = if fix.certainty == Certainty::Safe { "safe" } else { "likely" };
@@ -95,7 +93,7 @@ fn tell(source: &str, host: &Signatures) -> Option<Said> {
         return Some(Said { text, is_error: true, mended: None });
     }
     assert!(!applied.is_empty());
-    assert_eq!(mended.lines().count(), source.lines().count(), "lines stay where they are");
+    assert_eq!(mended.matches('\n').count(), source.matches('\n').count(), "lines stay where they are");
     valid(&mended, host).unwrap_or_else(|error| panic!("{error}\n{mended}"));
     Some(Said { text, is_error: true, mended: Some(mended) })
 }
@@ -150,7 +148,7 @@ fn people_see_the_place() {
 fn all_faults_are_found() {
     let host = common::host();
     let source = "(argv 0 $u)\n(call $telegram.send (local.get $u))\n(local $e i32) (local $p i32)\n(local.set $e)\n(call $http.fetch \
-                  (local.get $u))\n(local.set $e) (local.set $p)\n(resv (i32.frob (local.get $u)))\n(i64.add (i32.const 1))\n(resv $p)";
+                  (local.get $u))\n(local.set $e) (local.set $p)\n(resv (i32.frob (local.get $u)))\n(drop (i64.add (i64.const 1) (i32.const 1)))\n(resv $p)";
     let found: Vec<_> = faults(source, &host, 10).iter().map(|fault| (fault.code, fault.position.line)).collect();
     assert_eq!(
         found,

@@ -90,7 +90,7 @@ async fn slips_are_mended_within_the_step() {
     for told in ["(resv “one”)", "line 1, column 7", "`$telegram.send`", "`$signal.send`"] {
         assert!(repair.contains(told), "all faults of the text as it was written are told: {repair}");
     }
-    let mended: Vec<_> = events.iter().filter_map(|e| match &e.event {
+    let mended = events.iter().filter_map(|e| match &e.event {
         Event::ToolResult { mended, output, .. } => Some((mended.len(), output.starts_with("[Note]"))),
         _ => None,
     });

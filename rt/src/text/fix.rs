@@ -66,9 +66,16 @@ pub(super) enum Change {
     /// What the fault's span holds becomes this.
     Instead(String),
     /// This goes before and that goes after what the span holds.
-    Around(&'static str, &'static str),
+    Around(String, String),
     /// Pieces anywhere; they do not overlap.
     Edits(Vec<(Range<usize>, String)>),
+}
+
+impl Change {
+    /// Text before and after what the span holds.
+    pub(super) fn around(before: impl Into<String>, after: impl Into<String>) -> Change {
+        Change::Around(before.into(), after.into())
+    }
 }
 
 impl Mend {
@@ -81,7 +88,7 @@ impl Mend {
             Change::Around(before, after) => {
                 let inner = short(cut(span));
                 description = Some(format!("`{inner}` → `{before}{inner}{after}`"));
-                vec![(span.start..span.start, before.to_owned()), (span.end..span.end, after.to_owned())]
+                vec![(span.start..span.start, before), (span.end..span.end, after)]
             }
             Change::Edits(edits) => edits,
         };

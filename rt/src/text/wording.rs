@@ -3,10 +3,12 @@
 use std::ops::Range;
 
 use super::diagnostic::{Diagnostic, Severity, clamp};
-use super::fix::{Certainty, Change, Mend};
+use super::fix::{self, Certainty, Change, Mend};
 use super::nearest;
+use super::ops::Val;
 use super::program::Program;
-use super::walk::{Val, list_types};
+use super::sorts::Sort;
+use super::walk::list_types;
 use crate::{Code, Signature, Signatures, Ty};
 
 /// A finding before it is shown: a place and what to say of it.
@@ -38,12 +40,12 @@ impl Fault {
     }
 }
 
-fn words(code: &'static str, message: impl Into<String>) -> Words {
+pub(super) fn words(code: &'static str, message: impl Into<String>) -> Words {
     Words { code, message: message.into(), hint: None, mend: None }
 }
 
 impl Words {
-    fn hint(self, hint: impl Into<String>) -> Words {
+    pub(super) fn hint(self, hint: impl Into<String>) -> Words {
         Words { hint: Some(hint.into()), ..self }
     }
 
@@ -63,13 +65,32 @@ impl Words {
     }
 
     /// Adds what the fault's span should hold, for certain.
-    fn instead(self, text: impl Into<String>) -> Words {
+    pub(super) fn instead(self, text: impl Into<String>) -> Words {
         self.safe(Change::Instead(text.into()))
     }
 
     /// Adds what puts it right, for certain, where that is known.
     pub(super) fn perhaps(self, change: Option<Change>) -> Words {
         change.into_iter().fold(self, Words::safe)
+    }
+
+    /// Says which function takes the value.
+    pub(super) fn of_other(self, function: &str) -> Words {
+        self.hint(format!("write `({function} …)`"))
+    }
+
+    /// Says which hole of `fmt` takes the value.
+    pub(super) fn of_hole(self, hole: &str) -> Words {
+        self.hint(format!("its hole is `{hole}`"))
+    }
+
+    /// Adds the conversion of what the fault's span holds. One that keeps the number is certain.
+    pub(super) fn converted(self, want: Val, found: Val, by: &str) -> Words {
+        let change = Change::Around(format!("({by} "), ")".to_owned());
+        match (found, want) {
+            (Val::I32, Val::I64 | Val::F64) | (Val::F32, Val::F64) => self.safe(change),
+            _ => self.likely(change),
+        }
     }
 
     fn maybe(self, hint: Option<String>) -> Words {
@@ -179,8 +200,11 @@ pub(super) fn not_utf8() -> Words {
         .hint("write a backslash as `\\\\`: `\\bf` and the like are bytes in hexadecimal")
 }
 
-pub(super) fn stray_close() -> Words {
-    words("stray-paren", "`)` closes nothing").hint("remove it, or look for a form before it that was closed too early")
+/// `extra` says that it is one too many, and not the form before it closed too early.
+pub(super) fn stray_close(extra: bool) -> Words {
+    words("stray-paren", "`)` closes nothing")
+        .hint("remove it, or look for a form before it that was closed too early")
+        .perhaps(extra.then(|| Change::Instead(String::new())))
 }
 
 pub(super) fn closed_at_end(count: usize) -> Words {
@@ -284,7 +308,9 @@ pub(super) fn host_function_name(known: &Signature) -> Words {
 
 pub(super) fn no_type(name: &str, param: bool) -> Words {
     let kind = if param { "param" } else { "local" };
-    words("no-type", format!("`{name}` is declared without a type")).hint(format!("write `({kind} {name} i32)`"))
+    words("no-type", format!("`{name}` is declared without a type"))
+        .hint(format!("write `({kind} {name} i32)`"))
+        .instead(format!("{name} i32"))
 }
 
 pub(super) fn unknown_type(found: &str) -> Words {
@@ -295,7 +321,7 @@ pub(super) fn unknown_type(found: &str) -> Words {
 }
 
 /// The type that a word of another language can only mean.
-fn meant_type(word: &str) -> Option<&'static str> {
+pub(super) fn meant_type(word: &str) -> Option<&'static str> {
     Some(match word.to_ascii_lowercase().as_str() {
         "i32" | "int" | "int32" | "u32" | "uint" | "integer" | "bool" | "boolean" | "ptr" | "pointer" | "string"
         | "str" | "usize" | "handle" | "array" | "map" | "i16" | "u16" | "i8" | "u8" | "byte" => "i32",
@@ -326,17 +352,6 @@ pub(super) fn too_many_locals(limit: usize) -> Words {
 pub(super) fn form_operands(head: &str, usage: &str, wanted: usize, found: usize) -> Words {
     let plural = if wanted == 1 { "operand" } else { "operands" };
     words("form-operands", format!("`{head}` takes {wanted} {plural}, found {found}")).hint(format!("write `{usage}`"))
-}
-
-pub(super) fn form_name(head: &str, usage: &str, found: &str) -> Words {
-    let shown: String = found.chars().take(40).collect();
-    let said = words("form-operands", format!("`{head}` takes a local or an expression here, found `{shown}`"));
-    match head {
-        "resv" if shown.starts_with(|c: char| c.is_ascii_digit() || c == '-') => {
-            said.hint(format!("put out a number as text: `(resv (call $str.from_int (i32.const {shown})))`"))
-        }
-        _ => said.hint(format!("write `{usage}`")),
-    }
 }
 
 pub(super) fn argv_target(found: &str) -> Words {
@@ -616,10 +631,19 @@ pub(super) fn result_left(signature: &Signature, nth: usize, count: usize) -> Wo
 /// What takes up the one value of a call whose value nobody takes: an err ends the program, another is of no use.
 pub(super) fn taken_up(signature: &Signature) -> Option<Change> {
     match (signature.results.len(), signature.fallible()) {
-        (0, true) => Some(Change::Around("(check ", ")")),
-        (1, false) => Some(Change::Around("(drop ", ")")),
+        (0, true) => Some(Change::around("(check ", ")")),
+        (1, false) => Some(Change::around("(drop ", ")")),
         _ => None,
     }
+}
+
+pub(super) fn call_left(signature: &Signature) -> Words {
+    let (module, name) = (signature.module, signature.name);
+    let gives = if signature.results.is_empty() { "err" } else { "a value and err" };
+    let catch = if signature.results.is_empty() { "$e" } else { "$v $e" };
+    words("value-left", format!("`({module}.{name} …)` leaves {gives}, which nothing takes")).hint(format!(
+        "write `({module}.{name}? …)` to end the program where it fails, or `(catch {catch} ({module}.{name} …))`"
+    ))
 }
 
 pub(super) fn value_left(from: &str, ty: Val) -> Words {
@@ -650,6 +674,38 @@ pub(super) fn wrong_result(
     said.maybe(conversion.map(|name| format!("convert it: `({name} …)`")))
 }
 
+// ---- sorts of values
+
+pub(super) fn sort_mismatch(head: &str, text: &str, found: Sort, wanted: Sort) -> Words {
+    let text = fix::short(text);
+    let said = words("value-sort", format!("`{text}` is {} where `{head}` takes {}", found.name(), wanted.name()));
+    match (found, wanted) {
+        (Sort::Number | Sort::Code, Sort::Text) => said.hint(format!("write `(str.from_int {text})`")),
+        (Sort::Text, Sort::Number) => said.hint(format!("write `(str.to_int? {text})`")),
+        (Sort::Array, Sort::Text) => said.hint(format!("write `(str.join? {text} \", \")` or `(arr.to_json? {text})`")),
+        (Sort::Map, Sort::Text) => said.hint(format!("write `(map.to_json? {text})`")),
+        (Sort::Text, Sort::Array) => said.hint(format!("write `(str.split? {text} \",\")`")),
+        (Sort::Map, Sort::Array) => said.hint(format!("write `(map.keys {text})`")),
+        _ => said,
+    }
+}
+
+pub(super) fn operands_swapped(signature: &Signature) -> Words {
+    words("value-sort", format!("two operands of `{signature}` stand in each other's place"))
+}
+
+pub(super) fn names_swapped(value: &str, err: &str, catch: bool) -> Words {
+    let said = words(
+        "names-swapped",
+        format!("`{value}` takes the value and `{err}` the err, and they are used the other way round"),
+    );
+    match catch {
+        true => said.hint(format!("`catch` names the value first: `(catch {err} {value} …)`")),
+        false => said
+            .hint(format!("err lies on top of the value and is popped first: `(local.set {value}) (local.set {err})`")),
+    }
+}
+
 pub(super) fn no_code_result(form: &str, func: &str) -> Words {
     words("form-result", format!("`{form}` returns a code, but `{func}` has not the one result i32"))
         .hint("give the function `(result i32)`, or test the error with `if`")
@@ -664,17 +720,17 @@ fn operands(count: usize) -> String {
     if count == 1 { "1 operand".to_owned() } else { format!("{count} operands") }
 }
 
-fn with_article(ty: Val) -> String {
+pub(super) fn with_article(ty: Val) -> String {
     let article = if matches!(ty, Val::V128 | Val::Func) { "a" } else { "an" };
     format!("{article} {}", ty.name())
 }
 
-fn quoted<T: AsRef<str>>(names: &[T]) -> String {
+pub(super) fn quoted<T: AsRef<str>>(names: &[T]) -> String {
     names.iter().take(8).map(|name| format!("`{}`", short(name.as_ref()))).collect::<Vec<_>>().join(", ")
 }
 
 /// A name as it is shown: giants are cut.
-fn short(name: &str) -> String {
+pub(super) fn short(name: &str) -> String {
     if name.chars().count() <= 64 {
         name.to_owned()
     } else {
@@ -686,8 +742,4 @@ fn short(name: &str) -> String {
 
 pub(super) fn invalid(message: &str) -> Words {
     words("invalid", message.lines().next().unwrap_or("").trim())
-}
-
-pub(super) fn ending_added() -> Words {
-    words("ending-added", "the program leaves no code: `(i32.const 0)` was added at its end")
 }

@@ -4,7 +4,7 @@ use crate::ValType;
 
 /// The type of a value on the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::text) enum Val {
+pub(super) enum Val {
     I32,
     I64,
     F32,
@@ -31,7 +31,7 @@ impl Val {
         })
     }
 
-    pub(in crate::text) const fn name(self) -> &'static str {
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Val::I32 => "i32",
             Val::I64 => "i64",
@@ -229,6 +229,12 @@ pub(super) fn op(name: &str) -> Option<Op> {
     }
 }
 
+/// Whether an instruction of that name gives 0 or 1.
+pub(super) fn compares(name: &str) -> bool {
+    let rest = name.split_once('.').map_or("", |(_, rest)| rest);
+    rest == "eqz" || INT_COMPARE.contains(&rest) || FLOAT_COMPARE.contains(&rest)
+}
+
 /// The instruction that turns a value of one type into one of another as most people mean it.
 pub(super) fn conversion(from: Val, to: Val) -> Option<&'static str> {
     Some(match (from, to) {
@@ -280,6 +286,35 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("trap", "unreachable"),
 ];
 
+/// The instruction that an unknown name can only mean: a name of the past, or one without its sign, which is signed as
+/// the operators are.
+pub(super) fn meant(name: &str) -> Option<&'static str> {
+    const LOOSE: &[&str] = &["set", "get", "break", "jump", "goto"];
+    if LOOSE.contains(&name) {
+        return None;
+    }
+    let old = OTHER_NAMES.iter().find(|(known, _)| *known == name).map(|(_, meant)| *meant);
+    old.or_else(|| SIGNED.iter().copied().find(|signed| signed.strip_suffix("_s") == Some(name)))
+}
+
+/// Instructions whose unsigned twin is rare.
+const SIGNED: &[&str] = &[
+    "i32.div_s",
+    "i32.rem_s",
+    "i32.lt_s",
+    "i32.gt_s",
+    "i32.le_s",
+    "i32.ge_s",
+    "i32.shr_s",
+    "i64.div_s",
+    "i64.rem_s",
+    "i64.lt_s",
+    "i64.gt_s",
+    "i64.le_s",
+    "i64.ge_s",
+    "i64.shr_s",
+];
+
 /// The instruction that an unknown name probably means.
 pub(super) fn nearest(name: &str) -> Vec<String> {
     if let Some((_, meant)) = OTHER_NAMES.iter().find(|(known, _)| *known == name) {
@@ -290,7 +325,7 @@ pub(super) fn nearest(name: &str) -> Vec<String> {
         return vec![signed];
     }
     let all = names();
-    crate::text::nearest::names(name, all.iter().map(String::as_str)).into_iter().map(str::to_owned).collect()
+    super::nearest::names(name, all.iter().map(String::as_str)).into_iter().map(str::to_owned).collect()
 }
 
 fn names() -> Vec<String> {

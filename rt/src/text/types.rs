@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
+use super::forms::index;
 use super::ops::Val;
-use crate::text::forms::index;
-use crate::text::program::{Func, Program};
-use crate::text::tree::{NodeId, Nodes, Tree};
+use super::program::{Func, Program};
+use super::tree::{NodeId, Nodes, Tree};
 
 /// What a function or block takes and gives.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,14 +39,14 @@ impl<'s, T> Table<'s, T> {
 }
 
 /// All of them; `None` in a place is a type that the walk does not know.
-pub(in crate::text) struct Types<'s> {
+pub(super) struct Types<'s> {
     pub(super) funcs: Vec<Option<FuncType>>,
     pub(super) globals: Table<'s, Option<Global>>,
     pub(super) named: Table<'s, Option<FuncType>>,
 }
 
 impl<'s> Types<'s> {
-    pub(in crate::text) fn read(tree: &Tree<'s>, program: &Program<'s>) -> Types<'s> {
+    pub(super) fn read(tree: &Tree<'s>, program: &Program<'s>) -> Types<'s> {
         let mut types = Types { funcs: Vec::new(), globals: Table::new(), named: Table::new() };
         for item in &program.items {
             let mut nodes = tree.children(*item);
