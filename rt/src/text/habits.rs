@@ -1,8 +1,10 @@
 //! What people who know other languages write, and what it is here.
 
 use super::fix::Change;
+use super::nearest;
 use super::rewrite::{around, items, parent};
 use super::tree::{Kind, NodeId, Tree};
+use super::wording::{self, Fault};
 use crate::{Code, Signature, Signatures, Ty};
 
 /// Heads of other languages, and the form or function that each can only mean.
@@ -71,8 +73,54 @@ pub(super) fn head(name: &str, host: &Signatures) -> Option<&'static str> {
     (!function.contains('.') || host.get(function).is_some()).then_some(*meant)
 }
 
-/// A list that begins with no instruction and no form, rewritten as what it can only mean. `known` says whether a word
-/// is a local but for its `$`.
+/// What is written here for heads of other languages that can mean several things, or something longer.
+const HINTS: &[(&str, &str)] = &[
+    ("case", "write `(cond (C …) … (else …))`"),
+    ("dict", "write `(map.new)`, and `(map.set? $m K V)`"),
+    ("error", "write `(fail CODE)`"),
+    ("except", "write `(catch $v $e (CALL …))`, or `(default (CALL …) D)`"),
+    ("hash-map", "write `(map.new)`, and `(map.set? $m K V)`"),
+    ("import", "functions are called by their full names, without an import"),
+    ("lambda", "write `(func $f (param $x i32) (result i32) …)` beside the body, and call it: `($f …)`"),
+    ("len", "write `(str.len $s)`, `(arr.len $a)` or `(map.len $m)`"),
+    ("length", "write `(str.len $s)`, `(arr.len $a)` or `(map.len $m)`"),
+    ("list", "write `(arr.new)`, and `(arr.push? $a V)`"),
+    ("log", "write `(dbg.log …)`; results are put out with `(out …)`"),
+    ("match", "write `(cond (C …) … (else …))`"),
+    ("panic", "write `(fail CODE)`"),
+    ("print", "write `(out …)` for a result, or `(dbg.log …)` for the trace"),
+    ("println", "write `(out …)` for a result, or `(dbg.log …)` for the trace"),
+    ("raise", "write `(fail CODE)`"),
+    ("require", "functions are called by their full names, without an import"),
+    ("switch", "write `(cond (C …) … (else …))`"),
+    ("throw", "write `(fail CODE)`"),
+    ("try", "write `(catch $v $e (CALL …))`, or `(default (CALL …) D)`"),
+    ("vector", "write `(arr.new)`, and `(arr.push? $a V)`"),
+];
+
+/// What to write in the place of a head that has no one meaning here.
+pub(super) fn hint(name: &str) -> Option<&'static str> {
+    HINTS.iter().find(|(known, _)| *known == name).map(|(_, hint)| *hint)
+}
+
+/// What to say of a list whose head is that of another language; `None` where it is not known as one.
+pub(super) fn foreign(tree: &Tree<'_>, node: NodeId, host: &Signatures) -> Option<Box<Fault>> {
+    let first = *items(tree, node).first()?;
+    let name = tree.atom(first);
+    let span = name.map_or(tree.span(node), |_| tree.span(first));
+    let change = match name {
+        Some(_) => list(tree, node, host),
+        None => infix(tree, &items(tree, node)),
+    };
+    let words = wording::foreign_head(name.unwrap_or_else(|| tree.text(first)));
+    match (change, name.and_then(hint)) {
+        (Some(change), _) => Some(Fault::new(span, words.meaning(tree.source, tree.span(node), change))),
+        (None, Some(hint)) => Some(Fault::new(span, words.advice(hint))),
+        (None, None) => None,
+    }
+}
+
+/// A list that begins with no instruction and no form, rewritten as what it can only mean.
 pub(super) fn list(tree: &Tree<'_>, list: NodeId, host: &Signatures) -> Option<Change> {
     let items = items(tree, list);
     let first = *items.first()?;
@@ -92,7 +140,8 @@ pub(super) fn list(tree: &Tree<'_>, list: NodeId, host: &Signatures) -> Option<C
         // A program that exits with nothing or 0 has done its work.
         ("exit", 1) => "ret",
         ("exit", 2) if operand == Some("0") => return Some(whole(tree, list, "(ret)")),
-        ("exit" | "throw" | "raise" | "error" | "abort", 2) if is_code => "fail",
+        ("throw", 2) if operand.is_some_and(|text| Code::from_name(text).is_some()) => "fail",
+        ("exit" | "raise" | "error" | "abort" | "panic", 2) if is_code => "fail",
         ("let*" | "letrec", _) if items.get(1).is_some_and(|second| tree.node(*second).kind == Kind::List) => "let",
         _ => head(name, host)?,
     };
@@ -252,8 +301,82 @@ pub(super) fn arms(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
             let (start, end) = (tree.span(*first).start, tree.span(*before).end);
             Change::Edits(vec![(start..start, "(then ".to_owned()), (end..end, ")".to_owned())])
         }
+        [_, _, _, ..] => Change::Edits(vec![(tree.span(*all.first()?), "when".to_owned())]),
         _ => return None,
     })
+}
+
+/// `in` and `of` between the name and what a loop goes through.
+pub(super) fn through(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
+    let all = items(tree, list);
+    let [head, _, word, over, ..] = all.as_slice() else { return None };
+    if !matches!(tree.atom(*word)?, "in" | "of" | ":" | "from" | "=") {
+        return None;
+    }
+    let Change::Edits(mut edits) = super::rewrite::remove(tree, *word) else { return None };
+    let number = tree.atom(*over).is_some_and(|text| text.starts_with(|c: char| c.is_ascii_digit() || c == '-'));
+    if tree.atom(*head) == Some("for") && matches!(tree.atom(*word)?, "in" | "of") && !number {
+        edits.push((tree.span(*head), "each".to_owned()));
+    }
+    Some(Change::Edits(edits))
+}
+
+/// A word that is no value where a form takes one: `elif` in `cond`, or an operator whose parentheses are missing.
+pub(super) fn no_value(tree: &Tree<'_>, form: NodeId, node: NodeId) -> Option<Change> {
+    let text = tree.atom(node)?;
+    if tree.head(form) == Some("cond") && matches!(text, "elif" | "elsif" | "elseif" | "elif:" | "case") {
+        return Some(super::rewrite::remove(tree, node));
+    }
+    let condition = matches!(tree.head(form)?, "when" | "unless" | "while" | "if");
+    if condition && matches!(text, "=" | "!=" | "<" | "<=" | ">" | ">=") {
+        let all = items(tree, form);
+        let at = all.iter().position(|item| *item == node)?;
+        let (start, end) = (tree.span(node).start, tree.span(*all.get(at + 2)?).end);
+        return Some(Change::Edits(vec![(start..start, "(".to_owned()), (end..end, ")".to_owned())]));
+    }
+    None
+}
+
+/// Calls as other languages write them, `f(x)`, and texts with a letter before: `f"…"`.
+pub(super) fn call_syntax(tree: &Tree<'_>, host: &Signatures) -> Option<Box<Fault>> {
+    let mut nodes = tree.top();
+    let mut last: Option<NodeId> = None;
+    while let Some(node) = nodes.next_deep(tree) {
+        let before = last.replace(node).filter(|before| tree.span(*before).end == tree.span(node).start);
+        let Some((before, name)) = before.and_then(|before| Some((before, tree.atom(before)?))) else { continue };
+        let span = tree.span(before).start..tree.span(node).end;
+        if tree.node(node).kind != Kind::List {
+            if name == "f" && tree.node(node).kind != Kind::Atom {
+                let edits = vec![(tree.span(before), "(fmt ".to_owned()), (span.end..span.end, ")".to_owned())];
+                return Some(Fault::new(span, wording::letter_before_text().safe(Change::Edits(edits))));
+            }
+            continue;
+        }
+        let plain = name.trim_end_matches('?');
+        let is_head = parent(tree, before).is_some_and(|list| list.0 + 1 == before.0);
+        if is_head || !plain.contains('.') {
+            continue;
+        }
+        let Some(known) = host.get(plain).map(|_| name.to_owned()).or_else(|| {
+            nearest::certain_function(plain, host, None).map(|found| found.trim_start_matches('$').to_owned())
+        }) else {
+            continue;
+        };
+        let open = tree.span(node).start;
+        let edits = vec![(span.start..open + 1, format!("({known} "))];
+        return Some(Fault::new(span, wording::call_syntax(&known).safe(Change::Edits(edits))));
+    }
+    None
+}
+
+/// Prose between the forms, as a comment.
+pub(super) fn prose(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
+    let start = tree.span(atom).start;
+    let line = tree.source.get(start..)?.lines().next()?;
+    let outside = tree.node(atom).fresh && parent(tree, atom).is_none();
+    let words = line.starts_with(|c: char| c.is_ascii_uppercase()) && line.contains(' ');
+    (outside && words && !line.contains(['(', ')', '"', '`']))
+        .then(|| Change::Edits(vec![(start..start, ";; ".to_owned())]))
 }
 
 /// An `else` behind an `if` or `when` that is closed before it, moved into it.

@@ -167,6 +167,9 @@ struct Built<'s> {
 fn build<'s>(source: &'s str, host: &Signatures, marked: bool) -> Result<Built<'s>, Box<Fault>> {
     let mut tree = Tree::read(source)?;
     let mended = ending::closed_at_end(&tree)?;
+    if let Some(fault) = habits::call_syntax(&tree, host) {
+        return Err(fault);
+    }
     let mut program = program::read(&mut tree, host)?;
     program.warnings.extend(mended.map(|fault| *fault));
     let mut module = module::write(&tree, &program, host, marked || !tree.open.is_empty())?;

@@ -92,7 +92,9 @@ pub(super) fn certain_function(name: &str, host: &Signatures, program: Option<&P
         let slip = !word(last) && module.is_none_or(|module| module == known.module || is_slip(module, known.module));
         let full = || format!("{}.{}", known.module, known.name);
         let near = slip && (is_slip(last, known.name) && module.is_some() || is_slip(name, &full()));
-        if same || same_module && means(last) || near {
+        let module_slip =
+            module.is_some_and(|module| module.len() > 2 && strsim::damerau_levenshtein(module, known.module) == 1);
+        if same || same_module && means(last) || near || last == known.name && module_slip {
             found.push(format!("${}", full()));
         }
     }
@@ -127,7 +129,7 @@ fn is_slip(a: &str, b: &str) -> bool {
         return a != b;
     }
     let digits = |name: &str| name.chars().filter(char::is_ascii_digit).collect::<String>();
-    let plural = |one: &str, many: &str| many.strip_suffix('s') == Some(one);
+    let plural = |one: &str, many: &str| many.strip_suffix('s') == Some(one) && !many.ends_with("ss");
     if length < 3 || x.len().max(y.len()) > 64 || digits(&x) != digits(&y) || plural(&x, &y) || plural(&y, &x) {
         return false;
     }
@@ -156,8 +158,10 @@ pub(super) fn modules(host: &Signatures) -> Option<String> {
 
 /// The names closest to `name` among `candidates`, best first; none that is far.
 pub(super) fn names<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut found: Vec<(usize, &str)> =
-        candidates.into_iter().filter_map(|candidate| Some((distance(name, candidate)?, candidate))).collect();
+    let plain = |name: &'a str| name.strip_prefix('$').unwrap_or(name);
+    let own = name.strip_prefix('$').unwrap_or(name);
+    let near = |candidate| Some((distance(own, plain(candidate))?, candidate));
+    let mut found: Vec<(usize, &str)> = candidates.into_iter().filter_map(near).collect();
     found.sort();
     found.dedup();
     let best = found.first().map_or(0, |(distance, _)| *distance);

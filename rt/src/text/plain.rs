@@ -7,6 +7,7 @@ use super::forms::{self, value};
 use super::habits;
 use super::ops::Val;
 use super::out::{Flow, Out, Place};
+use super::rewrite;
 use super::tree::{Kind, NodeId, Nodes};
 use super::wording;
 use super::wording::Fault;
@@ -123,6 +124,9 @@ impl<'s> Emitter<'_, 's> {
         self.enter(list)?;
         let effect = self.instruction(first, head, &mut nodes)?;
         if effect.is_none() {
+            if let Some(fault) = habits::foreign(tree, list, self.host) {
+                return Err(fault);
+            }
             self.put(first, head);
             self.immediates(&mut nodes)?;
         }
@@ -349,7 +353,10 @@ impl<'s> Emitter<'_, 's> {
             }
             None => {}
             Some(other) if tree.head(other) != Some("else") => {
-                let words = wording::after_then().likely(Change::around("(else ", ")"));
+                let words = match tree.head(other) {
+                    Some("then") => wording::second_then().perhaps(rewrite::head(tree, other, "else")),
+                    _ => wording::after_then().likely(Change::around("(else ", ")")),
+                };
                 return Err(Fault::new(tree.span(other), words));
             }
             Some(other) => self.arm(other, "(else", &mut value)?,

@@ -20,6 +20,10 @@ pub(super) fn character(source: &str, at: usize, c: char) -> Words {
     let said = wording::bad_character(c);
     let written = match c {
         ',' => " ",
+        '{' if block_end(source, at).is_some() => {
+            let end = block_end(source, at).unwrap_or(at);
+            return said.safe(Change::Edits(vec![(at..at + 1, "(do".to_owned()), (end..end + 1, ")".to_owned())]));
+        }
         '（' => "(",
         '）' => ")",
         '−' | '–' => "-",
@@ -31,6 +35,30 @@ pub(super) fn character(source: &str, at: usize, c: char) -> Words {
         _ => return said.perhaps(typographic(source, at, c)),
     };
     said.safe(Change::Instead(written.to_owned()))
+}
+
+/// The `}` of a block of statements that a `{` begins, as other languages write it.
+fn block_end(source: &str, at: usize) -> Option<usize> {
+    let rest = source.get(at + 1..)?;
+    let (mut depth, mut quoted) = (0_i32, false);
+    if !rest.trim_start().starts_with('(') {
+        return None;
+    }
+    for (offset, c) in rest.char_indices() {
+        match c {
+            '"' => quoted = !quoted,
+            _ if quoted => {}
+            '{' | '[' => return None,
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            '}' => return (depth == 0).then_some(at + 1 + offset),
+            _ => {}
+        }
+        if depth < 0 {
+            return None;
+        }
+    }
+    None
 }
 
 /// Plain quotes for a text between typographic ones on one line.
@@ -109,8 +137,10 @@ pub(super) fn closing_quote(source: &str, start: usize) -> Option<Change> {
     let before = source.get(line_start..start)?;
     let plain = !before.contains(['"', ';']) && !body.contains(['(', ')', '"', ';']);
     let open = before.matches('(').count().checked_sub(before.matches(')').count())?;
-    let at = start + 1 + body.len();
-    (plain && closing > 0 && open == closing).then(|| Change::Edits(vec![(at..at, "\"".to_owned())]))
+    // A quote of another kind at its end was meant to close it.
+    let body_end = body.trim_end_matches(['”', '“', '’', '\'']);
+    let (at, end) = (start + 1 + body_end.len(), start + 1 + body.len());
+    (plain && closing > 0 && open == closing).then(|| Change::Edits(vec![(at..end, "\"".to_owned())]))
 }
 
 /// The rest of the line from a place on, without its end.

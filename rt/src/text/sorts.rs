@@ -432,6 +432,11 @@ impl<'a, 's> Sorts<'a, 's> {
                 let text = tree.text(operand).trim_matches('"').trim();
                 (number_type(text) == Some(Val::I32)).then(|| Change::Instead(text.to_owned()))
             }
+            (Sort::Text, Sort::Code) => {
+                let text = tree.text(operand).trim_matches('"');
+                Code::from_name(text).map(|_| Change::Instead(text.to_owned()))
+            }
+            (Sort::Map, Sort::Array) if has("map.keys") => Some(Change::around("(map.keys ", ")")),
             (Sort::Text, Sort::Number) if has("str.to_int") => Some(Change::around("(str.to_int? ", ")")),
             _ => None,
         }
@@ -450,7 +455,8 @@ impl<'a, 's> Sorts<'a, 's> {
             (_, Sort::Code) => is(pair.value),
             _ => false,
         };
-        if let Some(pair) = self.pairs.iter().find(mixed_up) {
+        let pair = self.pairs.iter().find(mixed_up).filter(|pair| !self.is_used_rightly(pair));
+        if let Some(pair) = pair {
             let (value, err) = (tree.text(pair.value), tree.text(pair.err));
             let words = wording::names_swapped(value, err, pair.catch);
             let at = if pair.catch { pair.value } else { pair.err };
@@ -458,6 +464,45 @@ impl<'a, 's> Sorts<'a, 's> {
         }
         let words = wording::sort_mismatch(head, tree.text(operand), found, wanted).perhaps(change);
         Fault::new(tree.span(operand), words)
+    }
+
+    /// Whether one of the names of a value and its err is used as what it holds.
+    fn is_used_rightly(&self, pair: &Pair) -> bool {
+        let tree = self.tree;
+        let named = |node: NodeId, name: NodeId| {
+            let node = match items(tree, node).as_slice() {
+                [_, inner] if tree.head(node) == Some("local.get") => *inner,
+                _ => node,
+            };
+            tree.name(node).is_some() && tree.name(node) == tree.name(name)
+        };
+        for list in (0..tree.len()).map(NodeId) {
+            for (operand, wanted) in self.wants(list) {
+                let right = match wanted {
+                    Sort::Code => named(operand, pair.err),
+                    wanted => named(operand, pair.value) && self.sort(operand).is_some_and(|sort| sort.serves(wanted)),
+                };
+                if right {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    /// The operands of a list whose sort it fixes.
+    fn wants(&self, list: NodeId) -> Vec<(NodeId, Sort)> {
+        let all = items(self.tree, list);
+        if let Some((signature, _, operands)) = self.called(&all) {
+            let wanted = signature.params.iter().map(|param| Sort::of(param.ty));
+            return operands.iter().zip(wanted).filter_map(|(node, sort)| Some((*node, sort?))).collect();
+        }
+        match (self.tree.head(list), all.as_slice()) {
+            (Some("out" | "ret" | "resv"), [_, operand]) => vec![(*operand, Sort::Text)],
+            (Some("check" | "fail"), [_, operand]) => vec![(*operand, Sort::Code)],
+            (Some("each"), [_, _, array, ..]) => vec![(*array, Sort::Array)],
+            _ => Vec::new(),
+        }
     }
 
     /// Checks the values of a `fmt` against its holes.

@@ -115,6 +115,11 @@ impl<'s> Tree<'s> {
         Ok(Tree { source, nodes, open })
     }
 
+    /// How many nodes there are.
+    pub(super) fn len(&self) -> u32 {
+        clamp(self.nodes.len())
+    }
+
     /// The node of that number; for a number of no node, an empty atom at the end of the text.
     pub(super) fn node(&self, id: NodeId) -> Node {
         let end = clamp(self.source.len());

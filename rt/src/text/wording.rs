@@ -74,6 +74,25 @@ impl Words {
         change.into_iter().fold(self, Words::safe)
     }
 
+    /// Adds what a piece of the text can only mean, as its hint too.
+    pub(super) fn meaning(self, source: &str, piece: Range<usize>, change: Change) -> Words {
+        let mend = Mend { change: change.clone(), certainty: Certainty::Safe };
+        let inside = |at: usize| (piece.start..=piece.end).contains(&at);
+        let shown = mend.fix(source, &piece).and_then(|fix| {
+            let within =
+                fix.edits.iter().all(|edit| inside(edit.span.start as usize) && inside(edit.span.end as usize));
+            let (fixed, rest) = (fix.apply(source), source.len() - piece.end);
+            within.then(|| fix::short(fixed.get(piece.start..fixed.len() - rest).unwrap_or("")))
+        });
+        let said = shown.into_iter().fold(self, |said, shown| said.hint(format!("write `{shown}`")));
+        said.safe(change)
+    }
+
+    /// Adds what to write.
+    pub(super) fn advice(self, hint: &str) -> Words {
+        self.hint(hint)
+    }
+
     /// Says which function takes the value.
     pub(super) fn of_other(self, function: &str) -> Words {
         self.hint(format!("write `({function} …)`"))
@@ -417,6 +436,18 @@ pub(super) fn unknown_instruction(name: &str, near: &[String], functions: Option
     }
 }
 
+pub(super) fn foreign_head(name: &str) -> Words {
+    words("unknown-instruction", format!("`{}` is not an instruction", fix::short(name)))
+}
+
+pub(super) fn letter_before_text() -> Words {
+    words("call-form", "a text has no letter before it").hint("write `(fmt \"{}\" $value)`")
+}
+
+pub(super) fn call_syntax(name: &str) -> Words {
+    words("call-form", "a call begins with its parenthesis").hint(format!("write `({name} …)`"))
+}
+
 pub(super) fn flat_form(name: &str, usage: &str) -> Words {
     words("unknown-instruction", format!("`{name}` stands without parentheses")).hint(format!("write `{usage}`"))
 }
@@ -523,6 +554,10 @@ pub(super) fn arm_outside(name: &str) -> Words {
 
 pub(super) fn no_then() -> Words {
     words("if-form", "`if` lacks `(then …)`").hint("write `(if COND (then …) (else …))`")
+}
+
+pub(super) fn second_then() -> Words {
+    words("if-form", "an `if` has one `(then …)`").hint("write `(else …)` for the other arm")
 }
 
 pub(super) fn after_then() -> Words {

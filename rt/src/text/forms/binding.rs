@@ -13,6 +13,7 @@ use super::{all_operands, macros, operand_count, operands, words};
 /// `(let $x V)`, `(let $x i64 V)`: declares and sets.
 pub(super) fn declare(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted {
     let tree = emit.tree;
+    binding_list(emit, list)?;
     let nodes = all_operands(tree, list);
     let (target, ty, node) = match nodes.as_slice() {
         [target, node] => (*target, None, *node),
@@ -126,6 +127,14 @@ pub(super) fn arg(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted
     let [number] = operands::<1>(emit.tree, list)?;
     macros::argument(emit, list, number)?;
     Ok(Out { spare: true, ..Out::one(Val::I32) })
+}
+
+/// Refuses parentheses around what a form binds.
+pub(super) fn binding_list(emit: &Emitter<'_, '_>, list: NodeId) -> Emitted<()> {
+    match all_operands(emit.tree, list).first() {
+        Some(first) if emit.tree.node(*first).kind == Kind::List => target_name(emit, list, *first).map(|_| ()),
+        _ => Ok(()),
+    }
 }
 
 /// The local that a form sets.

@@ -9,6 +9,7 @@ use super::super::tree::{Kind, NodeId, Tree};
 use super::super::wording::Fault;
 use super::value::{is_number, number_type};
 use super::{all_operands, operand_count, operands, words};
+use crate::Signatures;
 
 /// `+ - * / %`.
 pub(super) fn arithmetic(emit: &mut Emitter<'_, '_>, list: NodeId, place: Place) -> Emitted {
@@ -44,7 +45,7 @@ pub(super) fn compare(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emi
     let nodes = operands::<2>(tree, list)?;
     if nodes.iter().any(|node| matches!(tree.node(*node).kind, Kind::Text | Kind::Block)) {
         let texts = nodes.map(|node| tree.text(node));
-        let words = words::compared_text(head, texts).perhaps(compared(tree, list, head));
+        let words = words::compared_text(head, texts).perhaps(compared(tree, emit.host, list, head));
         return Err(Fault::new(tree.span(list), words));
     }
     operate(emit, list, &nodes, None, |ty| {
@@ -75,13 +76,18 @@ fn nested(tree: &Tree<'_>, list: NodeId, head: &str, nodes: &[NodeId]) -> Option
 }
 
 /// The comparison of two strings by what they hold.
-fn compared(tree: &Tree<'_>, list: NodeId, head: &str) -> Option<Change> {
+fn compared(tree: &Tree<'_>, host: &Signatures, list: NodeId, head: &str) -> Option<Change> {
     let end = tree.span(list).end;
     match (head, rewrite::head(tree, list, "str.eq")?) {
         ("=", change) => Some(change),
         ("!=", Change::Edits(mut edits)) => {
             edits.iter_mut().for_each(|(_, text)| *text = "not (str.eq".to_owned());
             edits.push((end..end, ")".to_owned()));
+            Some(Change::Edits(edits))
+        }
+        (_, Change::Edits(mut edits)) if host.get("str.cmp").is_some() => {
+            edits.iter_mut().for_each(|(_, text)| *text = format!("{head} (str.cmp"));
+            edits.push((end - 1..end - 1, ") 0".to_owned()));
             Some(Change::Edits(edits))
         }
         _ => None,

@@ -67,7 +67,8 @@ impl<'s> Walk<'_, 's> {
                 match name {
                     "global.get" => effect.pushes.push(global.ty),
                     _ if !global.mutable => {
-                        return self.fault(node, wording::constant_global(tree.text(node), global.ty));
+                        let words = wording::constant_global(tree.text(node), global.ty);
+                        return self.fault(node, words.perhaps(self.mutable(tree.text(node))));
                     }
                     _ => effect.pops.push(global.ty),
                 }
@@ -212,6 +213,15 @@ impl<'s> Walk<'_, 's> {
             Kind::List => rewrite::head(tree, node, other).filter(|_| tree.head(node) == Some(name)),
             _ => Some(Change::Edits(vec![(tree.span(node), other.to_owned())])).filter(|_| tree.text(node) == name),
         }
+    }
+
+    /// A global that can be set.
+    fn mutable(&self, name: &str) -> Option<Change> {
+        let tree = self.author;
+        let mut lists = (0..tree.len()).map(NodeId).filter(|node| tree.head(*node) == Some("global"));
+        let global = lists.find(|list| rewrite::items(tree, *list).get(1).and_then(|n| tree.name(*n)) == Some(name))?;
+        let ty = *rewrite::items(tree, global).get(2).filter(|ty| tree.atom(**ty).is_some())?;
+        Some(Change::Edits(rewrite::around(tree, ty, "(mut ", ")")))
     }
 
     /// The declaration of a local before the instruction that sets it.

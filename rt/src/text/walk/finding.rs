@@ -35,6 +35,10 @@ impl<'s> Walk<'_, 's> {
                 let call = self.origin(entry.from).filter(|call| self.author.node(*call).kind == Kind::List);
                 let all = signature.pushes().count();
                 let change = match call {
+                    // Its err, which nobody took, would be the program's code.
+                    Some(call) if all == 2 && self.stack.get(first).is_some_and(|code| code.from == entry.from) => {
+                        rewrite::question(self.author, call, signature)
+                    }
                     Some(call) if all == 2 && count == 2 => rewrite::question(self.author, call, signature),
                     Some(_) => wording::taken_up(signature),
                     None => None,
@@ -207,7 +211,12 @@ impl<'s> Walk<'_, 's> {
         }
         let near = ops::nearest(name);
         let functions = nearest::functions(plain.trim_end_matches('?'), self.host, Some(self.program));
+        let functions = functions.or_else(|| nearest::modules(self.host).filter(|_| plain.contains('.')));
         let words = wording::unknown_instruction(name, &near, functions, Code::from_name(name));
+        let prose = self.origin(first).filter(|_| at == first).and_then(|atom| habits::prose(self.author, atom));
+        if let Some(change) = prose {
+            return self.fault(first, words.safe(change));
+        }
         let list = self.origin(first).filter(|_| at != first).and_then(|first| rewrite::parent(self.author, first));
         self.fault(first, words.perhaps(list.and_then(|list| self.meant(list, name, &near))))
     }
