@@ -82,14 +82,16 @@ pub(super) fn certain_function(name: &str, host: &Signatures, program: Option<&P
     let mut found: Vec<String> = Vec::new();
     found.extend(certain(name, plain.iter().copied()).map(|helper| format!("${helper}")));
     let (module, last) = parts(name);
-    let word =
-        |last: &str| host.iter().any(|known| known.name == last) || SYNONYMS.iter().any(|(word, _)| *word == last);
     for known in host.iter() {
         let same_module = module == Some(known.module);
-        let means = |part: &str| SYNONYMS.iter().any(|(word, meant)| *word == part && meant.contains(&known.name));
+        let means = |part: &str| {
+            let said = |word: &str| word == part || !self::word(part, host) && is_slip(part, word);
+            SYNONYMS.iter().any(|(word, meant)| meant.contains(&known.name) && said(word))
+        };
         let same = last == known.name && (same_module || module.is_none());
         // One word for another is no slip of the keyboard: what a synonym does not say is a guess.
-        let slip = !word(last) && module.is_none_or(|module| module == known.module || is_slip(module, known.module));
+        let slip =
+            !word(last, host) && module.is_none_or(|module| module == known.module || is_slip(module, known.module));
         let full = || format!("{}.{}", known.module, known.name);
         let near = slip && (is_slip(last, known.name) && module.is_some() || is_slip(name, &full()));
         let module_slip =
@@ -102,6 +104,11 @@ pub(super) fn certain_function(name: &str, host: &Signatures, program: Option<&P
         [only] => Some(only.clone()),
         _ => None,
     }
+}
+
+/// Whether the last part of a name is a word that may be meant as it is.
+fn word(last: &str, host: &Signatures) -> bool {
+    host.iter().any(|known| known.name == last) || SYNONYMS.iter().any(|(word, _)| *word == last)
 }
 
 /// A name's module and the rest; `None` where it names no module.

@@ -436,6 +436,14 @@ pub(super) fn unknown_instruction(name: &str, near: &[String], functions: Option
     }
 }
 
+/// A head that only a host function can be: of a module, but none of WAT's.
+pub(super) fn unknown_head(name: &str, host: &Signatures) -> Words {
+    let plain = name.trim_start_matches('$').trim_end_matches('?');
+    let near = nearest::functions(plain, host, None).or_else(|| nearest::modules(host));
+    words("unknown-function", format!("no host function `{}`", short(plain)))
+        .maybe(near.map(|near| near.replace("`$", "`")))
+}
+
 pub(super) fn foreign_head(name: &str) -> Words {
     words("unknown-instruction", format!("`{}` is not an instruction", fix::short(name)))
 }
@@ -716,9 +724,12 @@ pub(super) fn sort_mismatch(head: &str, text: &str, found: Sort, wanted: Sort) -
     let said = words("value-sort", format!("`{text}` is {} where `{head}` takes {}", found.name(), wanted.name()));
     match (found, wanted) {
         (Sort::Number | Sort::Code, Sort::Text) => said.hint(format!("write `(str.from_int {text})`")),
-        (Sort::Text, Sort::Number) => said.hint(format!("write `(str.to_int? {text})`")),
-        (Sort::Array, Sort::Text) => said.hint(format!("write `(str.join? {text} \", \")` or `(arr.to_json? {text})`")),
-        (Sort::Map, Sort::Text) => said.hint(format!("write `(map.to_json? {text})`")),
+        (Sort::Text, Sort::Number) if !text.starts_with('"') => said.hint(format!("write `(str.to_int? {text})`")),
+        (Sort::Array, Sort::Text) => {
+            said.hint(format!("write `(str.join? {text} \", \")`; `arr.to_json` makes JSON of it"))
+        }
+        (Sort::Map, Sort::Text) => said.hint("`map.to_json` makes JSON of it"),
+        (_, Sort::Code) => said.hint("codes are names such as `ENOENT`, or what `(catch $v $e (CALL …))` sets `$e` to"),
         (Sort::Text, Sort::Array) => said.hint(format!("write `(str.split? {text} \",\")`")),
         (Sort::Map, Sort::Array) => said.hint(format!("write `(map.keys {text})`")),
         _ => said,

@@ -211,8 +211,13 @@ impl<'s> Walk<'_, 's> {
         }
         let near = ops::nearest(name);
         let functions = nearest::functions(plain.trim_end_matches('?'), self.host, Some(self.program));
-        let functions = functions.or_else(|| nearest::modules(self.host).filter(|_| plain.contains('.')));
-        let words = wording::unknown_instruction(name, &near, functions, Code::from_name(name));
+        let of_wat =
+            ["i32.", "i64.", "f32.", "f64.", "v128.", "local.", "global.", "memory.", "table.", "ref.", "elem."];
+        let of_host = at != first && plain.contains('.') && !of_wat.iter().any(|module| plain.starts_with(module));
+        let words = match of_host && near.is_empty() {
+            true => wording::unknown_head(name, self.host),
+            false => wording::unknown_instruction(name, &near, functions, Code::from_name(name)),
+        };
         let prose = self.origin(first).filter(|_| at == first).and_then(|atom| habits::prose(self.author, atom));
         if let Some(change) = prose {
             return self.fault(first, words.safe(change));
