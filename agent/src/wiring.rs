@@ -5,9 +5,12 @@ use std::sync::Arc;
 use wattle_capability::ai::{Ai, Inference};
 use wattle_capability::files::Files;
 use wattle_capability::fs::Fs;
+use wattle_capability::help::{self, Help};
 use wattle_capability::http::{self, Http};
-use wattle_capability::kv::{self, Kv};
+use wattle_capability::kv::{self, InMemory, Kv};
 use wattle_rt::Grants;
+
+use crate::Host;
 
 /// How many model calls the programs of one run may make.
 pub const AI_CALLS: u32 = 50;
@@ -21,16 +24,33 @@ pub struct Access {
     pub state: Arc<dyn kv::Backend>,
     /// The way out to the network.
     pub network: Arc<dyn http::Backend>,
+    /// The manual that programs may read.
+    pub guide: Arc<dyn help::Guide>,
     /// The model that programs may ask; `None` where none is configured.
     pub inference: Option<Arc<dyn Inference>>,
 }
 
 impl Access {
+    /// Those files, the host's network and manual, a state of its own that is gone with the run, and no model.
+    #[must_use]
+    pub fn new(host: &Host, files: Arc<Files>) -> Self {
+        Access {
+            files,
+            state: Arc::new(InMemory::default()),
+            network: Arc::new(host.egress().clone()),
+            guide: host.guide(),
+            inference: None,
+        }
+    }
+
     /// The grants of a run with this access.
     #[must_use]
     pub fn grants(self) -> Grants {
-        let grants =
-            wattle_capability::pure_grants().with(Kv(self.state)).with(Http(self.network)).with(Fs(self.files));
+        let grants = wattle_capability::pure_grants()
+            .with(Kv(self.state))
+            .with(Http(self.network))
+            .with(Fs(self.files))
+            .with(Help(self.guide));
         match self.inference {
             Some(model) => grants.with(Ai::new(model, AI_CALLS)),
             None => grants,

@@ -28,6 +28,8 @@ pub(crate) async fn serve(args: ServeArgs, outer: Layer) -> Result<Exit, Fault> 
     let listen = resolve(&args.listen).await?;
     let token = token(listen)?;
 
+    let host = setup.host.clone();
+    tokio::spawn(async move { host.warm().await });
     let app = App::new(setup.host.clone(), model, setup.settings(STEPS), setup.store()?)
         .with_workdir(setup.config.root.value.clone());
     let settings = ServerSettings {

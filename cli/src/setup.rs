@@ -9,7 +9,7 @@ use wattle_agent::capability::ai::Inference;
 use wattle_agent::capability::egress::{Egress, Policy};
 use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
 use wattle_agent::capability::kv;
-use wattle_agent::catalog::Catalog;
+use wattle_agent::catalog::Folders;
 use wattle_agent::machine;
 use wattle_agent::model::{
     Cassette, ChatCompletions, Endpoint, EndpointError, EndpointErrorKind, EndpointSettings, Model, Recorder, resolve,
@@ -49,9 +49,9 @@ impl Setup {
     /// # Errors
     /// Where the engine cannot be made.
     pub(crate) fn new(config: Config) -> Result<Setup, Fault> {
-        let catalog = catalog(&config);
+        let folders = folders(&config);
         let egress = Egress::new(Policy { allow: config.allow_host.value.clone(), ..Policy::default() });
-        let host = Host::new(Limits::default(), catalog, egress).map_err(|error| Fault::failed(error.to_string()))?;
+        let host = Host::new(Limits::default(), folders, egress).map_err(|error| Fault::failed(error.to_string()))?;
         Ok(Setup { config, host })
     }
 
@@ -131,20 +131,19 @@ impl Setup {
             None => Arc::new(kv::InMemory::default()),
         };
         Access {
-            files,
             state,
-            network: Arc::new(self.host.egress().clone()),
             inference: model
                 .map(|model| -> Arc<dyn Inference> { Arc::new(ModelInference::new(model, &self.settings(RUN_STEPS))) }),
+            ..Access::new(&self.host, files)
         }
     }
 }
 
-/// The catalog that the settings name; what is left out of it is told.
-pub(crate) fn catalog(config: &Config) -> Catalog {
-    let catalog = Catalog::load(&config.catalog.value);
-    catalog.problems().iter().for_each(|problem| output::warn(&problem.to_string()));
-    catalog
+/// The folders that the settings name, over the built-in programs; what is left out is told.
+pub(crate) fn folders(config: &Config) -> Folders {
+    let folders = Folders::open(&config.catalog.value, &|_| Ok(()));
+    folders.catalog().problems().iter().for_each(|problem| output::warn(&problem.to_string()));
+    folders
 }
 
 /// The endpoint that the settings mean.

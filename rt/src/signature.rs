@@ -84,6 +84,44 @@ impl Ty {
             _ => ValType::I32,
         }
     }
+
+    /// The type in one word, as the manual writes it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Ty::Str => "text",
+            Ty::OptStr => "text or 0",
+            Ty::Bytes => "bytes",
+            Ty::Int => "i32",
+            Ty::Long => "i64",
+            Ty::Float => "f64",
+            Ty::Bool => "0 or 1",
+            Ty::Arr => "array",
+            Ty::Map => "map",
+            Ty::Addr => "address",
+        }
+    }
+}
+
+/// What outside the program a text argument names: what authority and policy are about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Target {
+    /// An absolute URL, whose host is reached.
+    Url,
+    /// A path of the run's files that is read.
+    Read,
+    /// A path that is written, made or removed.
+    Write,
+    /// A path that is read and written with everything below it.
+    Tree,
+    /// A key of the session's state.
+    Key,
+    /// The beginning of keys, all of which are read.
+    Keys,
+    /// The name of a catalog program that is run.
+    Program,
+    /// The name of an agent that is asked.
+    Agent,
 }
 
 /// A named parameter or result.
@@ -93,6 +131,8 @@ pub struct Param {
     pub name: &'static str,
     /// What it means.
     pub ty: Ty,
+    /// What outside the program its text names, where it names anything.
+    pub target: Option<Target>,
 }
 
 /// The signature of one host function: enough to check a call, to import it and to describe it.
@@ -125,6 +165,43 @@ impl Signature {
     /// The value types it pushes, in order, `err` included.
     pub fn pushes(&self) -> impl Iterator<Item = ValType> + '_ {
         self.results.iter().map(|p| p.ty.val()).chain(self.fallible().then_some(ValType::I32))
+    }
+}
+
+impl Signature {
+    /// How a call is written in a program: `(str.find s needle from) → n`, with `?` where it may fail and brackets around what may be
+    /// left out. What gives a text or bytes shows no result.
+    ///
+    /// ```
+    /// # use wattle_rt::{Code, Param, Signature, Ty};
+    /// const GET: Signature = Signature {
+    ///     module: "kv",
+    ///     name: "get",
+    ///     params: &[Param { name: "k", ty: Ty::Str, target: None }],
+    ///     results: &[Param { name: "ptr", ty: Ty::Str, target: None }],
+    ///     errors: &[Code::ENOENT],
+    /// };
+    /// assert_eq!(GET.usage(), "(kv.get? k)");
+    /// ```
+    #[must_use]
+    pub fn usage(&self) -> String {
+        let mut text = format!("({}.{}{}", self.module, self.name, if self.fallible() { "?" } else { "" });
+        for param in self.params {
+            let (open, close) = if param.ty == Ty::OptStr { ("[", "]") } else { ("", "") };
+            let ty = match param.ty.val() {
+                ValType::I32 => String::new(),
+                other => format!(":{other}"),
+            };
+            text.push_str(&format!(" {open}{}{ty}{close}", param.name));
+        }
+        text.push(')');
+        for result in self.results.iter().filter(|result| !matches!(result.ty, Ty::Str | Ty::Bytes)) {
+            text.push_str(&format!(" → {}", result.name));
+            if result.ty.val() != ValType::I32 {
+                text.push_str(&format!(":{}", result.ty.val()));
+            }
+        }
+        text
     }
 }
 

@@ -8,7 +8,7 @@ use wattle_agent::capability::ai::Inference;
 use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
 use wattle_agent::machine::Message;
 use wattle_agent::model::Model;
-use wattle_agent::{Access, Host, Job, ModelInference, Settings, Store};
+use wattle_agent::{Access, Host, Job, ModelInference, News, Settings, Store};
 
 use crate::request::SessionId;
 
@@ -36,6 +36,15 @@ impl App {
         App { workdir: Some(folder), ..self }
     }
 
+    /// Takes in what changed in the folders of the catalog; the log tells of it.
+    pub(crate) async fn refresh(&self) {
+        let News { changed, gone, problems } = self.host.refresh().await;
+        if !changed.is_empty() || !gone.is_empty() {
+            tracing::info!(?changed, ?gone, "the catalog changed");
+        }
+        problems.iter().for_each(|problem| tracing::warn!("{problem}"));
+    }
+
     /// What a run for that message is made of. Its files are an overlay over nothing, whoever asks: a client has no say in
     /// what its run may touch.
     pub(crate) fn job(
@@ -46,10 +55,9 @@ impl App {
         cancel: CancellationToken,
     ) -> Job {
         let access = Access {
-            files: Arc::new(Files::overlay(None, OVERLAY_LIMIT)),
             state: Arc::new(self.store.state(session.as_str())),
-            network: Arc::new(self.host.egress().clone()),
             inference: Some(Arc::clone(&self.inference)),
+            ..Access::new(&self.host, Arc::new(Files::overlay(None, OVERLAY_LIMIT)))
         };
         Job {
             message,

@@ -49,10 +49,8 @@ impl World {
     pub fn job(&self, message: &str) -> Job {
         let base = Files::open_base(self.workdir()).unwrap();
         let access = Access {
-            files: Arc::new(Files::overlay(Some(base), OVERLAY_BYTES)),
             state: Arc::new(self.store.state("s")),
-            network: Arc::new(self.host.egress().clone()),
-            inference: None,
+            ..Access::new(&self.host, Arc::new(Files::overlay(Some(base), OVERLAY_BYTES)))
         };
         Job { workdir: Some(self.workdir().to_owned()), ..Job::new(message, access.grants()) }
     }

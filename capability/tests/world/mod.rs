@@ -11,6 +11,7 @@ use wattle_capability::ai::{Ai, Inference, Options};
 use wattle_capability::egress::HeaderMap;
 use wattle_capability::files::Files;
 use wattle_capability::fs::Fs;
+use wattle_capability::help::{Guide, Help};
 use wattle_capability::http::{self, Http};
 use wattle_capability::kv::{InMemory, Kv};
 use wattle_rt::{Code, Failure, Grants, Limits, Outcome, Runtime};
@@ -36,6 +37,7 @@ impl World {
             pure.with(Kv(Arc::new(InMemory::default())))
                 .with(Http(Arc::new(Web)))
                 .with(Fs(Arc::clone(&self.files)))
+                .with(Help(Arc::new(Tables)))
                 .with(Ai::new(Arc::new(Echo), 3)),
         )
     }
@@ -44,6 +46,15 @@ impl World {
         let program = self.runtime.prepare(text).await.map_err(|d| d.to_string())?;
         let args = args.iter().map(ToString::to_string).collect();
         self.runtime.run_within(&program, &self.grants(), args, Duration::from_secs(2)).await.map_err(|e| e.to_string())
+    }
+}
+
+/// Knows the tables of functions.
+struct Tables;
+
+impl Guide for Tables {
+    fn about(&self, topic: &str) -> Option<String> {
+        wattle_capability::manual::about(wattle_capability::ALL, topic)
     }
 }
 

@@ -92,5 +92,5 @@ fn http_answer(raw: RawHttp, block: &Block) -> Result<HttpAnswer, Wrong> {
             _ => return Err((block.line_of(&status), Fault::ExampleStatus(status.into_inner()))),
         },
     };
-    Ok(HttpAnswer { url: raw.url.into_inner(), method, status, content_type: raw.content_type, body: raw.body })
+    Ok(HttpAnswer { url: raw.url.into_inner(), method, status, headers: raw.headers, body: raw.body })
 }
