@@ -17,6 +17,7 @@ capability! {
 
     /// Gives the present time in UTC, to the second
     #[example = r#"(when (> (date.diff? "2020-01-01" (date.now) "days") 0) (out "later"))"# => "later"]
+    #[prompt(signature)]
     fn now() -> date: str = now;
 
     /// Reads a date; format is 0 for RFC 3339 or RFC 2822, or of strftime's fields; zone (0: UTC) is for a text that names none
@@ -37,6 +38,7 @@ capability! {
 
     /// Gives the day of the week: 1 for Monday to 7 for Sunday
     #[example = r#"(ret (str.from_int (date.weekday? "2026-03-01")))"# => "7"]
+    #[prompt(signature)]
     fn weekday(date: str) -> n: int ! EPARSE = weekday;
 }
 

@@ -11,30 +11,37 @@ capability! {
 
     /// Gives the number of arguments
     #[example = "(ret (str.from_int (sys.argc)))" => "2"]
+    #[prompt(signature)]
     fn argc() -> n: int = argc;
 
     /// Gives argument n, counted from 0
     #[example = "(ret (sys.argv? 0))" => "one"]
+    #[prompt(name)]
     fn argv(n: int) -> ptr: str ! EBOUND = argv;
 
     /// Puts out a result; several calls give several results
     #[example = r#"(sys.resv "one") (sys.resv "two")"# => "one", "two"]
+    #[prompt(name)]
     fn resv(ptr: bytes) = resv;
 
     /// Reserves bytes of memory for the program's own use, aligned to 8
     #[example = "(let $p (sys.alloc 16)) (i32.store $p 7) (ret (str.from_int (i32.load $p)))" => "7"]
+    #[prompt(name)]
     fn alloc(size: int) -> ptr: addr = alloc;
 
     /// Gives the time in milliseconds since 1970
     #[example = r#"(let $start i64 (sys.time)) (when (< (- (sys.time) $start) 60000) (out "quick"))"# => "quick"]
+    #[prompt(signature)]
     fn time() -> ms: long = time;
 
     /// Gives an unpredictable number, 0 up to (not including) below
     #[example = r#"(when (< (sys.random 6) 6) (out "a side of a die"))"# => "a side of a die"]
+    #[prompt(signature)]
     fn random(below: int) -> n: int = random;
 
     /// Waits that many milliseconds
     #[example = "(sys.sleep 1)"]
+    #[prompt(signature)]
     async sleep(ms: int) = sleep;
 }
 
