@@ -46,8 +46,7 @@ impl Guide {
         let programs: Vec<&str> = self.catalog.iter().map(|entry| entry.name().as_str()).collect();
         let codes: Vec<&str> = Code::ALL.iter().filter_map(|code| code.name()).collect();
         let forms: Vec<&str> = forms().map(|form| form.name).collect();
-        let kinds =
-            [("capabilities", capabilities), ("programs", programs), ("forms", forms), ("error codes", codes)];
+        let kinds = [("capabilities", capabilities), ("programs", programs), ("forms", forms), ("error codes", codes)];
         for (kind, names) in kinds {
             _ = writeln!(text, "{kind}: {}", names.join(", "));
         }
