@@ -78,7 +78,7 @@ async fn findings(runtime: &Runtime, path: &Path) -> Vec<Finding> {
         Ok(source) => source,
         Err(fault) => return vec![Finding::Unreadable(fault.to_string())],
     };
-    let entry = has_front_matter(&source).then(|| Entry::parse(&source, Origin::File(path.to_owned())));
+    let entry = Entry::has_front_matter(&source).then(|| Entry::parse(&source, Origin::File(path.to_owned())));
     let prepared = runtime.prepare(&source).await;
     let mut findings = Vec::new();
     match (entry, &prepared) {
@@ -93,11 +93,4 @@ async fn findings(runtime: &Runtime, path: &Path) -> Vec<Finding> {
         Err(diagnostic) => findings.push(Finding::Program(Box::new((*diagnostic).clone()))),
     }
     findings
-}
-
-/// Whether a text is a catalog program: its first line that is not blank and no plain comment begins with `;;;`.
-fn has_front_matter(source: &str) -> bool {
-    let mut lines = source.trim_start_matches('\u{feff}').lines().map(str::trim_start);
-    let is_comment = |line: &&str| line.is_empty() || (line.starts_with(";;") && !line.starts_with(";;;"));
-    lines.find(|line| !is_comment(line)).is_some_and(|line| line.starts_with(";;;"))
 }
