@@ -196,6 +196,7 @@ impl<'a> Performer<'a> {
         let settings = &self.settings;
         let request = ModelRequest {
             messages: &ask.messages,
+            functions: &[],
             temperature: settings.temperature,
             max_tokens: settings.max_tokens,
         };
@@ -209,7 +210,7 @@ impl<'a> Performer<'a> {
             }
         };
         match ask_within(self.model, &settings.timeouts, request, &mut on_delta).await {
-            Ok(ModelReply { text, reasoning, usage, finish }) => {
+            Ok(ModelReply { text, reasoning, usage, finish, .. }) => {
                 if finish.as_deref() == Some("length") {
                     let max_tokens = settings.max_tokens;
                     tracing::warn!(step, max_tokens, "the model's answer was cut off at its longest length");

@@ -42,6 +42,7 @@ impl Inference for ModelInference {
             let messages = [Message::system(instruction), Message::user(text)];
             let request = ModelRequest {
                 messages: &messages,
+                functions: &[],
                 temperature: options.temperature.unwrap_or(self.temperature).clamp(0.0, 2.0),
                 max_tokens: options.max_tokens.unwrap_or(self.max_tokens).min(self.max_tokens),
             };

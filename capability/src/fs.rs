@@ -14,35 +14,35 @@ capability! {
 
     /// Gives a file's content
     #[example = "(drop (call $fs.write \"a.txt\" \"hello\")) (call $fs.read \"a.txt\") (drop) (call $sys.resv) (i32.const 0)"]
-    async read(path: str) -> ptr: bytes ! ENOENT EACCESS EBOUND = read;
+    async read(path: read_path) -> ptr: bytes ! ENOENT EACCESS EBOUND = read;
 
     /// Writes a file, replacing it
     #[example = "(call $fs.write \"notes/a.txt\" \"hello\")"]
-    async write(path: str, data: bytes) ! EACCESS ENOMEM EEXIST = write;
+    async write(path: write_path, data: bytes) ! EACCESS ENOMEM EEXIST = write;
 
     /// Adds to the end of a file, made where absent
     #[example = "(call $fs.append \"log.txt\" \"one line\\n\")"]
-    async append(path: str, data: bytes) ! EACCESS ENOMEM EEXIST = append;
+    async append(path: write_path, data: bytes) ! EACCESS ENOMEM EEXIST = append;
 
     /// Gives the sorted names in a folder, folders with a / behind
     #[example = "(call $fs.list \"\") (drop) (call $str.join \", \") (drop) (call $sys.resv) (i32.const 0)"]
-    async list(path: str) -> arr: arr ! ENOENT EACCESS = list;
+    async list(path: read_path) -> arr: arr ! ENOENT EACCESS = list;
 
     /// Gives JSON {kind: file|folder, size}
     #[example = "(call $fs.stat \"/\") (drop) (call $sys.resv) (i32.const 0)"]
-    async stat(path: str) -> ptr: str ! ENOENT EACCESS = stat;
+    async stat(path: read_path) -> ptr: str ! ENOENT EACCESS = stat;
 
     /// Makes a folder and its parents
     #[example = "(call $fs.mkdir \"a/b\")"]
-    async mkdir(path: str) ! EACCESS EEXIST = mkdir;
+    async mkdir(path: write_path) ! EACCESS EEXIST = mkdir;
 
     /// Removes a file or an empty folder
     #[example = "(drop (call $fs.write \"a.txt\" \"x\")) (call $fs.remove \"a.txt\")"]
-    async remove(path: str) ! ENOENT EACCESS = remove;
+    async remove(path: write_path) ! ENOENT EACCESS = remove;
 
     /// Moves a file or folder
     #[example = "(drop (call $fs.write \"a.txt\" \"x\")) (call $fs.move \"a.txt\" \"b.txt\")"]
-    async move(from: str, to: str) ! ENOENT EACCESS EEXIST = rename;
+    async move(from: tree_path, to: tree_path) ! ENOENT EACCESS EEXIST = rename;
 }
 
 /// Grants `fs` on those files.

@@ -14,15 +14,15 @@ capability! {
 
     /// Fetches a URL and gives the body
     #[example = "(call $http.get \"https://example.com/\") (drop) (call $sys.resv) (i32.const 0)"]
-    async get(url: str) -> ptr: bytes ! EREMOTE EACCESS ETIME EPARSE = get;
+    async get(url: url) -> ptr: bytes ! EREMOTE EACCESS ETIME EPARSE = get;
 
     /// Posts a body and gives the answer's body
     #[example = "(call $http.post \"https://example.com/\" \"{}\" \"application/json\") (drop) (call $sys.resv) (i32.const 0)"]
-    async post(url: str, body: bytes, content_type: str) -> ptr: bytes ! EREMOTE EACCESS ETIME EPARSE = post;
+    async post(url: url, body: bytes, content_type: str) -> ptr: bytes ! EREMOTE EACCESS ETIME EPARSE = post;
 
     /// Sends any request and gives JSON {status, headers, body}, whatever the status; headers is 0 or a JSON object
     #[example = "(call $http.request \"HEAD\" \"https://example.com/\" (i32.const 0) \"\") (drop) (call $sys.resv) (i32.const 0)"]
-    async request(method: str, url: str, headers: opt_str, body: bytes) -> ptr: str ! EREMOTE EACCESS ETIME EPARSE = request;
+    async request(method: str, url: url, headers: opt_str, body: bytes) -> ptr: str ! EREMOTE EACCESS ETIME EPARSE = request;
 }
 
 /// A request as a program makes it.

@@ -14,23 +14,23 @@ capability! {
 
     /// Gives a key's value
     #[example = "(local $e i32) (local $v i32) (call $kv.get \"name\") (local.set $e) (local.set $v) (local.get $e)"]
-    async get(k: str) -> ptr: str ! ENOENT EREMOTE = get;
+    async get(k: key) -> ptr: str ! ENOENT EREMOTE = get;
 
     /// Sets a key
     #[example = "(call $kv.set \"name\" \"Ada\")"]
-    async set(k: str, v: bytes) ! EBUDGET EREMOTE = set;
+    async set(k: key, v: bytes) ! EBUDGET EREMOTE = set;
 
     /// Removes a key
     #[example = "(drop (call $kv.set \"name\" \"Ada\")) (call $kv.del \"name\")"]
-    async del(k: str) ! ENOENT EREMOTE = del;
+    async del(k: key) ! ENOENT EREMOTE = del;
 
     /// Gives the keys that begin with prefix, sorted
     #[example = "(call $kv.list \"\") (drop) (call $arr.len) (call $str.from_int) (call $sys.resv) (i32.const 0)"]
-    async list(prefix: str) -> arr: arr ! EREMOTE = list;
+    async list(prefix: key_prefix) -> arr: arr ! EREMOTE = list;
 
     /// Adds n to a key's integer (0 where absent) and gives the sum
     #[example = "(call $kv.incr \"count\" (i32.const 1)) (drop) (call $str.from_int) (call $sys.resv) (i32.const 0)"]
-    async incr(k: str, n: int) -> sum: int ! EPARSE EBUDGET EREMOTE = incr;
+    async incr(k: key, n: int) -> sum: int ! EPARSE EBUDGET EREMOTE = incr;
 }
 
 /// The longest key, in bytes.

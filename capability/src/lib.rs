@@ -5,6 +5,7 @@
 
 pub mod ai;
 pub mod arr;
+pub mod date;
 pub mod dbg;
 pub mod egress;
 pub mod files;
@@ -18,14 +19,49 @@ pub mod map;
 pub mod str;
 pub mod sys;
 
-use wattle_rt::{Capability, Grants};
+use wattle_rt::{Capability, Code, Failure, Grants};
 
 /// Every capability of this crate, in the order of prompt and manual.
-pub const ALL: &[Capability] =
-    &[sys::SYS, str::STR, arr::ARR, map::MAP, json::JSON, kv::KV, http::HTTP, fs::FS, ai::AI, dbg::DBG, help::HELP];
+pub const ALL: &[Capability] = &[
+    sys::SYS,
+    str::STR,
+    arr::ARR,
+    map::MAP,
+    json::JSON,
+    date::DATE,
+    kv::KV,
+    http::HTTP,
+    fs::FS,
+    ai::AI,
+    dbg::DBG,
+    help::HELP,
+];
 
 /// Grants the capabilities that reach nothing outside the run and need no configuration: what every run starts from.
 #[must_use]
 pub fn pure_grants() -> Grants {
-    ["sys", "str", "arr", "map", "json", "dbg"].into_iter().fold(Grants::new(), Grants::allow)
+    ["sys", "str", "arr", "map", "json", "date", "dbg"].into_iter().fold(Grants::new(), Grants::allow)
+}
+
+/// The most bytes of a text that one call makes; the program's memory bounds it further.
+const MOST: usize = 64 << 20;
+
+fn too_large() -> Failure {
+    Failure::new(Code::ENOMEM, "the text would have more than 64 MiB; work on smaller pieces")
+}
+
+/// Writes the parts with commas between them, inside a pair of brackets.
+fn bounded((open, close): (char, char), parts: impl Iterator<Item = String>) -> Result<String, Failure> {
+    let mut text = String::from(open);
+    for part in parts {
+        if text.len() > 1 {
+            text.push(',');
+        }
+        text.push_str(&part);
+        if text.len() > MOST {
+            return Err(too_large());
+        }
+    }
+    text.push(close);
+    Ok(text)
 }

@@ -201,7 +201,7 @@ const CALLS: &[(&str, &str, &str, Result<&str, Code>)] = &[
     ("map.has", "(call $map.new) \"k\"", "int", Ok("0")),
     ("map.incr", "(call $map.new) \"k\" (i32.const 5)", "int", Ok("5")),
     ("json.get", "\"{\\\"a\\\":{\\\"b\\\":[{\\\"c\\\":\\\"x\\\"}]}}\" \"a.b[0].c\"", "text", Ok("x")),
-    ("json.get", "\"{\\\"a\\\":1.50}\" \"$.a\"", "text", Ok("1.5")),
+    ("json.get", "\"{\\\"a\\\":1.50}\" \"$.a\"", "text", Ok("1.50")),
     ("json.get", "\"{\\\"a\\\":[1,{\\\"b\\\":2}]}\" \"/a/1\"", "text", Ok("{\"b\":2}")),
     ("json.get", "\"{}\" \"a\"", "text", Err(Code::ENOENT)),
     ("json.get", "\"{\" \"a\"", "text", Err(Code::EPARSE)),

@@ -1,9 +1,9 @@
 //! What can be said on the command line.
 
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use wattle_agent::capability::egress::HostRule;
 use wattle_server::{HostName, Origin};
 
@@ -31,6 +31,7 @@ impl Cli {
             Some(Command::Repl(args)) => args.flags.verbose,
             Some(Command::Serve(args)) => args.flags.verbose,
             Some(Command::Exec(args)) => args.flags.verbose,
+            Some(Command::Eval(args)) => args.flags.verbose,
             Some(Command::Doctor(args)) => args.flags.verbose,
             Some(Command::Config(ConfigCommand::Show { flags, .. })) => flags.verbose,
             _ => false,
@@ -59,6 +60,8 @@ pub(crate) enum Command {
     /// The programs that a model may call by name
     #[command(subcommand)]
     Catalog(CatalogCommand),
+    /// Give a set of tasks to models and score them
+    Eval(EvalArgs),
     /// Play recorded runs: all real but the model's words
     Demo(DemoArgs),
     /// Tell what is missing and how to mend it
@@ -191,6 +194,86 @@ pub(crate) enum CatalogCommand {
         #[command(flatten)]
         flags: CatalogFlags,
     },
+}
+
+/// What `eval` takes.
+#[derive(Debug, Args)]
+pub(crate) struct EvalArgs {
+    /// The folder of the tasks
+    pub(crate) dir: PathBuf,
+    /// A model that takes part; may be repeated
+    #[arg(long = "model", value_name = "NAME")]
+    pub(crate) models: Vec<String>,
+    /// Let each model do the tasks a second way, too: by single tool calls in place of programs
+    #[arg(long, value_name = "WAY")]
+    pub(crate) baseline: Option<Baseline>,
+    /// How often each task is given
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub(crate) repeat: NonZeroU32,
+    /// How many attempts are under way at once
+    #[arg(long, value_name = "N", default_value = "4")]
+    pub(crate) jobs: NonZeroUsize,
+    /// Only the tasks that have this in their name, such as `text/` or `csv`
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) filter: Option<String>,
+    /// Keep the attempts in this file and do not make them again [live: DIR/results.jsonl]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Make all attempts anew, and drop what the results file holds
+    #[arg(long)]
+    pub(crate) fresh: bool,
+    /// Play the recordings, even where an endpoint is set up
+    #[arg(long, conflicts_with = "record")]
+    pub(crate) recorded: bool,
+    /// Ask the models, and record their answers beside the tasks
+    #[arg(long)]
+    pub(crate) record: bool,
+    /// Print the scorecard and all attempts as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) flags: EvalFlags,
+}
+
+/// What the usual way of programs is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Baseline {
+    /// One JSON tool for each host function
+    Tools,
+}
+
+/// The settings that count for an evaluation; what a run may take is the tasks' own.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Settings")]
+pub(crate) struct EvalFlags {
+    /// The chat-completions endpoint, such as http://127.0.0.1:11434/v1
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+    /// The environment variable that holds the key
+    #[arg(long, value_name = "VAR")]
+    pub(crate) api_key_env: Option<String>,
+    /// A well-known endpoint: openrouter, openai, ollama, …
+    #[arg(long, value_name = "PRESET")]
+    pub(crate) provider: Option<String>,
+    /// A folder of programs; may be repeated
+    #[arg(long, value_name = "DIR")]
+    pub(crate) catalog: Vec<PathBuf>,
+    /// Show what is done behind the scenes
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+}
+
+impl From<EvalFlags> for Layer {
+    fn from(flags: EvalFlags) -> Layer {
+        Layer {
+            base_url: flags.base_url.map(Some),
+            api_key_env: flags.api_key_env.map(Some),
+            provider: flags.provider.map(Some),
+            catalog: given(flags.catalog),
+            verbose: flags.verbose.then_some(true),
+            ..Layer::default()
+        }
+    }
 }
 
 /// What `catalog new` takes.

@@ -71,6 +71,7 @@ async fn perform(cli: Cli) -> Result<Exit, Fault> {
         Some(Command::Expand(args)) => commands::expand::expand(&args),
         Some(Command::Parse) => commands::parse::parse(),
         Some(Command::Catalog(command)) => commands::catalog::catalog(command, outer).await,
+        Some(Command::Eval(args)) => commands::eval::eval(args, outer).await,
         Some(Command::Demo(args)) => demo::demo(&args).await,
         Some(Command::Doctor(args)) => commands::doctor::doctor(args, outer).await,
         Some(Command::Config(command)) => commands::config::config(command, outer),

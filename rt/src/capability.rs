@@ -49,7 +49,9 @@ pub struct Function {
 ///
 /// `fn` rows are synchronous, `async` rows may wait. A row with codes after `!` is fallible: it pushes `err` last. A row without
 /// codes traps where its function fails. Types: `str`, `opt_str`, `bytes`, `int`, `long`, `float`, `bool`, `arr`, `map`,
-/// `addr`. The Rust function takes [`&mut Run`](Run) and the arguments (`&str`, `Option<&str>`, `&[u8]`, `i32`, `i64`, `f64`; owned in
+/// `addr`; and texts that name something outside the program, which authority and policy go by: `url`, `read_path`, `write_path`,
+/// `tree_path` (with everything below), `key`, `key_prefix`, `program`, `agent` ([`Target`](crate::Target)), each `str` in all else.
+/// The Rust function takes [`&mut Run`](Run) and the arguments (`&str`, `Option<&str>`, `&[u8]`, `i32`, `i64`, `f64`; owned in
 /// `async` rows) and gives `Result<value, Failure>`, where a value is anything that is [`Value`](crate::Value).
 ///
 /// ```
@@ -92,8 +94,16 @@ macro_rules! capability {
                     signature: $crate::Signature {
                         module: $module,
                         name: stringify!($name),
-                        params: &[$($crate::Param { name: stringify!($param), ty: $crate::__ty!($ty) }),*],
-                        results: &[$($crate::Param { name: stringify!($result), ty: $crate::__ty!($rty) })?],
+                        params: &[$($crate::Param {
+                            name: stringify!($param),
+                            ty: $crate::__ty!($ty),
+                            target: $crate::__target!($ty),
+                        }),*],
+                        results: &[$($crate::Param {
+                            name: stringify!($result),
+                            ty: $crate::__ty!($rty),
+                            target: None,
+                        })?],
                         errors: &[$($($crate::Code::$code),+)?],
                     },
                     about: concat!($($sentence),+).trim_ascii(),
@@ -142,6 +152,71 @@ macro_rules! __ty {
     (addr) => {
         $crate::Ty::Addr
     };
+    ($target:ident) => {
+        $crate::__text!($target => $crate::Ty::Str)
+    };
+}
+
+// The types that are texts and name something outside the program; no other names may follow `str` on the wire.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __text {
+    (url => $then:expr) => {
+        $then
+    };
+    (read_path => $then:expr) => {
+        $then
+    };
+    (write_path => $then:expr) => {
+        $then
+    };
+    (tree_path => $then:expr) => {
+        $then
+    };
+    (key => $then:expr) => {
+        $then
+    };
+    (key_prefix => $then:expr) => {
+        $then
+    };
+    (program => $then:expr) => {
+        $then
+    };
+    (agent => $then:expr) => {
+        $then
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __target {
+    (url) => {
+        Some($crate::Target::Url)
+    };
+    (read_path) => {
+        Some($crate::Target::Read)
+    };
+    (write_path) => {
+        Some($crate::Target::Write)
+    };
+    (tree_path) => {
+        Some($crate::Target::Tree)
+    };
+    (key) => {
+        Some($crate::Target::Key)
+    };
+    (key_prefix) => {
+        Some($crate::Target::Keys)
+    };
+    (program) => {
+        Some($crate::Target::Program)
+    };
+    (agent) => {
+        Some($crate::Target::Agent)
+    };
+    ($plain:ident) => {
+        None
+    };
 }
 
 #[doc(hidden)]
@@ -184,8 +259,26 @@ macro_rules! __read {
     ($memory:ident, $raw:ident, bool) => {
         $raw != 0
     };
-    ($memory:ident, $raw:ident, $plain:ident) => {
+    ($memory:ident, $raw:ident, int) => {
         $raw
+    };
+    ($memory:ident, $raw:ident, long) => {
+        $raw
+    };
+    ($memory:ident, $raw:ident, float) => {
+        $raw
+    };
+    ($memory:ident, $raw:ident, arr) => {
+        $raw
+    };
+    ($memory:ident, $raw:ident, map) => {
+        $raw
+    };
+    ($memory:ident, $raw:ident, addr) => {
+        $raw
+    };
+    ($memory:ident, $raw:ident, $target:ident) => {
+        $crate::__text!($target => $crate::__read!($memory, $raw, str))
     };
 }
 
@@ -204,8 +297,26 @@ macro_rules! __own {
     ($memory:ident, $raw:ident, bool) => {
         $raw != 0
     };
-    ($memory:ident, $raw:ident, $plain:ident) => {
+    ($memory:ident, $raw:ident, int) => {
         $raw
+    };
+    ($memory:ident, $raw:ident, long) => {
+        $raw
+    };
+    ($memory:ident, $raw:ident, float) => {
+        $raw
+    };
+    ($memory:ident, $raw:ident, arr) => {
+        $raw
+    };
+    ($memory:ident, $raw:ident, map) => {
+        $raw
+    };
+    ($memory:ident, $raw:ident, addr) => {
+        $raw
+    };
+    ($memory:ident, $raw:ident, $target:ident) => {
+        $crate::__text!($target => $crate::__own!($memory, $raw, str))
     };
 }
 

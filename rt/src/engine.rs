@@ -80,7 +80,7 @@ pub fn engine_config(limits: &Limits) -> wasmtime::Result<wasmtime::Config> {
 }
 
 /// Advances the epoch for as long as the engine lives.
-fn start_clock(engine: &Engine) -> wasmtime::Result<()> {
+pub(crate) fn start_clock(engine: &Engine) -> wasmtime::Result<()> {
     let engine = engine.weak();
     std::thread::Builder::new().name("wattle-epoch".to_owned()).spawn(move || {
         while let Some(engine) = engine.upgrade() {

@@ -12,6 +12,7 @@ mod code;
 mod engine;
 mod failure;
 mod grants;
+mod guest;
 #[doc(hidden)]
 pub mod host;
 mod outcome;
@@ -27,12 +28,13 @@ pub use code::Code;
 pub use engine::{Limits, engine_config};
 pub use failure::Failure;
 pub use grants::{Config, Grants};
+pub use guest::{Guest, GuestAnswer, GuestFault};
 pub use host::{Room, Value};
 pub use outcome::{CallFailure, Calls, Exit, Outcome, Trap, TrapKind};
 pub use program::Program;
 pub use run::Run;
 pub use runtime::{EngineError, RunError, Runtime};
-pub use signature::{Param, Signature, Signatures, Ty, ValType};
+pub use signature::{Param, Signature, Signatures, Target, Ty, ValType};
 pub use text::{
     Assembled, Diagnostic, EncodeError, FormDoc, Position, Severity, assemble, explain, format, forms, locate,
 };

@@ -103,6 +103,27 @@ impl Ty {
     }
 }
 
+/// What outside the program a text argument names: what authority and policy are about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Target {
+    /// An absolute URL, whose host is reached.
+    Url,
+    /// A path of the run's files that is read.
+    Read,
+    /// A path that is written, made or removed.
+    Write,
+    /// A path that is read and written with everything below it.
+    Tree,
+    /// A key of the session's state.
+    Key,
+    /// The beginning of keys, all of which are read.
+    Keys,
+    /// The name of a catalog program that is run.
+    Program,
+    /// The name of an agent that is asked.
+    Agent,
+}
+
 /// A named parameter or result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Param {
@@ -110,6 +131,8 @@ pub struct Param {
     pub name: &'static str,
     /// What it means.
     pub ty: Ty,
+    /// What outside the program its text names, where it names anything.
+    pub target: Option<Target>,
 }
 
 /// The signature of one host function: enough to check a call, to import it and to describe it.

@@ -6,6 +6,7 @@
 //! {"wattle_cassette":1,"model":"some-model"}
 //! {"request":{"digests":["5f0c…","91ab…"],"last":{"role":"user","content":"…"}},"reply":{"text":"…","usage":{…}}}
 //! {"reply":"written by hand: the text is enough"}
+//! {"reply":{"text":"","calls":[{"id":"1","name":"kv_get","arguments":"{\"k\":\"name\"}"}]}}
 //! ```
 //!
 //! `digests` has the first 16 hex digits of a BLAKE3 hash for each message of the request, `last` its last message.
@@ -80,6 +81,9 @@ impl Asked {
 fn digest(message: &Message) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(role(message.role).as_bytes()).update(&[0]).update(message.content.as_bytes());
+    for call in &message.calls {
+        hasher.update(&[0]).update(call.name.as_bytes()).update(&[0]).update(call.arguments.as_bytes());
+    }
     let mut hex = hasher.finalize().to_hex().to_string();
     hex.truncate(16);
     hex
@@ -90,6 +94,7 @@ fn role(role: Role) -> &'static str {
         Role::System => "system",
         Role::User => "user",
         Role::Assistant => "assistant",
+        Role::Tool => "tool",
     }
 }
 

@@ -8,6 +8,7 @@ use futures_util::future::BoxFuture;
 use wattle_capability::egress::{
     Egress, EgressErrorKind, EndpointClient, HeaderValue, Limits, Request, Streamed, header,
 };
+use wattle_machine::FunctionCall;
 
 use super::deadline::{Timeouts, retry_after};
 use super::endpoint::Endpoint;
@@ -152,7 +153,8 @@ impl ChatCompletions {
             text: self.scrub(reply.text),
             reasoning: reply.reasoning.map(|thought| self.scrub(thought)),
             finish: reply.finish.map(|finish| self.scrub(finish)),
-            ..reply
+            calls: reply.calls.into_iter().map(|call| self.scrub_call(call)).collect(),
+            usage: reply.usage,
         })
     }
 
@@ -221,6 +223,10 @@ impl ChatCompletions {
             Some(key) => key.scrub(&text),
             None => text,
         }
+    }
+
+    fn scrub_call(&self, FunctionCall { id, name, arguments }: FunctionCall) -> FunctionCall {
+        FunctionCall { id, name: self.scrub(name), arguments: self.scrub(arguments) }
     }
 
     fn asked(&self) -> Asked<'_> {

@@ -158,7 +158,7 @@ fn read_history(connection: &Connection, session: &str) -> rusqlite::Result<Vec<
         if chars > HISTORY_CHARS {
             break;
         }
-        newest_first.push(Message { role: if role == "user" { Role::User } else { Role::Assistant }, content });
+        newest_first.push(if role == "user" { Message::user(content) } else { Message::assistant(content) });
     }
     newest_first.reverse();
     // A history begins with what a user said, not in the middle of a turn.

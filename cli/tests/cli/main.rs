@@ -4,6 +4,7 @@
 
 mod authoring;
 mod config;
+mod eval;
 mod exec;
 mod interrupt;
 mod place;
