@@ -7,7 +7,7 @@ use regex::Regex;
 use serde::Deserialize;
 use serde_json::Value as Json;
 use wattle_agent::rt::{Code, Exit, Runtime};
-use wattle_agent::{Access, Scene};
+use wattle_agent::{Access, Host, Scene};
 
 use crate::number::numbers;
 
@@ -118,7 +118,7 @@ impl Expectation {
     ///
     /// # Errors
     /// Why it could not be found out: the expectation's own program is wrong, or the engine is broken.
-    pub async fn problems(&self, runtime: &Runtime, scene: &Scene, answer: &str) -> Result<Vec<String>, String> {
+    pub async fn problems(&self, host: &Host, scene: &Scene, answer: &str) -> Result<Vec<String>, String> {
         let mut problems = Vec::new();
         if let Some(rule) = &self.answer {
             problems.extend(rule.problems("the answer", Some(answer)));
@@ -130,7 +130,7 @@ impl Expectation {
             problems.extend(rule.problems(&format!("the key `{key}`"), scene.value(key).await?.as_deref()));
         }
         if let Some(source) = &self.program {
-            problems.extend(judged(source, runtime, scene.access(), answer).await?);
+            problems.extend(judged(source, host.runtime(), scene.access(host), answer).await?);
         }
         Ok(problems)
     }

@@ -55,7 +55,7 @@ impl Trial<'_> {
         let run = match self.approach {
             Approach::Programs => self.programs(host, &settings, &meter, &scene, over).await,
             Approach::Tools => {
-                let grants = self.access(&scene).grants();
+                let grants = self.access(host, &scene).grants();
                 baseline::run(host, &settings, &meter, &self.task.prompt, grants, &over).await
             }
         };
@@ -81,14 +81,14 @@ impl Trial<'_> {
         cancel: CancellationToken,
     ) -> Run {
         let tally = Tally::default();
-        let job = Job { cancel, ..Job::new(self.task.prompt.as_str(), self.access(scene).grants()) };
+        let job = Job { cancel, ..Job::new(self.task.prompt.as_str(), self.access(host, scene).grants()) };
         let report = wattle_agent::run(host, meter, settings, job, &|envelope: &Envelope| tally.take(envelope)).await;
         Run { ending: report.ending, steps: report.steps, count: tally.count(host.runtime()).await }
     }
 
     /// What the task's programs work on; `ai` only where the task has answers for it.
-    fn access(&self, scene: &Scene) -> wattle_agent::Access {
-        let mut access = scene.access();
+    fn access(&self, host: &Host, scene: &Scene) -> wattle_agent::Access {
+        let mut access = scene.access(host);
         if self.task.fixtures.ai.is_empty() {
             access.inference = None;
         }
@@ -111,7 +111,7 @@ impl Trial<'_> {
             problems.push(message.strip_prefix("error: ").unwrap_or(message).to_owned());
         }
         if problems.is_empty() {
-            match self.task.expect.problems(host.runtime(), scene, ending.text()).await {
+            match self.task.expect.problems(host, scene, ending.text()).await {
                 Ok(found) => problems = found,
                 Err(why) => return (Verdict::Error, vec![why]),
             }

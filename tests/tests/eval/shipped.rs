@@ -60,7 +60,7 @@ async fn no_task_passes_without_the_right_answer_or_the_work() {
     for said in ["Done.", "I have carried out the task as you asked; everything is in place.", "0", "null"] {
         for task in &suite.tasks {
             let scene = wattle_agent::Scene::new(&task.fixtures).await.unwrap();
-            let problems = task.expect.problems(place.host.runtime(), &scene, said).await.unwrap();
+            let problems = task.expect.problems(&place.host, &scene, said).await.unwrap();
             assert!(!problems.is_empty(), "{} passes with {said:?}", task.id);
         }
     }

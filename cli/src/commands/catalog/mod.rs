@@ -79,7 +79,7 @@ fn show(name: &str, json: bool, flags: CatalogFlags, outer: Layer) -> Result<Exi
         return Ok(Exit::Done);
     }
     let from = paint(DIM, &format!("from {}", visible(&entry.origin().to_string())));
-    output::styled(&format!("{}{from}\n", visible(&entry.manual())))?;
+    output::styled(&format!("{}{from}\n\n", visible(&entry.manual())))?;
     output::text(&visible(entry.body().trim()))?;
     Ok(Exit::Done)
 }
