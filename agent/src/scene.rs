@@ -9,8 +9,9 @@ use wattle_capability::egress::{HeaderMap, HeaderName, HeaderValue, Url};
 use wattle_capability::files::Files;
 use wattle_capability::http;
 use wattle_capability::kv::{Backend as _, InMemory};
+use wattle_capability::sys::Fixed;
 use wattle_catalog::{AiAnswer, Fixtures, HttpAnswer};
-use wattle_rt::{Code, Failure};
+use wattle_rt::{Code, Failure, Grants};
 
 use crate::{Access, Host};
 
@@ -36,6 +37,8 @@ pub struct Scene {
     state: Arc<InMemory>,
     network: Arc<Recorded>,
     model: Arc<Scripted>,
+    now: Option<String>,
+    random: Vec<u32>,
 }
 
 impl Scene {
@@ -56,6 +59,8 @@ impl Scene {
             state: Arc::new(state),
             network: Arc::new(Recorded::new(&fixtures.http)?),
             model: Arc::new(Scripted::new(&fixtures.ai)),
+            now: fixtures.now.clone(),
+            random: fixtures.random.clone(),
         })
     }
 
@@ -68,6 +73,15 @@ impl Scene {
             inference: Some(Arc::<Scripted>::clone(&self.model)),
             ..Access::new(host, Arc::clone(&self.files))
         }
+    }
+
+    /// What a run in the scene is granted: that access, and the scene's clock and random numbers.
+    ///
+    /// # Errors
+    /// Where the time of the scene is none.
+    pub fn grants(&self, access: Access) -> Result<Grants, String> {
+        let fixed = Fixed::new(self.now.as_deref(), &self.random)?;
+        Ok(access.grants().with(fixed))
     }
 
     /// What a file holds now.

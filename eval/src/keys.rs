@@ -108,6 +108,7 @@ impl TaskKeys {
             kv: std::mem::take(&mut self.kv),
             http: std::mem::take(&mut self.http).into_iter().map(|HttpKeys(answer)| answer).collect(),
             ai: std::mem::take(&mut self.ai),
+            ..Fixtures::default()
         }
     }
 }

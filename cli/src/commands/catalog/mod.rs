@@ -125,6 +125,8 @@ fn example_json(example: &Example) -> Json {
         "http": fixtures.http.iter().map(|a| json!({
             "method": a.method, "url": a.url, "status": a.status, "headers": a.headers, "body": a.body,
         })).collect::<Vec<_>>(),
+        "now": fixtures.now,
+        "random": fixtures.random,
         "ai": fixtures.ai.iter().map(answer).collect::<Vec<_>>(),
         "code": example.expected.code.number(),
         "results": results,
