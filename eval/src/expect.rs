@@ -6,8 +6,8 @@ use std::sync::Arc;
 use regex::Regex;
 use serde::Deserialize;
 use serde_json::Value as Json;
-use wattle_agent::rt::{Code, Exit, Runtime};
-use wattle_agent::{Access, Host, Scene};
+use wattle_agent::rt::{Code, Exit};
+use wattle_agent::{Host, Scene};
 
 use crate::number::numbers;
 
@@ -130,19 +130,19 @@ impl Expectation {
             problems.extend(rule.problems(&format!("the key `{key}`"), scene.value(key).await?.as_deref()));
         }
         if let Some(source) = &self.program {
-            problems.extend(judged(source, host.runtime(), scene.access(host), answer).await?);
+            problems.extend(judged(source, host, scene, answer).await?);
         }
         Ok(problems)
     }
 }
 
 /// What the expectation's program has to say.
-async fn judged(source: &str, runtime: &Runtime, access: Access, answer: &str) -> Result<Vec<String>, String> {
+async fn judged(source: &str, host: &Host, scene: &Scene, answer: &str) -> Result<Vec<String>, String> {
     let wrong = |why: String| format!("the program of the expectation is wrong: {why}");
-    let program = runtime.prepare(source).await.map_err(|why| wrong(why.to_string()))?;
-    let grants = Arc::new(access.grants());
+    let program = host.runtime().prepare(source).await.map_err(|why| wrong(why.to_string()))?;
+    let grants = Arc::new(scene.access(host).grants());
     let outcome =
-        runtime.run(&program, &grants, vec![answer.to_owned()]).await.map_err(|why| wrong(why.to_string()))?;
+        host.runtime().run(&program, &grants, vec![answer.to_owned()]).await.map_err(|why| wrong(why.to_string()))?;
     let mut said = outcome.texts();
     match outcome.exit {
         Exit::Trapped(trap) => said.push(format!("the expectation's program came to no end: {trap}")),
