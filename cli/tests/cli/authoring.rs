@@ -32,9 +32,9 @@ fn play(page: &str) -> (String, usize) {
                 commands += 1;
             }
         } else {
-            let name = named.take().unwrap_or_else(|| panic!("a block without a name:\n{}", block.join("\n")));
             let content = block.join("\n") + "\n";
-            place.write(name, &content);
+            assert!(named.is_some(), "a block without a name:\n{content}");
+            place.write(named.take().unwrap(), &content);
             played += &content;
         }
         played += "```\n";
