@@ -17,7 +17,6 @@ capability! {
 
     /// Gives the present time in UTC, to the second
     #[example = r#"(when (> (date.diff? "2020-01-01" (date.now) "days") 0) (out "later"))"# => "later"]
-    #[prompt(signature)]
     fn now() -> date: str = now;
 
     /// Reads a date; format is 0 for RFC 3339 or RFC 2822, or of strftime's fields; zone (0: UTC) is for a text that names none
@@ -38,7 +37,6 @@ capability! {
 
     /// Gives the day of the week: 1 for Monday to 7 for Sunday
     #[example = r#"(ret (str.from_int (date.weekday? "2026-03-01")))"# => "7"]
-    #[prompt(signature)]
     fn weekday(date: str) -> n: int ! EPARSE = weekday;
 }
 
@@ -97,8 +95,8 @@ fn written(date: &Zoned) -> String {
 }
 
 fn now(run: &mut Run) -> Result<String, Failure> {
-    let seconds = crate::sys::now(run).div_euclid(1_000);
-    Ok(Timestamp::from_second(seconds).unwrap_or_default().to_string())
+    let seconds = crate::sys::now_ms(run).div_euclid(1_000);
+    Ok(Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX).to_string())
 }
 
 fn parse(_: &mut Run, s: &str, format: Option<&str>, name: Option<&str>) -> Result<String, Failure> {

@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
 use wattle_machine::{
-    Action, ArgLine, CapabilityPart, CodeLine, EXAMPLE_PROGRAM, FunctionLine, ProgramLine, PromptParts, Withheld, read, system_prompt,
+    Action, ArgLine, CapabilityPart, CodeLine, EXAMPLE_PROGRAM, FunctionLine, ProgramLine, PromptParts, Withheld, read,
+    system_prompt,
 };
 
 /// The fixed host functions, as their rows describe them.
