@@ -60,13 +60,13 @@ pub(crate) fn parts(runtime: &Runtime, settings: &Settings, grants: &Grants, lis
         let heading = format!("{} — {}", capability.name, capability.about);
         capability.functions.iter().map(move |f: &Function| FunctionLine {
             capability: heading.clone(),
-            signature: f.signature.to_string(),
+            signature: f.signature.usage(),
             about: f.about.to_owned(),
         })
     };
     let codes = Code::ALL.iter().filter_map(|code| {
         let (name, meaning) = (code.name()?.to_owned(), code.meaning().to_owned());
-        Some(CodeLine { name, number: code.number(), meaning })
+        Some(CodeLine { name, meaning })
     });
     PromptParts {
         functions: granted.iter().flat_map(functions).collect(),

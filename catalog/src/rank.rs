@@ -83,7 +83,9 @@ impl<K> Index<K> {
         for word in &asked {
             match self.known.get_key_value(word.as_str()) {
                 Some((word, _)) => drop(wanted.insert(word, 1.0)),
-                None => self.near(word).for_each(|word| drop(wanted.entry(word).or_insert(NEAR))),
+                None => self.near(word).for_each(|word| {
+                    wanted.entry(word).or_insert(NEAR);
+                }),
             }
         }
         let mut found: Vec<(usize, &K, f64)> = Vec::new();

@@ -69,8 +69,6 @@ pub struct ArgLine {
 pub struct CodeLine {
     /// The name, such as `ENOENT`.
     pub name: String,
-    /// The number.
-    pub number: i32,
     /// What it means, in a few words.
     pub meaning: String,
 }

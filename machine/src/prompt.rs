@@ -64,7 +64,7 @@ fn functions(functions: &[FunctionLine]) -> String {
     let mut capability = "";
     for function in functions {
         if section.is_empty() {
-            section.push_str("# Host functions\nCall them with a $ before the name.\n");
+            section.push_str("# Host functions\nThey give a string where no → says otherwise.\n");
         }
         if function.capability != capability {
             capability = &function.capability;
@@ -72,7 +72,7 @@ fn functions(functions: &[FunctionLine]) -> String {
         }
         section.push_str(function.signature.trim());
         if !function.about.trim().is_empty() {
-            _ = write!(section, " — {}", function.about.trim());
+            _ = write!(section, " {}", function.about.trim());
         }
         section.push('\n');
     }
@@ -107,8 +107,7 @@ fn program_line(program: &ProgramLine) -> String {
 }
 
 fn codes(parts: &PromptParts) -> String {
-    let codes: Vec<String> =
-        parts.codes.iter().map(|code| format!("{} {} {}", code.number, code.name, code.meaning)).collect();
+    let codes: Vec<String> = parts.codes.iter().map(|code| format!("{} {}", code.name, code.meaning)).collect();
     if codes.is_empty() { String::new() } else { format!("# Error codes\n{}\n", codes.join("; ")) }
 }
 

@@ -68,11 +68,7 @@ fn everything() -> PromptParts {
         about: "bytes; -1 where there is none".to_owned(),
     };
     let names = ["SUCCESS", "ETRFM", "ENOMEM", "EACCESS", "ENOENT", "EBOUND", "EREMOTE", "EPARSE"];
-    let code = |(name, number): (&&str, i32)| CodeLine {
-        name: (*name).to_owned(),
-        number,
-        meaning: "the remote side failed".to_owned(),
-    };
+    let code = |name: &&str| CodeLine { name: (*name).to_owned(), meaning: "the remote side failed".to_owned() };
     PromptParts {
         functions: SIGNATURES.iter().map(function).collect(),
         withheld: vec![
@@ -80,7 +76,7 @@ fn everything() -> PromptParts {
             Withheld { capability: "par".into(), why: String::new() },
         ],
         programs: (0..16).rev().map(|number| program(&format!("program_{number:02}"))).collect(),
-        codes: names.iter().zip(0..).map(code).collect(),
+        codes: names.iter().map(code).collect(),
         preamble: Some("You work for a bakery.\n".into()),
         volatile: vec!["Today is 2026-03-01.".into()],
         ..PromptParts::default()

@@ -168,6 +168,43 @@ impl Signature {
     }
 }
 
+impl Signature {
+    /// How a call is written in a program: `(str.find s needle from) → n`, with `?` where it may fail and brackets around what may be
+    /// left out. What gives a text or bytes shows no result.
+    ///
+    /// ```
+    /// # use wattle_rt::{Code, Param, Signature, Ty};
+    /// const GET: Signature = Signature {
+    ///     module: "kv",
+    ///     name: "get",
+    ///     params: &[Param { name: "k", ty: Ty::Str, target: None }],
+    ///     results: &[Param { name: "ptr", ty: Ty::Str, target: None }],
+    ///     errors: &[Code::ENOENT],
+    /// };
+    /// assert_eq!(GET.usage(), "(kv.get? k)");
+    /// ```
+    #[must_use]
+    pub fn usage(&self) -> String {
+        let mut text = format!("({}.{}{}", self.module, self.name, if self.fallible() { "?" } else { "" });
+        for param in self.params {
+            let (open, close) = if param.ty == Ty::OptStr { ("[", "]") } else { ("", "") };
+            let ty = match param.ty.val() {
+                ValType::I32 => String::new(),
+                other => format!(":{other}"),
+            };
+            text.push_str(&format!(" {open}{}{ty}{close}", param.name));
+        }
+        text.push(')');
+        for result in self.results.iter().filter(|result| !matches!(result.ty, Ty::Str | Ty::Bytes)) {
+            text.push_str(&format!(" → {}", result.name));
+            if result.ty.val() != ValType::I32 {
+                text.push_str(&format!(":{}", result.ty.val()));
+            }
+        }
+        text
+    }
+}
+
 /// Shows the signature as the manual and diagnostics write it: `http.post (url, body, content_type) → (ptr, err)`.
 /// Types other than i32 follow the name: `str.from_float (x f64, digits) → ptr`.
 impl fmt::Display for Signature {

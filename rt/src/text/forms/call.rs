@@ -94,7 +94,8 @@ fn host(emit: &mut Emitter<'_, '_>, list: NodeId, signature: &Signature, questio
     let effect = Effect::of_host(signature);
     if !question {
         let count = i32::try_from(effect.pushes).unwrap_or(0);
-        return Ok(Out { truth: effect.truth, ..Out::net(count, effect.ty) });
+        let spare = !signature.fallible() && count == 1;
+        return Ok(Out { truth: effect.truth, spare, ..Out::net(count, effect.ty) });
     }
     emit.out.push(' ');
     emit.leave_on_error(list)?;
