@@ -43,7 +43,8 @@ pub(crate) async fn perform(
     }
 }
 
-fn unknown(catalog: &Catalog, name: &str) -> String {
+/// There is no such program, and the nearest ones there are.
+pub(crate) fn unknown(catalog: &Catalog, name: &str) -> String {
     let nearest: Vec<String> = catalog.nearest(name).iter().map(|name| format!("`{name}`")).collect();
     match nearest.as_slice() {
         [] => format!(

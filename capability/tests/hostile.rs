@@ -11,7 +11,7 @@ use wattle_rt::{Exit, Limits, Outcome, Trap, TrapKind, Ty};
 use world::World;
 
 fn small() -> World {
-    World::with(Limits { memory: 4 << 20, time: Duration::from_millis(300), instances: 4, ..Limits::default() })
+    World::with(Limits { memory: 4 << 20, time: Duration::from_secs(1), instances: 4, ..Limits::default() })
 }
 
 async fn unharmed(world: &World) {
