@@ -31,10 +31,10 @@ pub struct Access {
     pub guide: Arc<dyn help::Guide>,
     /// The model that programs may ask; `None` where none is configured.
     pub inference: Option<Arc<dyn Inference>>,
-    /// How much they may ask of it.
-    pub budget: Budget,
     /// The time that programs see where it is not the machine's.
     pub clock: Option<Clock>,
+    /// How much they may ask of it.
+    pub budget: Budget,
 }
 
 impl Access {
@@ -49,8 +49,8 @@ impl Access {
             programs: host.programs(),
             guide: host.guide(),
             inference: None,
-            budget: Budget::default(),
             clock: None,
+            budget: Budget::default(),
         }
     }
 

@@ -275,6 +275,6 @@ fn to_json(run: &mut Run, h: i32) -> Result<String, Failure> {
 fn from_json(run: &mut Run, doc: &str) -> Result<Handle, Failure> {
     match Document::read(doc)? {
         Document::Array(items) => Arrays::make(run, items.iter().map(Document::plain)),
-        other => Err(Failure::new(Code::EPARSE, format!("the JSON is a {}, not an array", other.kind()))),
+        other => Err(Failure::new(Code::EPARSE, format!("the JSON is {}, not an array", other.a_kind()))),
     }
 }

@@ -107,8 +107,8 @@ fn len(run: &mut Run, doc: &str, path: &str) -> Result<i32, Failure> {
         Document::Object(fields) => fields.len(),
         Document::Text(text) => text.chars().count(),
         other => {
-            let kind = other.kind();
-            return Err(Failure::new(Code::EPARSE, format!("the value at {path:?} is a {kind}, which has no length")));
+            let kind = other.a_kind();
+            return Err(Failure::new(Code::EPARSE, format!("the value at {path:?} is {kind}, which has no length")));
         }
     };
     Ok(i32::try_from(n).unwrap_or(i32::MAX))
@@ -118,8 +118,8 @@ fn keys(run: &mut Run, doc: &str, path: &str) -> Result<Handle, Failure> {
     let keys: Vec<String> = match at(run, doc, path)? {
         Document::Object(fields) => fields.keys().cloned().collect(),
         other => {
-            let kind = other.kind();
-            return Err(Failure::new(Code::EPARSE, format!("the value at {path:?} is a {kind}, not an object")));
+            let kind = other.a_kind();
+            return Err(Failure::new(Code::EPARSE, format!("the value at {path:?} is {kind}, not an object")));
         }
     };
     Arrays::make(run, keys)

@@ -182,6 +182,6 @@ fn from_json(run: &mut Run, doc: &str) -> Result<Handle, Failure> {
             let texts = fields.into_iter().map(|(key, value)| (key, value.plain().into_bytes()));
             make(run, texts.collect())
         }
-        other => Err(Failure::new(Code::EPARSE, format!("the JSON is a {}, not an object", other.kind()))),
+        other => Err(Failure::new(Code::EPARSE, format!("the JSON is {}, not an object", other.a_kind()))),
     }
 }
