@@ -94,9 +94,9 @@ fn written(date: &Zoned) -> String {
     }
 }
 
-fn now(_: &mut Run) -> Result<String, Failure> {
-    let now = Timestamp::now();
-    Ok(Timestamp::from_second(now.as_second()).unwrap_or(now).to_string())
+fn now(run: &mut Run) -> Result<String, Failure> {
+    let seconds = crate::sys::now(run).div_euclid(1_000);
+    Ok(Timestamp::from_second(seconds).unwrap_or_default().to_string())
 }
 
 fn parse(_: &mut Run, s: &str, format: Option<&str>, name: Option<&str>) -> Result<String, Failure> {

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use wattle_rt::{Code, Failure, Room, Run, capability};
+use jiff::Timestamp;
+use wattle_rt::{Code, Config, Failure, Room, Run, capability};
 
 capability! {
     /// Arguments, results, memory, time.
@@ -60,9 +61,47 @@ fn alloc(_run: &mut Run, size: i32) -> Result<Room, Failure> {
     u32::try_from(size).map(Room).map_err(|_| Failure::new(Code::EBOUND, format!("{size} is no size in bytes")))
 }
 
-fn time(_run: &mut Run) -> Result<i64, Failure> {
+/// A clock that stands still: what `sys.time` and `date.now` tell in place of the machine's time, where a run is granted one.
+///
+/// ```
+/// use wattle_capability::sys::Clock;
+/// assert_eq!(Clock::at("1970-01-01T00:01:00Z").unwrap(), Clock(60_000));
+/// assert!(Clock::at("noon").is_err());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clock(
+    /// Milliseconds since 1970.
+    pub i64,
+);
+
+impl Clock {
+    /// The clock that stands at that date, which is RFC 3339.
+    ///
+    /// # Errors
+    /// `EPARSE` where the text is no such date.
+    pub fn at(date: &str) -> Result<Clock, Failure> {
+        let at: Timestamp = date.trim().parse().map_err(|why| {
+            Failure::new(Code::EPARSE, format!("{date:?} is no date such as 2026-03-01T12:00:00Z: {why}"))
+        })?;
+        Ok(Clock(at.as_millisecond()))
+    }
+}
+
+impl Config for Clock {
+    const CAPABILITY: &'static str = "sys";
+}
+
+/// The run's time in milliseconds since 1970.
+pub(crate) fn now(run: &Run) -> i64 {
+    if let Some(clock) = run.grants().config::<Clock>() {
+        return clock.0;
+    }
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-    Ok(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn time(run: &mut Run) -> Result<i64, Failure> {
+    Ok(now(run))
 }
 
 fn random(_run: &mut Run, below: i32) -> Result<i32, Failure> {

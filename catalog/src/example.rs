@@ -21,6 +21,8 @@ pub struct Example {
 /// The world that an example's call meets; what is not here is not there.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fixtures {
+    /// The time, which stands still, as RFC 3339; the machine's own where it is not given.
+    pub clock: Option<String>,
     /// Files by path, relative to the top of the run's files.
     pub files: BTreeMap<String, String>,
     /// The session's state by key.

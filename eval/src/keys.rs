@@ -15,6 +15,7 @@ use crate::task::Budget;
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskKeys {
     pub(crate) prompt: String,
+    clock: Option<String>,
     #[serde(default)]
     files: BTreeMap<String, String>,
     #[serde(default)]
@@ -104,6 +105,7 @@ impl TryFrom<RawHttp> for HttpKeys {
 impl TaskKeys {
     pub(crate) fn fixtures(&mut self) -> Fixtures {
         Fixtures {
+            clock: self.clock.take(),
             files: std::mem::take(&mut self.files),
             kv: std::mem::take(&mut self.kv),
             http: std::mem::take(&mut self.http).into_iter().map(|HttpKeys(answer)| answer).collect(),

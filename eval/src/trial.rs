@@ -59,7 +59,7 @@ impl Trial<'_> {
                 baseline::run(host, &settings, &meter, &self.task.prompt, grants, &over).await
             }
         };
-        if cancel.is_cancelled() {
+        if cancel.is_cancelled() && matches!(run.ending, Ending::Cancelled { .. }) {
             return None;
         }
         let dur_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -97,7 +97,9 @@ impl Trial<'_> {
 
     async fn judge(&self, host: &Host, scene: &Scene, meter: &Metered, ending: &Ending) -> (Verdict, Vec<String>) {
         let budget = self.task.budget;
-        if let (Ending::Failed { .. }, Some(error)) = (ending, meter.reading().error) {
+        // A conversation that has grown too long is the model's own doing.
+        let error = meter.reading().error.filter(|error| error.kind() != ModelErrorKind::TooLong);
+        if let (Ending::Failed { .. }, Some(error)) = (ending, error) {
             let whose = if error.kind() == ModelErrorKind::Cassette { "recording" } else { "provider" };
             return (Verdict::Error, vec![format!("{whose}: {error}")]);
         }

@@ -48,11 +48,11 @@ pub struct Function {
 /// ```
 ///
 /// `fn` rows are synchronous, `async` rows may wait. A row with codes after `!` is fallible: it pushes `err` last. A row without
-/// codes traps where its function fails. Types: `str`, `opt_str`, `bytes`, `int`, `long`, `float`, `bool`, `arr`, `map`,
-/// `addr`; and texts that name something outside the program, which authority and policy go by: `url`, `read_path`, `write_path`,
+/// codes traps where its function fails. Types: `str`, `opt_str`, `bytes`, `opt_bytes`, `int`, `long`, `float`, `bool`, `arr`, `map`,
+/// `addr`, `any` (a number of unknown meaning, with the bytes that it points to, for rows that may not fail); and texts that name something outside the program, which authority and policy go by: `url`, `read_path`, `write_path`,
 /// `tree_path` (with everything below), `key`, `key_prefix`, `program`, `agent` ([`Target`](crate::Target)), each `str` in all else.
-/// The Rust function takes [`&mut Run`](Run) and the arguments (`&str`, `Option<&str>`, `&[u8]`, `i32`, `i64`, `f64`; owned in
-/// `async` rows) and gives `Result<value, Failure>`, where a value is anything that is [`Value`](crate::Value).
+/// The Rust function takes [`&mut Run`](Run) and the arguments (`&str`, `Option<&str>`, `&[u8]`, `Option<&[u8]>`, `i32`, `i64`, `f64`, `wire::Any`;
+/// owned in `async` rows) and gives `Result<value, Failure>`, where a value is anything that is [`Value`](crate::Value).
 ///
 /// ```
 /// use wattle_rt::{Failure, Run};
@@ -131,6 +131,9 @@ macro_rules! __ty {
     (bytes) => {
         $crate::Ty::Bytes
     };
+    (opt_bytes) => {
+        $crate::Ty::OptBytes
+    };
     (int) => {
         $crate::Ty::Int
     };
@@ -151,6 +154,9 @@ macro_rules! __ty {
     };
     (addr) => {
         $crate::Ty::Addr
+    };
+    (any) => {
+        $crate::Ty::Any
     };
     ($target:ident) => {
         $crate::__text!($target => $crate::Ty::Str)
@@ -256,6 +262,12 @@ macro_rules! __read {
     ($memory:ident, $raw:ident, bytes) => {
         $crate::wire::bytes($memory, $raw)?
     };
+    ($memory:ident, $raw:ident, opt_bytes) => {
+        $crate::wire::optional_bytes($memory, $raw)?
+    };
+    ($memory:ident, $raw:ident, any) => {
+        $crate::wire::Any::of($memory, $raw)
+    };
     ($memory:ident, $raw:ident, bool) => {
         $raw != 0
     };
@@ -293,6 +305,9 @@ macro_rules! __own {
     };
     ($memory:ident, $raw:ident, bytes) => {
         $crate::wire::bytes($memory, $raw)?.to_vec()
+    };
+    ($memory:ident, $raw:ident, opt_bytes) => {
+        $crate::wire::optional_bytes($memory, $raw)?.map(<[u8]>::to_vec)
     };
     ($memory:ident, $raw:ident, bool) => {
         $raw != 0

@@ -32,9 +32,10 @@ pub use guest::{Guest, GuestAnswer, GuestFault};
 pub use host::{Room, Value};
 pub use outcome::{CallFailure, Calls, Exit, Outcome, Trap, TrapKind};
 pub use program::Program;
-pub use run::Run;
+pub use run::{Nested, Run};
 pub use runtime::{EngineError, RunError, Runtime};
 pub use signature::{Param, Signature, Signatures, Target, Ty, ValType};
 pub use text::{
-    Assembled, Diagnostic, EncodeError, FormDoc, Position, Severity, assemble, explain, format, forms, locate,
+    Assembled, Certainty, Diagnostic, Edit, EncodeError, Fix, FormDoc, Mended, Position, Role, Severity, assemble,
+    explain, faults, format, forms, locate, mend,
 };

@@ -55,7 +55,7 @@ fn example(raw: RawExample, line: usize, block: &Block) -> Result<Example, Wrong
     Ok(Example {
         line,
         args: raw.args.iter().map(ToString::to_string).collect(),
-        fixtures: Fixtures { files: raw.files, kv: raw.kv, http, ai: raw.ai },
+        fixtures: Fixtures { clock: raw.clock, files: raw.files, kv: raw.kv, http, ai: raw.ai },
         expected: Expected { code, results, files: raw.files_after, kv: raw.kv_after },
     })
 }

@@ -45,6 +45,7 @@ pub(super) struct RawArg {
 pub(super) struct RawExample {
     #[serde(default)]
     pub(super) args: Vec<Scalar>,
+    pub(super) clock: Option<String>,
     #[serde(default)]
     pub(super) files: Texts,
     #[serde(default)]

@@ -65,7 +65,7 @@ impl Session {
         let model = self.model()?;
         let history = self.kept.store.history(&self.kept.id).await.map_err(|e| Fault::failed(e.to_string()))?;
         let cancel = CancellationToken::new();
-        let access = self.setup.access(Arc::clone(&self.files), Some(&self.kept), Some(Arc::clone(&model)));
+        let access = self.setup.access(Arc::clone(&self.files), Some(&self.kept), Some(Arc::clone(&model)))?;
         let job = Job {
             message,
             history,
@@ -118,16 +118,16 @@ impl Session {
         let program = match runtime.prepare(source).await {
             Ok(program) => program,
             Err(diagnostic) => {
-                output::note(&visible(diagnostic.to_string().trim_end()));
+                output::note(output::diagnostic(&diagnostic, source).trim_end());
                 return Ok(Next::Go);
             }
         };
-        program.warnings().iter().for_each(|warning| output::note(&visible(warning.to_string().trim_end())));
+        program.warnings().iter().for_each(|warning| output::note(output::diagnostic(warning, source).trim_end()));
         let (model, why_not) = match self.model() {
             Ok(model) => (Some(model), None),
             Err(fault) => (None, Some(fault.to_string())),
         };
-        let grants = Arc::new(self.setup.access(Arc::clone(&self.files), Some(&self.kept), model).grants());
+        let grants = Arc::new(self.setup.access(Arc::clone(&self.files), Some(&self.kept), model)?.grants());
         let limit = runtime.limits().time;
         let cancel = CancellationToken::new();
         let work = async {
