@@ -8,9 +8,10 @@ use wattle_capability::ai::{Embedding, Inference, Question, Reply};
 use wattle_capability::egress::{HeaderMap, HeaderName, HeaderValue, Url};
 use wattle_capability::files::Files;
 use wattle_capability::http;
-use wattle_capability::kv::{InMemory, Kv};
+use wattle_capability::kv::{Backend as _, InMemory, Kv};
+use wattle_capability::sys::Fixed;
 use wattle_catalog::{AiAnswer, Fixtures, HttpAnswer};
-use wattle_rt::{Code, Failure};
+use wattle_rt::{Code, Failure, Grants};
 
 use crate::{Access, Host};
 
@@ -37,13 +38,14 @@ pub struct Scene {
     tenant: Arc<InMemory>,
     network: Arc<Recorded>,
     model: Arc<Scripted>,
+    fixed: Fixed,
 }
 
 impl Scene {
     /// Lays the fixtures out.
     ///
     /// # Errors
-    /// Where they cannot be: a path that no file can have, a header that no answer can carry.
+    /// Where they cannot be: a path that no file can have, a header that no answer can carry, a time that is none.
     pub async fn new(fixtures: &Fixtures) -> Result<Scene, String> {
         let files = Files::overlay(None, FILE_BYTES);
         let scene = Scene {
@@ -52,6 +54,7 @@ impl Scene {
             tenant: Arc::new(InMemory::default()),
             network: Arc::new(Recorded::new(&fixtures.http)?),
             model: Arc::new(Scripted::new(&fixtures.ai)),
+            fixed: Fixed::new(fixtures.now.as_deref(), &fixtures.random)?,
         };
         for (path, content) in &fixtures.files {
             scene.files.write(path, content.as_bytes()).map_err(|e| e.to_string())?;
@@ -80,6 +83,12 @@ impl Scene {
             inference: Some(Arc::<Scripted>::clone(&self.model)),
             ..Access::new(host, Arc::clone(&self.files))
         }
+    }
+
+    /// What a run in the scene is granted: that access, and the scene's clock and random numbers.
+    #[must_use]
+    pub fn grants(&self, access: Access) -> Grants {
+        access.grants().with(self.fixed.clone())
     }
 
     /// What a file holds now.
@@ -245,6 +254,9 @@ mod tests {
         assert_eq!(Scene::new(&fixtures).await.err().as_deref(), Some("`a b: x` is no header"));
         let fixtures = Fixtures { files: [("../a".to_owned(), String::new())].into(), ..Fixtures::default() };
         assert!(Scene::new(&fixtures).await.is_err());
+        let fixtures = Fixtures { now: Some("noon".to_owned()), ..Fixtures::default() };
+        let told = Scene::new(&fixtures).await.err().unwrap();
+        assert!(told.starts_with("\"noon\" is no point in time"), "{told}");
     }
 
     #[tokio::test]

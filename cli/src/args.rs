@@ -135,6 +135,9 @@ pub(crate) struct CheckArgs {
     /// The programs; `-` reads one from stdin
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    /// Put right in the files what can be for certain; `-` goes to stdout
+    #[arg(long)]
+    pub(crate) fix: bool,
     /// Print the findings as JSON on stdout
     #[arg(long)]
     pub(crate) json: bool,

@@ -23,7 +23,7 @@ mod signature;
 mod text;
 pub mod wire;
 
-pub use capability::{Capability, Function};
+pub use capability::{Capability, Function, Shown};
 pub use code::Code;
 pub use engine::{Limits, engine_config};
 pub use failure::Failure;
@@ -36,5 +36,6 @@ pub use run::{Nested, Run};
 pub use runtime::{EngineError, RunError, Runtime};
 pub use signature::{Param, Signature, Signatures, Target, Ty, ValType};
 pub use text::{
-    Assembled, Diagnostic, EncodeError, FormDoc, Position, Severity, assemble, explain, format, forms, locate,
+    Assembled, Certainty, Diagnostic, Edit, EncodeError, Fix, FormDoc, Mended, Position, Role, Severity, assemble,
+    explain, faults, format, forms, locate, mend,
 };

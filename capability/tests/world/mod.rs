@@ -52,7 +52,7 @@ impl World {
     pub(crate) async fn run_granted(&self, text: &str, args: &[&str], grants: &Arc<Grants>) -> Result<Outcome, String> {
         let program = self.runtime.prepare(text).await.map_err(|d| d.to_string())?;
         let args = args.iter().map(ToString::to_string).collect();
-        self.runtime.run_within(&program, grants, args, Duration::from_secs(2)).await.map_err(|e| e.to_string())
+        self.runtime.run_within(&program, grants, args, Duration::from_secs(60)).await.map_err(|e| e.to_string())
     }
 }
 

@@ -1,16 +1,20 @@
-//! `wattle check`: what is wrong with programs, without running them.
+//! `wattle check`: what is wrong with programs, without running them, and the putting right of what is certain.
 
+use std::io::Write;
 use std::path::Path;
 
 use serde_json::{Value as Json, json};
 use wattle_agent::capability;
 use wattle_agent::catalog::{Entry, Origin, Problem};
-use wattle_agent::rt::{Diagnostic, Limits, Runtime, Severity};
+use wattle_agent::rt::{self, Certainty, Diagnostic, Limits, Runtime, Severity};
 
 use crate::args::CheckArgs;
 use crate::fault::{Exit, Fault};
-use crate::output::{GOOD, paint, visible};
+use crate::output::{GOOD, diagnostic, paint, visible};
 use crate::{input, output};
+
+/// The most findings that are told of one file.
+const MOST: usize = 32;
 
 /// One thing that is worth telling about a file.
 enum Finding {
@@ -24,27 +28,41 @@ impl Finding {
         !matches!(self, Finding::Program(diagnostic) if diagnostic.severity == Severity::Warning)
     }
 
+    fn is_fixable(&self) -> bool {
+        matches!(self, Finding::Program(diagnostic) if diagnostic.fix.as_ref().is_some_and(|fix| fix.certainty == Certainty::Safe))
+    }
+
     fn to_json(&self) -> Json {
+        let plain = |code: &str, line: Option<usize>, message: &str, hint: Option<String>| {
+            json!({
+                "severity": "error", "code": code, "line": line, "column": null, "span": null, "message": message, "hint": hint,
+                "fix": null,
+            })
+        };
         match self {
             Finding::Program(diagnostic) => diagnostic.to_json(),
-            Finding::FrontMatter(problem) => json!({
-                "severity": "error", "code": "front-matter", "line": problem.line(), "column": null,
-                "message": problem.message(), "hint": problem.hint(),
-            }),
-            Finding::Unreadable(why) => json!({
-                "severity": "error", "code": "unreadable", "line": null, "column": null, "message": why, "hint": null,
-            }),
+            Finding::FrontMatter(problem) => plain("front-matter", problem.line(), &problem.message(), problem.hint()),
+            Finding::Unreadable(why) => plain("unreadable", None, why, None),
         }
     }
 
     /// What stderr shows.
-    fn shown(&self, file: &str) -> String {
+    fn shown(&self, file: &str, source: &str) -> String {
         match self {
-            Finding::Program(diagnostic) => format!("{file}: {}", diagnostic.to_string().trim_end()),
-            Finding::FrontMatter(problem) => format!("error[front-matter]: {problem}"),
-            Finding::Unreadable(why) => format!("error[unreadable]: {why}"),
+            Finding::Program(found) => format!("{}: {}", visible(file), diagnostic(found, source).trim_end()),
+            Finding::FrontMatter(problem) => visible(&format!("error[front-matter]: {problem}")),
+            Finding::Unreadable(why) => visible(&format!("error[unreadable]: {why}")),
         }
     }
+}
+
+/// What became of a file.
+struct Checked {
+    /// The text that the findings are about.
+    source: String,
+    /// What was put right.
+    fixed: Vec<Diagnostic>,
+    findings: Vec<Finding>,
 }
 
 /// Checks every file; one that is wrong does not keep the others from being checked.
@@ -54,17 +72,37 @@ pub(crate) async fn check(args: CheckArgs) -> Result<Exit, Fault> {
     let (mut documents, mut sound) = (Vec::new(), true);
     for path in &args.files {
         let file = path.display().to_string();
-        let findings = findings(&runtime, path).await;
+        let Checked { source, fixed, findings } = checked(&runtime, path, args.fix).await;
+        let is_stdin = path == Path::new("-");
         let ok = !findings.iter().any(Finding::is_error);
         sound &= ok;
         if args.json {
+            let told = |all: &[Diagnostic]| all.iter().map(Diagnostic::to_json).collect::<Vec<_>>();
             let diagnostics: Vec<Json> = findings.iter().map(Finding::to_json).collect();
-            documents.push(json!({"file": file, "ok": ok, "diagnostics": diagnostics}));
-        } else {
-            findings.iter().for_each(|finding| output::note(&visible(&finding.shown(&file))));
-            if ok {
-                output::note(&format!("{file}: {}", paint(GOOD, "ok")));
+            let mut document = json!({"file": file, "ok": ok, "diagnostics": diagnostics});
+            if let Some(object) = document.as_object_mut().filter(|_| args.fix) {
+                object.insert("fixed".to_owned(), told(&fixed).into());
+                if is_stdin {
+                    object.insert("source".to_owned(), source.into());
+                }
             }
+            documents.push(document);
+            continue;
+        }
+        for fault in &fixed {
+            let change = fault.fix.as_ref().map_or("", |fix| &fix.description);
+            let what = visible(&format!("{}: {change} ({})", fault.position, fault.message));
+            output::note(&format!("{}: {} {what}", visible(&file), paint(GOOD, "fixed")));
+        }
+        if args.fix && is_stdin {
+            output::data(source.as_bytes())?;
+        }
+        findings.iter().for_each(|finding| output::note(&finding.shown(&file, &source)));
+        match findings.iter().filter(|finding| finding.is_fixable()).count() {
+            _ if ok => output::note(&format!("{}: {}", visible(&file), paint(GOOD, "ok"))),
+            0 => {}
+            _ if args.fix => {}
+            count => output::note(&format!("{}: {count} can be fixed with `wattle check --fix`", visible(&file))),
         }
     }
     if args.json {
@@ -73,13 +111,44 @@ pub(crate) async fn check(args: CheckArgs) -> Result<Exit, Fault> {
     Ok(if sound { Exit::Done } else { Exit::Failed })
 }
 
-async fn findings(runtime: &Runtime, path: &Path) -> Vec<Finding> {
-    let source = match input::text(path) {
+/// Checks a file; where `fix` says so, what can be put right for certain is put right in it before.
+async fn checked(runtime: &Runtime, path: &Path, fix: bool) -> Checked {
+    let unreadable =
+        |why: String| Checked { source: String::new(), fixed: Vec::new(), findings: vec![Finding::Unreadable(why)] };
+    let mut source = match input::text(path) {
         Ok(source) => source,
-        Err(fault) => return vec![Finding::Unreadable(fault.to_string())],
+        Err(fault) => return unreadable(fault.to_string()),
     };
-    let entry = has_front_matter(&source).then(|| Entry::parse(&source, Origin::File(path.to_owned())));
-    let prepared = runtime.prepare(&source).await;
+    let mut fixed = Vec::new();
+    if fix {
+        let mended = rt::mend(&source, runtime.signatures());
+        if !mended.applied.is_empty()
+            && path != Path::new("-")
+            && let Err(error) = replace(path, &mended.source)
+        {
+            return unreadable(format!("failed to write `{}`: {error}", path.display()));
+        }
+        (source, fixed) = (mended.source, mended.applied);
+    }
+    let findings = findings(runtime, path, &source).await;
+    Checked { source, fixed, findings }
+}
+
+/// Writes a file anew, whole or not at all, with the permissions that it has.
+fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+    let path = path.canonicalize()?;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().set_permissions(std::fs::metadata(&path)?.permissions())?;
+    file.as_file().sync_all()?;
+    file.persist(&path)?;
+    Ok(())
+}
+
+async fn findings(runtime: &Runtime, path: &Path, source: &str) -> Vec<Finding> {
+    let entry = Entry::has_front_matter(source).then(|| Entry::parse(source, Origin::File(path.to_owned())));
+    let prepared = runtime.prepare(source).await;
     let mut findings = Vec::new();
     match (entry, &prepared) {
         (Some(Err(problem)), _) => findings.push(Finding::FrontMatter(problem)),
@@ -88,16 +157,14 @@ async fn findings(runtime: &Runtime, path: &Path) -> Vec<Finding> {
         }
         _ => {}
     }
-    match prepared {
-        Ok(program) => findings.extend(program.warnings().iter().map(|w| Finding::Program(Box::new(w.clone())))),
-        Err(diagnostic) => findings.push(Finding::Program(Box::new((*diagnostic).clone()))),
-    }
+    let told = match prepared {
+        Ok(program) => program.warnings().to_vec(),
+        Err(first) => match rt::faults(source, runtime.signatures(), MOST) {
+            // What only the engine refuses.
+            none if none.is_empty() => vec![(*first).clone()],
+            all => all,
+        },
+    };
+    findings.extend(told.into_iter().map(|found| Finding::Program(Box::new(found))));
     findings
-}
-
-/// Whether a text is a catalog program: its first line that is not blank and no plain comment begins with `;;;`.
-fn has_front_matter(source: &str) -> bool {
-    let mut lines = source.trim_start_matches('\u{feff}').lines().map(str::trim_start);
-    let is_comment = |line: &&str| line.is_empty() || (line.starts_with(";;") && !line.starts_with(";;;"));
-    lines.find(|line| !is_comment(line)).is_some_and(|line| line.starts_with(";;;"))
 }

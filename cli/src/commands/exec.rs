@@ -32,7 +32,7 @@ pub(crate) async fn exec(args: ExecArgs, outer: Layer) -> Result<Exit, Fault> {
     let runtime = setup.host.runtime();
     let program = match runtime.prepare(&source).await {
         Ok(program) => program,
-        Err(diagnostic) => return rejected(&diagnostic, json),
+        Err(diagnostic) => return rejected(&diagnostic, &source, json),
     };
     if !json {
         program.warnings().iter().for_each(|warning| output::note(&visible(warning.to_string().trim_end())));
@@ -199,7 +199,7 @@ fn nothing_ran(code: Option<&str>, error: &Json) -> Json {
     })
 }
 
-fn rejected(diagnostic: &Diagnostic, json: bool) -> Result<Exit, Fault> {
+fn rejected(diagnostic: &Diagnostic, source: &str, json: bool) -> Result<Exit, Fault> {
     if json {
         let at = diagnostic.position;
         let message = match &diagnostic.hint {
@@ -211,7 +211,7 @@ fn rejected(diagnostic: &Diagnostic, json: bool) -> Result<Exit, Fault> {
         });
         output::json(&nothing_ran(None, &error))?;
     } else {
-        output::note(&visible(diagnostic.to_string().trim_end()));
+        output::note(output::diagnostic(diagnostic, source).trim_end());
     }
     Ok(Exit::Failed)
 }

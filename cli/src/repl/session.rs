@@ -118,11 +118,11 @@ impl Session {
         let program = match runtime.prepare(source).await {
             Ok(program) => program,
             Err(diagnostic) => {
-                output::note(&visible(diagnostic.to_string().trim_end()));
+                output::note(output::diagnostic(&diagnostic, source).trim_end());
                 return Ok(Next::Go);
             }
         };
-        program.warnings().iter().for_each(|warning| output::note(&visible(warning.to_string().trim_end())));
+        program.warnings().iter().for_each(|warning| output::note(output::diagnostic(warning, source).trim_end()));
         let (model, why_not) = match self.model() {
             Ok(model) => (Some(model), None),
             Err(fault) => (None, Some(fault.to_string())),

@@ -7,6 +7,7 @@ use std::fmt::Write;
 
 use super::diagnostic::clamp;
 use super::forms;
+use super::habits;
 use super::literal::{self, StaticData};
 use super::locals::{Local, Locals};
 use super::ops::Val;
@@ -227,7 +228,12 @@ impl<'a, 's> Emitter<'a, 's> {
 
     /// Writes a list.
     pub(super) fn list(&mut self, list: NodeId, place: Place) -> Emitted {
-        let Some(head) = self.tree.head(list) else { return self.raw(list) };
+        let Some(head) = self.tree.head(list) else {
+            return match habits::foreign(self.tree, list, self.host) {
+                Some(fault) => Err(fault),
+                None => self.raw(list),
+            };
+        };
         if let Some(form) = forms::form(head) {
             return (form.expand)(self, list, place);
         }

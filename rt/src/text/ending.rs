@@ -1,6 +1,7 @@
 //! What a text lacks at its end, and whether that can be added without guessing.
 
 use super::diagnostic::{Position, clamp};
+use super::fix::Change;
 use super::module::Module;
 use super::out::Flow;
 use super::program::Program;
@@ -29,7 +30,13 @@ pub(super) fn closed_at_end(tree: &Tree<'_>) -> Result<Option<Box<Fault>>, Box<F
                 let start = tree.span(*left).start;
                 let line = Position::of(tree.source, tree.span(node).start).line;
                 let words = wording::unclosed_form(tree.head(*left).unwrap_or(""), Some(line));
-                return Err(Fault::new(start..start + 1, words));
+                // What is written before the line that leaves the form is its end.
+                let begun = tree.span(node).start;
+                let within = (left.0 + 1..node.0).map(|id| tree.span(NodeId(id)).end).filter(|end| *end <= begun);
+                let head_end = tree.span(NodeId(left.0 + 1)).end;
+                let end = within.max().unwrap_or(head_end);
+                let change = Change::Edits(vec![(end..end, ")".to_owned())]);
+                return Err(Fault::new(start..start + 1, words.safe(change)));
             }
         }
         if tree.node(node).kind == Kind::List && !is_container(tree, node) {

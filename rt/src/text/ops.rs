@@ -286,6 +286,35 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("trap", "unreachable"),
 ];
 
+/// The instruction that an unknown name can only mean: a name of the past, or one without its sign, which is signed as
+/// the operators are.
+pub(super) fn meant(name: &str) -> Option<&'static str> {
+    const LOOSE: &[&str] = &["set", "get", "break", "jump", "goto"];
+    if LOOSE.contains(&name) {
+        return None;
+    }
+    let old = OTHER_NAMES.iter().find(|(known, _)| *known == name).map(|(_, meant)| *meant);
+    old.or_else(|| SIGNED.iter().copied().find(|signed| signed.strip_suffix("_s") == Some(name)))
+}
+
+/// Instructions whose unsigned twin is rare.
+const SIGNED: &[&str] = &[
+    "i32.div_s",
+    "i32.rem_s",
+    "i32.lt_s",
+    "i32.gt_s",
+    "i32.le_s",
+    "i32.ge_s",
+    "i32.shr_s",
+    "i64.div_s",
+    "i64.rem_s",
+    "i64.lt_s",
+    "i64.gt_s",
+    "i64.le_s",
+    "i64.ge_s",
+    "i64.shr_s",
+];
+
 /// The instruction that an unknown name probably means.
 pub(super) fn nearest(name: &str) -> Vec<String> {
     if let Some((_, meant)) = OTHER_NAMES.iter().find(|(known, _)| *known == name) {

@@ -2,9 +2,12 @@
 
 use super::effect::{Effect, Pops};
 use super::emit::{Emitted, Emitter};
+use super::fix::Change;
 use super::forms::{self, value};
+use super::habits;
 use super::ops::Val;
 use super::out::{Flow, Out, Place};
+use super::rewrite;
 use super::tree::{Kind, NodeId, Nodes};
 use super::wording;
 use super::wording::Fault;
@@ -121,6 +124,9 @@ impl<'s> Emitter<'_, 's> {
         self.enter(list)?;
         let effect = self.instruction(first, head, &mut nodes)?;
         if effect.is_none() {
+            if let Some(fault) = habits::foreign(tree, list, self.host) {
+                return Err(fault);
+            }
             self.put(first, head);
             self.immediates(&mut nodes)?;
         }
@@ -314,10 +320,16 @@ impl<'s> Emitter<'_, 's> {
         let type_at = self.out.len();
         let mut conditions = Vec::new();
         let then = loop {
-            let Some(node) = nodes.next(tree) else { return Err(Fault::new(tree.span(list), wording::no_then())) };
+            let Some(node) = nodes.next(tree) else {
+                let words = wording::no_then().perhaps(habits::arms(tree, list));
+                return Err(Fault::new(tree.span(list), words));
+            };
             match tree.head(node) {
                 Some("then") => break node,
-                Some("else") => return Err(Fault::new(tree.span(node), wording::no_then())),
+                Some("else") => {
+                    let words = wording::no_then().perhaps(habits::arms(tree, list));
+                    return Err(Fault::new(tree.span(node), words));
+                }
                 _ => conditions.push(node),
             }
         };
@@ -341,7 +353,11 @@ impl<'s> Emitter<'_, 's> {
             }
             None => {}
             Some(other) if tree.head(other) != Some("else") => {
-                return Err(Fault::new(tree.span(other), wording::after_then()));
+                let words = match tree.head(other) {
+                    Some("then") => wording::second_then().perhaps(rewrite::head(tree, other, "else")),
+                    _ => wording::after_then().likely(Change::around("(else ", ")")),
+                };
+                return Err(Fault::new(tree.span(other), words));
             }
             Some(other) => self.arm(other, "(else", &mut value)?,
         }

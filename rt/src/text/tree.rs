@@ -45,6 +45,27 @@ pub(super) struct Tree<'s> {
     pub(super) open: Vec<NodeId>,
 }
 
+/// Whether a `)` that closes nothing is one too many for certain: it follows the end of a form that stands outside of all
+/// others by its indentation too.
+fn is_extra(source: &str, nodes: &[Node], at: usize) -> bool {
+    let indentation = |at: u32| {
+        let before = source.get(..at as usize).unwrap_or("");
+        let line = before.rfind('\n').map_or(0, |at| at + 1);
+        let text = source.get(line..).unwrap_or("");
+        text.len() - text.trim_start_matches([' ', '\t']).len()
+    };
+    let before = source.get(..at).unwrap_or("").trim_end();
+    let mut outer = 0;
+    let mut last = None;
+    // The forms that stand outside of all others, one after the other.
+    while let Some(node) = nodes.get(outer) {
+        last = Some(node);
+        outer = (node.next as usize).max(outer + 1);
+    }
+    let (Some(first), Some(last)) = (nodes.first(), last) else { return nodes.is_empty() };
+    before.len() == last.end as usize && indentation(last.start) <= indentation(first.start)
+}
+
 impl<'s> Tree<'s> {
     /// Reads a source.
     pub(super) fn read(source: &'s str) -> Result<Tree<'s>, Box<Fault>> {
@@ -68,7 +89,9 @@ impl<'s> Tree<'s> {
                 TokenKind::Block => Kind::Block,
                 TokenKind::Close => {
                     let Some(list) = open.pop().and_then(|id| nodes.get_mut(id.0 as usize)) else {
-                        return Err(Fault::new(token.start as usize..token.end as usize, wording::stray_close()));
+                        let extra = is_extra(source, &nodes, token.start as usize);
+                        let words = wording::stray_close(extra);
+                        return Err(Fault::new(token.start as usize..token.end as usize, words));
                     };
                     (list.end, list.next) = (token.end, at);
                     continue;
@@ -90,6 +113,11 @@ impl<'s> Tree<'s> {
             }
         }
         Ok(Tree { source, nodes, open })
+    }
+
+    /// How many nodes there are.
+    pub(super) fn len(&self) -> u32 {
+        clamp(self.nodes.len())
     }
 
     /// The node of that number; for a number of no node, an empty atom at the end of the text.

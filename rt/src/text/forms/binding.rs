@@ -1,16 +1,19 @@
 //! Names for values: `let`, `set`, `catch`, `default`, `arg`.
 
 use super::super::emit::{Emitted, Emitter};
+use super::super::fix::Change;
 use super::super::ops::Val;
 use super::super::out::{Flow, Out, Place};
-use super::super::tree::{Kind, NodeId};
+use super::super::tree::{Kind, NodeId, Tree};
 use super::super::wording::Fault;
+use super::super::{habits, nearest, rewrite};
 use super::call::{Called, called};
 use super::{all_operands, macros, operand_count, operands, words};
 
 /// `(let $x V)`, `(let $x i64 V)`: declares and sets.
 pub(super) fn declare(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted {
     let tree = emit.tree;
+    binding_list(emit, list)?;
     let nodes = all_operands(tree, list);
     let (target, ty, node) = match nodes.as_slice() {
         [target, node] => (*target, None, *node),
@@ -47,7 +50,13 @@ pub(super) fn set(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted
                 let global = emit.types.globals.list.get(*at).copied().flatten();
                 ("(global.set ", global.map_or(Val::Any, |global| global.ty))
             }
-            None => return Err(Fault::new(tree.span(target), words::set_unknown(name, tree.text(node)))),
+            None => {
+                let words = words::set_unknown(name, tree.text(node));
+                let near = nearest::names(name, emit.locals.by_name.keys().copied());
+                // A slip in the name of a local that there is would be as good a reading.
+                let change = rewrite::head(tree, list, "let").filter(|_| near.is_empty());
+                return Err(Fault::new(tree.span(target), words.perhaps(change)));
+            }
         },
     };
     emit.put(list, instruction);
@@ -78,7 +87,12 @@ pub(super) fn catch(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitt
         _ => return Err(Fault::new(tree.span(*call), words::catch_call("catch", tree.text(*call)))),
     };
     if results.len() != names.len() {
-        return Err(Fault::new(tree.span(list), words::catch_names(results.len(), tree.text(*call))));
+        let words = words::catch_names(results.len(), tree.text(*call));
+        let change = match (results.len(), targets) {
+            (1, [value, _]) => Some(rewrite::remove(tree, *value)),
+            _ => None,
+        };
+        return Err(Fault::new(tree.span(list), words.perhaps(change)));
     }
     for ((target, name), ty) in names.iter().zip(results) {
         emit.declare(name, *ty, *target)?;
@@ -115,13 +129,39 @@ pub(super) fn arg(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted
     Ok(Out { spare: true, ..Out::one(Val::I32) })
 }
 
+/// Refuses parentheses around what a form binds.
+pub(super) fn binding_list(emit: &Emitter<'_, '_>, list: NodeId) -> Emitted<()> {
+    match all_operands(emit.tree, list).first() {
+        Some(first) if emit.tree.node(*first).kind == Kind::List => target_name(emit, list, *first).map(|_| ()),
+        _ => Ok(()),
+    }
+}
+
 /// The local that a form sets.
 pub(super) fn target_name<'s>(emit: &Emitter<'_, 's>, list: NodeId, target: NodeId) -> Emitted<&'s str> {
     let tree = emit.tree;
     tree.name(target).ok_or_else(|| {
         let head = tree.head(list).unwrap_or("");
-        Fault::new(tree.span(target), words::target(head, super::usage(head), tree.text(target)))
+        let words = words::target(head, super::usage(head), tree.text(target));
+        Fault::new(tree.span(target), words.perhaps(habits::binding(tree, list, target)))
     })
+}
+
+/// What a form that takes a call's error is where the call cannot fail.
+fn without_err(tree: &Tree<'_>, form: NodeId, call: NodeId) -> Option<Change> {
+    let (outer, inner) = (tree.span(form), tree.span(call));
+    match (tree.head(form)?, all_operands(tree, form).as_slice()) {
+        ("default", _) => Some(rewrite::unwrap(tree, form, call)),
+        ("catch", [value, err, _]) => {
+            let (value, err) = (tree.name(*value)?, tree.name(*err)?);
+            let edits = vec![
+                (outer.start..inner.start, format!("(let {value} ")),
+                (outer.end..outer.end, format!(" (let {err} 0)")),
+            ];
+            Some(Change::Edits(edits))
+        }
+        _ => None,
+    }
 }
 
 /// Writes a call that gives its error code beside its value.
@@ -133,10 +173,13 @@ fn fallible(emit: &mut Emitter<'_, '_>, form: NodeId, call: NodeId) -> Emitted {
     }
     match tree.head(call).and_then(|inner| called(emit, inner)) {
         Some(Called::Host(signature, true)) => {
-            return Err(Fault::new(tree.span(call), words::question_in_catch(head, &signature)));
+            let plain = format!("{}.{}", signature.module, signature.name);
+            let words = words::question_in_catch(head, &signature).perhaps(rewrite::head(tree, call, plain));
+            return Err(Fault::new(tree.span(call), words));
         }
         Some(Called::Host(signature, false)) if !signature.fallible() => {
-            return Err(Fault::new(tree.span(call), words::catch_infallible(head, &signature)));
+            let words = words::catch_infallible(head, &signature).perhaps(without_err(tree, form, call));
+            return Err(Fault::new(tree.span(call), words));
         }
         _ => {}
     }

@@ -2,8 +2,11 @@
 
 use super::super::effect::Effect;
 use super::super::emit::{Emitted, Emitter};
+use super::super::fix::Change;
 use super::super::ops::Val;
 use super::super::out::{Flow, Out};
+use super::super::rewrite;
+use super::super::sorts::{self, Sort};
 use super::super::tree::NodeId;
 use super::super::wording::Fault;
 use super::words;
@@ -65,14 +68,16 @@ pub(in crate::text) fn expand(emit: &mut Emitter<'_, '_>, list: NodeId, called: 
 fn host(emit: &mut Emitter<'_, '_>, list: NodeId, signature: &Signature, question: bool) -> Emitted {
     let tree = emit.tree;
     if question && !signature.fallible() {
-        return Err(Fault::new(tree.span(list), words::cannot_fail(signature)));
+        let plain = tree.head(list).map(|head| head.trim_end_matches('?'));
+        let change = plain.and_then(|plain| rewrite::head(tree, list, plain));
+        return Err(Fault::new(tree.span(list), words::cannot_fail(signature).perhaps(change)));
     }
     let operands = super::all_operands(tree, list);
     let missing = signature.params.get(operands.len()..).unwrap_or(&[]);
     if operands.len() > signature.params.len() || !missing.iter().all(|param| param.ty == Ty::OptStr) {
         let words = match operands.len() > signature.params.len() && !tree.open.is_empty() {
             true => super::wording::unclosed_form(tree.head(list).unwrap_or(""), None),
-            false => words::call_operands(signature, operands.len()),
+            false => words::call_operands(signature, operands.len()).perhaps(joined(emit, list, signature, &operands)),
         };
         return Err(Fault::new(tree.span(list), words));
     }
@@ -103,6 +108,22 @@ fn host(emit: &mut Emitter<'_, '_>, list: NodeId, signature: &Signature, questio
         Some(result) => Out { spare: true, truth: result.ty == Ty::Bool, ..Out::one(Val::from(result.ty.val())) },
         None => Out::NOTHING,
     })
+}
+
+/// `(str.cat A B C)` as what it means: a `fmt` of them all.
+fn joined(emit: &Emitter<'_, '_>, list: NodeId, signature: &Signature, operands: &[NodeId]) -> Option<Change> {
+    let tree = emit.tree;
+    let many = (signature.module, signature.name) == ("str", "cat") && operands.len() > 2;
+    let holes: String = operands.iter().map(|node| hole(emit, *node)).collect();
+    many.then(|| rewrite::head(tree, list, format!("fmt \"{holes}\""))).flatten()
+}
+
+/// The hole of `fmt` that a value fills.
+pub(in crate::text) fn hole(emit: &Emitter<'_, '_>, node: NodeId) -> &'static str {
+    match sorts::of(emit.tree, emit.program, emit.host, node) {
+        Some(Sort::Number | Sort::Code) => "{i}",
+        _ => "{}",
+    }
 }
 
 fn helper(emit: &mut Emitter<'_, '_>, list: NodeId, name: &str) -> Emitted {

@@ -6,7 +6,8 @@ use super::super::out::{Flow, Out, Place};
 use super::super::plain::Ends;
 use super::super::tree::{Kind, NodeId, Nodes};
 use super::super::wording::Fault;
-use super::binding::target_name;
+use super::super::{habits, rewrite};
+use super::binding::{binding_list, target_name};
 use super::value::Join;
 use super::{all_operands, macros, operand_count, operands, words};
 
@@ -94,6 +95,7 @@ pub(super) fn count(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitt
     let tree = emit.tree;
     let mut body = tree.children(list);
     body.next(tree);
+    binding_list(emit, list)?;
     let (Some(target), Some(from), Some(to)) = (body.next(tree), body.next(tree), body.next(tree)) else {
         return Err(operand_count(tree, list, 3, all_operands(tree, list).len()));
     };
@@ -106,6 +108,7 @@ pub(super) fn count(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitt
     emit.put(target, name);
     emit.blank();
     emit.enter(list)?;
+    through(emit, list, from)?;
     let known = emit.local(name).or_else(|| bound_type(emit, to));
     let ty = emit.value(list, from, known)?.ty;
     let ty = if ty == Val::Any { Val::I32 } else { ty };
@@ -154,6 +157,7 @@ pub(super) fn each(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitte
     let tree = emit.tree;
     let mut body = tree.children(list);
     body.next(tree);
+    binding_list(emit, list)?;
     let (Some(target), Some(array)) = (body.next(tree), body.next(tree)) else {
         return Err(operand_count(tree, list, 2, all_operands(tree, list).len()));
     };
@@ -165,6 +169,7 @@ pub(super) fn each(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitte
         (emit.hide("arr", number, Val::I32), emit.hide("at", number, Val::I32), emit.made("again", number));
     emit.put(list, &format!("(local.set {arr} "));
     emit.enter(list)?;
+    through(emit, list, array)?;
     emit.value(list, array, Some(Val::I32))?;
     emit.declare(name, Val::I32, target)?;
     emit.put(list, &format!(") (local.set {at} (i32.const 0)) "));
@@ -221,7 +226,8 @@ pub(super) fn sequence(emit: &mut Emitter<'_, '_>, list: NodeId, place: Place) -
 pub(super) fn ret(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted {
     let tree = emit.tree;
     if !emit.run {
-        return Err(Fault::new(tree.span(list), words::ret_in_helper(tree.text(list))));
+        let words = words::ret_in_helper(tree.text(list)).perhaps(rewrite::head(tree, list, "return"));
+        return Err(Fault::new(tree.span(list), words));
     }
     match all_operands(tree, list).as_slice() {
         [] => {}
@@ -243,6 +249,19 @@ pub(super) fn fail(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitte
     emit.value(list, operand, Some(Val::I32))?;
     emit.out.push(')');
     Ok(Out::NEVER)
+}
+
+/// Refuses a word between the name of a loop and what it goes through.
+fn through(emit: &Emitter<'_, '_>, list: NodeId, word: NodeId) -> Emitted<()> {
+    let tree = emit.tree;
+    match habits::through(tree, list) {
+        Some(change) => {
+            let head = tree.head(list).unwrap_or("");
+            let words = words::not_a_value(head, super::usage(head), tree.text(word), false);
+            Err(Fault::new(tree.span(word), words.safe(change)))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Writes the body of a form.

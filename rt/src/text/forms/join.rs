@@ -3,10 +3,13 @@
 use std::borrow::Cow;
 
 use super::super::emit::{Emitted, Emitter};
+use super::super::fix::Change;
 use super::super::ops::Val;
 use super::super::out::{Out, Place};
-use super::super::tree::{Kind, NodeId};
+use super::super::sorts::{self, Sort};
+use super::super::tree::{Kind, NodeId, Tree};
 use super::super::wording::Fault;
+use super::call::hole as hole_for;
 use super::{all_operands, operand_count, words};
 
 /// A piece of the text.
@@ -29,12 +32,15 @@ pub(super) fn fmt(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted
         return Err(Fault::new(tree.span(*template), words::fmt_template(tree.text(*template))));
     }
     let text = emit.text_value(*template)?;
-    let pieces = pieces(&text).map_err(|found| Fault::new(tree.span(*template), words::fmt_hole(&found)))?;
+    let pieces = pieces(&text).map_err(|found| {
+        let words = words::fmt_hole(&found).perhaps(holes(emit, list, *template, values));
+        Fault::new(tree.span(*template), words)
+    })?;
     let holes = pieces.iter().filter(|piece| !matches!(piece, Piece::Text(_))).count();
     if holes != values.len() {
         let words = match values.len() > holes && !tree.open.is_empty() {
             true => super::wording::unclosed_form("fmt", None),
-            false => words::fmt_count(holes, values.len()),
+            false => words::fmt_count(holes, values.len()).perhaps(percent(tree, *template, holes, values.len())),
         };
         return Err(Fault::new(tree.span(list), words));
     }
@@ -67,6 +73,89 @@ pub(super) fn fmt(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted
     }
     emit.depth -= 1;
     Ok(Out::one(Val::I32))
+}
+
+/// The holes of other languages as the ones of `fmt`: `{name}` with the local of that name behind the text, `{0}` where
+/// all are in order, `{s}`, `{d}`, `{:.2f}`; and braces that open no hole doubled.
+fn holes(emit: &Emitter<'_, '_>, list: NodeId, template: NodeId, values: &[NodeId]) -> Option<Change> {
+    let tree = emit.tree;
+    let (mut edits, mut names, mut count) = (Vec::new(), String::new(), 0);
+    for (span, inside) in sorts::holes(tree, template) {
+        let local = format!("${}", inside.trim_start_matches('$'));
+        let word = inside.trim_start_matches(':').trim_end_matches('f');
+        let written = match inside {
+            "" | "i" => None,
+            _ if inside.starts_with('.') && inside.get(1..).is_some_and(|digits| digits.parse::<u32>().is_ok()) => None,
+            "s" | ":s" | "str" if values.len() > count => Some("{}".to_owned()),
+            "d" | ":d" | "int" | "n" if values.len() > count => Some("{i}".to_owned()),
+            _ if inside.parse() == Ok(count) => values.get(count).map(|value| hole_for(emit, *value).to_owned()),
+            _ if word.starts_with('.') && word.get(1..)?.parse::<u32>().is_ok() => Some(format!("{{{word}}}")),
+            _ if emit.local(&local).is_some() && values.is_empty() => {
+                names.push(' ');
+                names.push_str(&local);
+                let known = emit.locals.get(&local)?;
+                let sort = sorts::of_local(tree, emit.program, emit.host, template, &local);
+                Some(match (known.ty, sort) {
+                    ("f64", _) => "{.2}".to_owned(),
+                    (_, Some(Sort::Number | Sort::Code)) => "{i}".to_owned(),
+                    _ => "{}".to_owned(),
+                })
+            }
+            _ => return braces(tree, template),
+        };
+        count += 1;
+        edits.extend(written.map(|written| (span, written)));
+    }
+    let end = tree.span(list).end.checked_sub(1)?;
+    if !names.is_empty() {
+        edits.push((end..end, names));
+    }
+    (!edits.is_empty()).then_some(Change::Edits(edits))
+}
+
+/// Braces of JSON in a template, doubled: those that open no hole, and as many that close.
+fn braces(tree: &Tree<'_>, template: NodeId) -> Option<Change> {
+    let (text, start) = (tree.text(template), tree.span(template).start);
+    let (mut edits, mut open, mut at) = (Vec::new(), 0_usize, 0);
+    while let Some(found) = text.get(at..).and_then(|rest| rest.find(['{', '}'])).map(|found| at + found) {
+        let rest = text.get(found..)?;
+        let hole = ["{}", "{i}", "{{", "}}"].into_iter().find(|hole| rest.starts_with(hole));
+        at = found + hole.map_or(1, str::len);
+        match hole {
+            Some("}}") if open > 0 => {
+                // Both close a brace that is doubled.
+                edits.push((start + found..start + found + 2, "}}}}".to_owned()));
+                open = open.checked_sub(2)?;
+            }
+            Some(_) => {}
+            None if rest.starts_with('{') => {
+                open += 1;
+                edits.push((start + found..start + found + 1, "{{".to_owned()));
+            }
+            None => {
+                open = open.checked_sub(1)?;
+                edits.push((start + found..start + found + 1, "}}".to_owned()));
+            }
+        }
+    }
+    (open == 0 && !edits.is_empty()).then_some(Change::Edits(edits))
+}
+
+/// `%s` and `%d` in a text without holes, as holes.
+fn percent(tree: &Tree<'_>, template: NodeId, holes: usize, values: usize) -> Option<Change> {
+    let (text, start) = (tree.text(template), tree.span(template).start);
+    let found: Vec<_> = text
+        .match_indices('%')
+        .filter_map(|(at, _)| {
+            let hole = match text.get(at + 1..at + 2)? {
+                "s" => "{}",
+                "d" | "i" => "{i}",
+                _ => return None,
+            };
+            Some((start + at..start + at + 2, hole.to_owned()))
+        })
+        .collect();
+    (holes == 0 && found.len() == values && values > 0).then_some(Change::Edits(found))
 }
 
 /// Writes the text of a value.

@@ -1,8 +1,10 @@
 //! The field's own macros: `argv`, `check`, `resv`.
 
 use super::super::emit::{Emitted, Emitter};
+use super::super::fix::Change;
 use super::super::ops::Val;
 use super::super::out::{Flow, Out, Place};
+use super::super::rewrite;
 use super::super::tree::{Kind, NodeId};
 use super::super::wording::{self, Fault};
 use super::{operands, words};
@@ -12,7 +14,15 @@ pub(super) fn argv(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitte
     let tree = emit.tree;
     let [number, target] = operands::<2>(tree, list)?;
     let Some(name) = tree.name(target) else {
-        return Err(Fault::new(tree.span(target), wording::argv_target(tree.text(target))));
+        let words = wording::argv_target(tree.text(target));
+        let change = match (tree.name(number), tree.atom(target)) {
+            (Some(_), _) => Some(rewrite::swap(tree, number, target)),
+            (None, Some(word)) if word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') => {
+                Some(Change::Instead(format!("${word}")))
+            }
+            _ => None,
+        };
+        return Err(Fault::new(tree.span(target), words.perhaps(change)));
     };
     if let Some(ty) = emit.local(name).filter(|ty| !ty.fits(Val::I32)) {
         return Err(Fault::new(tree.span(target), wording::form_target("argv", name, ty)));
@@ -55,7 +65,8 @@ pub(super) fn check(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitt
             Out { flow: Flow::Net(1) | Flow::Never, .. } => Out::NOTHING,
             Out { flow: Flow::Unknown, .. } => Out::UNKNOWN,
             Out { flow: Flow::Net(_), .. } => {
-                return Err(Fault::new(tree.span(operand), words::no_code(tree.text(operand))));
+                let words = words::no_code(tree.text(operand)).safe(rewrite::unwrap(tree, list, operand));
+                return Err(Fault::new(tree.span(operand), words));
             }
         },
         _ => {

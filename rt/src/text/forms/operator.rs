@@ -1,12 +1,15 @@
 //! Operators, of the type of their operands.
 
 use super::super::emit::{Emitted, Emitter};
+use super::super::fix::Change;
 use super::super::ops::Val;
 use super::super::out::{Out, Place};
-use super::super::tree::{Kind, NodeId};
+use super::super::rewrite;
+use super::super::tree::{Kind, NodeId, Tree};
 use super::super::wording::Fault;
 use super::value::{is_number, number_type};
 use super::{all_operands, operand_count, operands, words};
+use crate::Signatures;
 
 /// `+ - * / %`.
 pub(super) fn arithmetic(emit: &mut Emitter<'_, '_>, list: NodeId, place: Place) -> Emitted {
@@ -18,7 +21,8 @@ pub(super) fn arithmetic(emit: &mut Emitter<'_, '_>, list: NodeId, place: Place)
         (_, 2) => {}
         ("+" | "*", 3..) => {}
         ("-" | "/" | "%", 3..) if tree.open.is_empty() => {
-            return Err(Fault::new(tree.span(list), words::two_operands(head, nodes.len())));
+            let words = words::two_operands(head, nodes.len()).perhaps(nested(tree, list, head, &nodes));
+            return Err(Fault::new(tree.span(list), words));
         }
         (_, count) => return Err(operand_count(tree, list, 2, count)),
     }
@@ -41,7 +45,8 @@ pub(super) fn compare(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emi
     let nodes = operands::<2>(tree, list)?;
     if nodes.iter().any(|node| matches!(tree.node(*node).kind, Kind::Text | Kind::Block)) {
         let texts = nodes.map(|node| tree.text(node));
-        return Err(Fault::new(tree.span(list), words::compared_text(head, texts)));
+        let words = words::compared_text(head, texts).perhaps(compared(tree, emit.host, list, head));
+        return Err(Fault::new(tree.span(list), words));
     }
     operate(emit, list, &nodes, None, |ty| {
         let float = matches!(ty, Val::F32 | Val::F64);
@@ -59,6 +64,34 @@ pub(super) fn compare(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emi
         })
     })?;
     Ok(Out::TRUTH)
+}
+
+/// `(- A B C)` as what it means: `(- (- A B) C)`.
+fn nested(tree: &Tree<'_>, list: NodeId, head: &str, nodes: &[NodeId]) -> Option<Change> {
+    let start = tree.span(list).start;
+    let between = nodes.get(1..nodes.len().checked_sub(1)?)?;
+    let opened = (start..start, format!("({head} ").repeat(between.len()));
+    let closed = between.iter().map(|node| tree.span(*node).end).map(|end| (end..end, ")".to_owned()));
+    Some(Change::Edits(std::iter::once(opened).chain(closed).collect()))
+}
+
+/// The comparison of two strings by what they hold.
+fn compared(tree: &Tree<'_>, host: &Signatures, list: NodeId, head: &str) -> Option<Change> {
+    let end = tree.span(list).end;
+    match (head, rewrite::head(tree, list, "str.eq")?) {
+        ("=", change) => Some(change),
+        ("!=", Change::Edits(mut edits)) => {
+            edits.iter_mut().for_each(|(_, text)| *text = "not (str.eq".to_owned());
+            edits.push((end..end, ")".to_owned()));
+            Some(Change::Edits(edits))
+        }
+        (_, Change::Edits(mut edits)) if host.get("str.cmp").is_some() => {
+            edits.iter_mut().for_each(|(_, text)| *text = format!("{head} (str.cmp"));
+            edits.push((end - 1..end - 1, ") 0".to_owned()));
+            Some(Change::Edits(edits))
+        }
+        _ => None,
+    }
 }
 
 /// `(- X)`.

@@ -1,11 +1,13 @@
 //! Values: what stands where a form takes one.
 
 use super::super::emit::{Emitted, Emitter};
+use super::super::fix::Change;
 use super::super::ops::{self, Val};
 use super::super::out::{Flow, Out, Place};
 use super::super::plain::Ends;
 use super::super::tree::{Kind, NodeId, Nodes};
 use super::super::wording::Fault;
+use super::super::{habits, nearest, rewrite};
 use super::words;
 use crate::Code;
 
@@ -97,15 +99,47 @@ impl Emitter<'_, '_> {
         let locals = self.locals.by_name.keys().copied();
         let declared_later = || self.declared_later(text);
         let words = match text.strip_prefix('$') {
-            Some(plain) if self.host.get(plain).is_some() => words::function_as_value(plain),
+            Some(plain) if self.host.get(plain).is_some() => {
+                words::function_as_value(plain).perhaps(self.bare_call(plain))
+            }
             Some(_) if self.program.defined.contains_key(text) => words::helper_as_value(text),
-            Some(_) => words::unknown_local(text, locals, declared_later()),
+            Some(_) => match self.set_by_instruction(text) {
+                Some(change) => words::unknown_local(text, locals, declared_later()).safe(change),
+                None => words::unknown_local(text, locals, declared_later()),
+            },
             None => match self.host.get(text.trim_end_matches('?')) {
-                Some(_) => words::function_as_value(text),
-                None => words::not_a_value(head, super::usage(head), text, self.local(&format!("${text}")).is_some()),
+                Some(_) => words::function_as_value(text).perhaps(self.bare_call(text)),
+                None => {
+                    let is_local = self.local(&format!("${text}")).is_some();
+                    let change = habits::no_value(tree, form, node);
+                    words::not_a_value(head, super::usage(head), text, is_local).perhaps(change)
+                }
             },
         };
         Fault::new(tree.span(node), words)
+    }
+
+    /// A function that takes nothing, called.
+    fn bare_call(&self, name: &str) -> Option<Change> {
+        let known = self.host.get(name.trim_end_matches('?'))?;
+        known.params.is_empty().then(|| Change::Instead(format!("({name})")))
+    }
+
+    /// The declaration that a `local.set` of a name lacks.
+    fn set_by_instruction(&self, name: &str) -> Option<Change> {
+        let tree = self.tree;
+        if nearest::certain(name, self.locals.by_name.keys().copied()).is_some() {
+            return None;
+        }
+        let mut nodes = tree.top();
+        while let Some(node) = nodes.next_deep(tree) {
+            let sets = matches!(tree.head(node), Some("local.set" | "local.tee"));
+            if sets && rewrite::items(tree, node).get(1).is_some_and(|target| tree.name(*target) == Some(name)) {
+                let start = tree.span(node).start;
+                return Some(Change::Edits(vec![(start..start, format!("(local {name} i32) "))]));
+            }
+        }
+        None
     }
 
     /// The line of a form after this that declares a local of that name.
@@ -129,7 +163,9 @@ impl Emitter<'_, '_> {
         let head = tree.head(form).unwrap_or("");
         let called = tree.head(node).and_then(|inner| super::call::called(self, inner));
         let words = match called.and_then(|called| called.signature()) {
-            Some(signature) if count > 1 => words::value_and_err(&signature, tree.text(node)),
+            Some(signature) if count > 1 => {
+                words::value_and_err(&signature, tree.text(node)).perhaps(rewrite::question(tree, node, &signature))
+            }
             Some(signature) if signature.results.is_empty() => words::no_result(&signature),
             _ => words::value_count(head, tree.text(node), count),
         };

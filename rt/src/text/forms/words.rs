@@ -1,9 +1,15 @@
 //! What is said about forms.
 
+use super::super::fix::Change;
 use super::super::nearest;
 use super::super::ops::{Val, conversion};
-use super::super::wording::{Words, quoted, short, with_article, words};
+use super::super::wording::{Words, meant_type, quoted, short, with_article, words};
 use crate::Signature;
+
+/// Whether a text is a name but for its `$`.
+fn is_word(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+}
 
 /// A piece of the author's text as it is shown: on one line, and not too long.
 fn excerpt(text: &str) -> String {
@@ -26,7 +32,7 @@ pub(in crate::text) fn operand_type(head: &str, text: &str, want: Val, found: Va
         format!("`{text}` is {} where `{head}` takes {}", with_article(found), with_article(want)),
     );
     match by {
-        Some(by) => said.hint(format!("convert it: `({by} {text})`")),
+        Some(by) => said.hint(format!("convert it: `({by} {text})`")).converted(want, found, by),
         None => said,
     }
 }
@@ -35,6 +41,7 @@ pub(super) fn condition_type(text: &str, found: Val) -> Words {
     let text = excerpt(text);
     words("operand-type", format!("`{text}` is {} where a condition, an i32, is taken", with_article(found)))
         .hint(format!("compare it: `(!= {text} 0)`"))
+        .safe(Change::around("(!= ", " 0)"))
 }
 
 pub(super) fn number_type(text: &str, want: Val, own: Val) -> Words {
@@ -68,17 +75,24 @@ pub(super) fn unknown_local<'n>(name: &str, known: impl Iterator<Item = &'n str>
     if let Some(line) = later {
         return said.hint(format!("line {line} declares it, after this: set it before, as in `(let {name} 0)`"));
     }
-    let near = nearest::names(name, known);
+    let known: Vec<&str> = known.collect();
+    let certain = nearest::certain(name, known.iter().copied()).map(|near| Change::Instead(near.to_owned()));
+    let near = nearest::names(name, known.iter().copied());
     let declare = format!("declare it with `(let {} …)`", short(name));
-    if near.is_empty() { said.hint(declare) } else { said.hint(format!("nearest: {}; or {declare}", quoted(&near))) }
+    match near.is_empty() {
+        true => said.hint(declare),
+        false => said.hint(format!("nearest: {}; or {declare}", quoted(&near))).perhaps(certain),
+    }
 }
 
 pub(super) fn not_a_value(head: &str, usage: &str, text: &str, is_local: bool) -> Words {
     let said = words("form-operands", format!("`{}` is not a value", short(text)));
     match text {
-        "true" => said.hint("write 1"),
-        "false" | "null" | "nil" | "none" | "None" => said.hint("write 0"),
-        _ if is_local => said.hint(format!("the local's name begins with `$`: `${text}`")),
+        "true" | "True" | "#t" | "#true" | "t" | "TRUE" => said.hint("write 1").instead("1"),
+        "false" | "False" | "#f" | "#false" | "FALSE" | "null" | "NULL" | "nil" | "none" | "None" | "undefined" => {
+            said.hint("write 0").instead("0")
+        }
+        _ if is_local => said.hint(format!("the local's name begins with `$`: `${text}`")).instead(format!("${text}")),
         _ if usage.is_empty() => said.hint(format!("`{head}` takes locals (`$x`), numbers, texts (`\"…\"`) and forms")),
         _ => said.hint(format!("write `{usage}`, with locals (`$x`), numbers, texts (`\"…\"`) or forms")),
     }
@@ -152,6 +166,10 @@ pub(super) fn helper_operands(name: &str, wanted: usize, found: usize) -> Words 
 pub(super) fn let_type(name: &str, found: &str) -> Words {
     words("unknown-type", format!("`{}` is not a type", excerpt(found)))
         .hint(format!("write `(let {name} V)`, or `(let {name} i64 V)` with i32, i64 or f64"))
+        .perhaps(match found {
+            "=" | ":=" | ":" => Some(Change::Instead(String::new())),
+            word => meant_type(word).map(|ty| Change::Instead(ty.to_owned())),
+        })
 }
 
 pub(super) fn set_unknown(name: &str, value: &str) -> Words {
@@ -165,6 +183,9 @@ pub(super) fn set_unknown(name: &str, value: &str) -> Words {
 pub(super) fn target(head: &str, usage: &str, found: &str) -> Words {
     let said = words("form-operands", format!("`{head}` takes a local's name, found `{}`", excerpt(found)));
     match found.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+        true if is_word(found) => {
+            said.hint(format!("names begin with `$`: `${}`", short(found))).instead(format!("${found}"))
+        }
         true => said.hint(format!("names begin with `$`: `${}`", short(found))),
         false => said.hint(format!("write `{usage}`")),
     }

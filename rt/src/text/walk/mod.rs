@@ -16,6 +16,7 @@ use super::program::{self, Func, Program};
 use super::tree::{Kind, NodeId, Nodes, Tree};
 use super::types::{FuncType, Types};
 use super::wording::{self, Fault, Words};
+use super::{habits, rewrite};
 use crate::Signatures;
 
 /// Why a walk ended early.
@@ -159,7 +160,10 @@ impl<'s> Walk<'_, 's> {
         let tree = self.tree;
         let mut nodes = tree.children(list);
         let Some(first) = nodes.next(tree) else { return self.fault(list, wording::empty_form()) };
-        let Some(name) = tree.atom(first) else { return self.fault(list, wording::headless_form()) };
+        let Some(name) = tree.atom(first) else {
+            let change = self.origin(list).map(|list| rewrite::splice(self.author, list));
+            return self.fault(list, wording::headless_form().perhaps(change));
+        };
         match name {
             "block" | "loop" => {
                 let (label, ty) = self.block_type(&mut nodes)?;
@@ -168,7 +172,11 @@ impl<'s> Walk<'_, 's> {
                 self.close(list)
             }
             "if" => self.folded_if(list, nodes),
-            "then" | "else" => self.fault(list, wording::arm_outside(name)),
+            "then" | "else" => {
+                let change = self.origin(list).filter(|_| name == "else");
+                let change = change.and_then(|other| habits::late_else(self.author, other));
+                self.fault(list, wording::arm_outside(name).perhaps(change))
+            }
             "end" => self.fault(list, wording::stray_end(name)),
             _ => {
                 let mut effect = self.effect(list, first, name, &mut nodes)?;

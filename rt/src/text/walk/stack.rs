@@ -4,7 +4,7 @@ use super::{Walk, Walked, list_types};
 use crate::text::ops::{self, Val};
 use crate::text::tree::NodeId;
 use crate::text::types::FuncType;
-use crate::text::wording;
+use crate::text::{habits, wording};
 
 /// A value.
 #[derive(Clone, Debug)]
@@ -177,7 +177,9 @@ impl<'s> Walk<'_, 's> {
                 }
                 _ => wording::value_missing(&usage, wanted, available, effect.name, effect.argument),
             };
-            return self.fault(effect.at, words);
+            let called = self.host_of(&effect);
+            let change = self.origin(effect.at).and_then(|at| habits::lacking(self.author, at, effect.name, called));
+            return self.fault(effect.at, words.perhaps(change));
         }
         let taken = wanted.min(available);
         let first = self.stack.len() - taken;
