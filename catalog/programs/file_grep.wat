@@ -48,7 +48,7 @@
 (let $matches 0)
 (each $line (str.lines? (fs.read? (arg 0)))
   (set $number (+ $number 1))
-  (let $text (if $fold (then (str.lower? $line)) (else $line)))
+  (let $text (cond ($fold (str.lower? $line)) (else $line)))
   (when (str.contains $text $part)
     (set $matches (+ $matches 1))
     (when (<= $matches $max) (arr.push? $found (fmt "{i}:{}" $number $line)))))
