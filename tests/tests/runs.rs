@@ -21,7 +21,7 @@ async fn a_catalog_step_a_repair_and_the_answer() {
     let world = World::new();
     std::fs::write(world.workdir().join("notes.txt"), "one two\nthree\n").unwrap();
     let model = Scripted::new(&[
-        "I'll read the file.\nToolCall::Catalog(\"read_file\", \"notes.txt\")",
+        "I'll read the file.\nToolCall::Catalog(\"file_read\", \"notes.txt\")",
         BROKEN,
         MENDED,
         "ToolCall::Response(\"\"\"\nThree words, and four letters.\n\"\"\")",
@@ -54,7 +54,7 @@ async fn a_catalog_step_a_repair_and_the_answer() {
 
     let steps = world.steps();
     assert_eq!(steps.len(), 3, "a program that did not compile stands in the trace");
-    assert_eq!(steps[0]["tool"], "read_file");
+    assert_eq!(steps[0]["tool"], "file_read");
     assert_eq!(steps[0]["args"], serde_json::json!(["notes.txt"]));
     assert_eq!(steps[0]["exit_code"], 0);
     assert_eq!(steps[1]["exit_code"], Json::Null);
@@ -104,15 +104,15 @@ async fn what_goes_wrong_is_told_and_the_run_goes_on() {
     let world = World::with(Limits { time: Duration::from_millis(200), ..Limits::default() });
     for (answer, told) in [
         (
-            "ToolCall::Catalog(\"reed_file\", \"x\")",
-            "there is no program `reed_file` in the catalog; the nearest: `read_file`",
+            "ToolCall::Catalog(\"file_reed\", \"x\")",
+            "there is no program `file_reed` in the catalog; the nearest: `file_read`",
         ),
-        ("ToolCall::Catalog(\"read_file\")", "read_file error: required arg `path` missing"),
+        ("ToolCall::Catalog(\"file_read\")", "file_read error: required arg `path` missing"),
         (
-            "ToolCall::Catalog(\"read_file\", \"none.txt\")",
+            "ToolCall::Catalog(\"file_read\", \"none.txt\")",
             "Execution FAILED:\nENOENT (4): no such entry\nfrom fs.read at line ",
         ),
-        ("ToolCall::Catalog(\"read_file\", \"../../etc/passwd\")", "EACCESS (3): access denied"),
+        ("ToolCall::Catalog(\"file_read\", \"../../etc/passwd\")", "EACCESS (3): access denied"),
         (
             "ToolCall::Wat(```wat\n(loop $l (br $l))\n(i32.const 0)\n```)",
             "tool error: wat timed out after 200ms (killed) at line 1",
@@ -287,7 +287,7 @@ async fn every_built_in_program_passes_its_examples() {
 #[tokio::test]
 async fn a_cassette_plays_a_run() {
     let world = World::new();
-    let tape = "{\"wattle_cassette\":1,\"model\":\"demo\"}\n{\"reply\":\"ToolCall::Catalog(\\\"word_count\\\", \\\"a b\\\")\"}\n{\"reply\":\"two words\"}\n";
+    let tape = "{\"wattle_cassette\":1,\"model\":\"demo\"}\n{\"reply\":\"ToolCall::Catalog(\\\"text_count\\\", \\\"a b\\\")\"}\n{\"reply\":\"two words\"}\n";
     let (report, _) = world.run(&Cassette::parse(tape).unwrap(), &Settings::default(), world.job("count")).await;
     assert_eq!(report.ending.text(), "two words");
 }
