@@ -13,6 +13,7 @@ pub mod http;
 pub mod json;
 pub mod kv;
 pub mod map;
+pub mod policy;
 pub mod str;
 pub mod sys;
 
@@ -22,8 +23,11 @@ use wattle_rt::{Capability, Grants};
 pub const ALL: &[Capability] =
     &[sys::SYS, str::STR, arr::ARR, map::MAP, json::JSON, kv::KV, http::HTTP, fs::FS, ai::AI, dbg::DBG];
 
+/// The capabilities that reach nothing outside the run.
+pub const PURE: &[&str] = &["sys", "str", "arr", "map", "json", "dbg"];
+
 /// Grants the capabilities that reach nothing outside the run and need no configuration: what every run starts from.
 #[must_use]
 pub fn pure_grants() -> Grants {
-    ["sys", "str", "arr", "map", "json", "dbg"].into_iter().fold(Grants::new(), Grants::allow)
+    PURE.iter().copied().fold(Grants::new(), Grants::allow)
 }

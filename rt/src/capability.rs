@@ -317,6 +317,37 @@ macro_rules! __own {
     };
 }
 
+// Asks the run's guard about an argument that names something outside the program.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __admit {
+    ($run:expr, $module:literal, $name:expr, $p:ident, url) => {
+        $run.admit(concat!($module, ".", $name), $crate::Target::Url, &$p)?
+    };
+    ($run:expr, $module:literal, $name:expr, $p:ident, read_path) => {
+        $run.admit(concat!($module, ".", $name), $crate::Target::Read, &$p)?
+    };
+    ($run:expr, $module:literal, $name:expr, $p:ident, write_path) => {
+        $run.admit(concat!($module, ".", $name), $crate::Target::Write, &$p)?
+    };
+    ($run:expr, $module:literal, $name:expr, $p:ident, tree_path) => {
+        $run.admit(concat!($module, ".", $name), $crate::Target::Tree, &$p)?
+    };
+    ($run:expr, $module:literal, $name:expr, $p:ident, key) => {
+        $run.admit(concat!($module, ".", $name), $crate::Target::Key, &$p)?
+    };
+    ($run:expr, $module:literal, $name:expr, $p:ident, key_prefix) => {
+        $run.admit(concat!($module, ".", $name), $crate::Target::Keys, &$p)?
+    };
+    ($run:expr, $module:literal, $name:expr, $p:ident, program) => {
+        $run.admit(concat!($module, ".", $name), $crate::Target::Program, &$p)?
+    };
+    ($run:expr, $module:literal, $name:expr, $p:ident, agent) => {
+        $run.admit(concat!($module, ".", $name), $crate::Target::Agent, &$p)?
+    };
+    ($run:expr, $module:literal, $name:expr, $p:ident, $plain:ident) => {};
+}
+
 // One arm per kind of row; what they share is in `crate::host`. The result's shape on the stack follows from whether the row
 // has a value and whether it has codes.
 #[doc(hidden)]
@@ -328,6 +359,7 @@ macro_rules! __link {
                 let outcome = $crate::host::call(&mut caller, $id, |memory, run| {
                     let _ = memory;
                     $(let $p = $crate::__read!(memory, $p, $ty);)*
+                    $($crate::__admit!(run, $module, $name, $p, $ty);)*
                     $function(run, $($p),*)
                 });
                 $crate::__push!(caller, $id, outcome, [$($rty)?], [$($code)*])
@@ -342,7 +374,11 @@ macro_rules! __link {
                         let _ = memory;
                         Ok(($($crate::__own!(memory, $p, $ty),)*))
                     });
-                    let outcome = match read {
+                    let admitted = read.and_then(|($($p,)*)| {
+                        $($crate::__admit!(caller.data(), $module, $name, $p, $ty);)*
+                        Ok(($($p,)*))
+                    });
+                    let outcome = match admitted {
                         Ok(($($p,)*)) => $function(caller.data_mut(), $($p),*).await,
                         Err(failure) => Err(failure),
                     };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::ai::Inference;
 use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
+use wattle_agent::capability::policy::{Policy, Preflight};
 use wattle_agent::machine::Message;
 use wattle_agent::model::Model;
 use wattle_agent::{Access, Host, Job, ModelInference, Settings, Store};
@@ -21,19 +22,27 @@ pub struct App {
     pub(crate) store: Store,
     inference: Arc<dyn Inference>,
     workdir: Option<PathBuf>,
+    preflight: Arc<Preflight>,
 }
 
 impl App {
     /// Runs with that model decide and, through `ai`, help; sessions and their state are the store's.
     pub fn new(host: Host, model: Arc<dyn Model>, settings: Settings, store: Store) -> App {
         let inference = Arc::new(ModelInference::new(Arc::clone(&model), &settings));
-        App { host, model, settings: Arc::new(settings), store, inference, workdir: None }
+        let preflight = Arc::new(Preflight::new(Policy::default(), None));
+        App { host, model, settings: Arc::new(settings), store, inference, workdir: None, preflight }
     }
 
     /// Lets every run leave its `_steps.jsonl` in that folder, which no run has access to.
     #[must_use]
     pub fn with_workdir(self, folder: PathBuf) -> App {
         App { workdir: Some(folder), ..self }
+    }
+
+    /// Holds the programs of every run to that policy. Nobody can be asked: what the policy wants asked about is refused.
+    #[must_use]
+    pub fn with_policy(self, policy: Policy) -> App {
+        App { preflight: Arc::new(Preflight::new(policy, None)), ..self }
     }
 
     /// What a run for that message is made of. Its files are an overlay over nothing, whoever asks: a client has no say in
@@ -55,7 +64,7 @@ impl App {
             message,
             history,
             session_id: Some(session.to_string()),
-            grants: Arc::new(access.grants()),
+            grants: Arc::new(access.grants().guarded(Arc::<Preflight>::clone(&self.preflight))),
             workdir: self.workdir.clone(),
             cancel,
         }

@@ -68,7 +68,7 @@ impl Session {
             message,
             history,
             session_id: self.setup.config.session.value.clone(),
-            grants: Arc::new(access.grants()),
+            grants: self.setup.grants(access),
             workdir: Some(self.setup.config.root.value.clone()),
             cancel: cancel.clone(),
         };
@@ -125,7 +125,7 @@ impl Session {
             Ok(model) => (Some(model), None),
             Err(fault) => (None, Some(fault.to_string())),
         };
-        let grants = Arc::new(self.setup.access(Arc::clone(&self.files), Some(&self.kept), model).grants());
+        let grants = self.setup.grants(self.setup.access(Arc::clone(&self.files), Some(&self.kept), model));
         let limit = runtime.limits().time;
         let cancel = CancellationToken::new();
         let work = async {
@@ -140,6 +140,7 @@ impl Session {
             Some(None) => Ok(Next::Go),
             Some(Some(Ok(outcome))) => exec::tell(&outcome, source).map(|()| Next::Go),
             Some(Some(Err(RunError::Denied(missing)))) => exec::denied(&missing, why_not, false).map(|_| Next::Go),
+            Some(Some(Err(RunError::Refused(why)))) => exec::refused(&why, false).map(|_| Next::Go),
             Some(Some(Err(RunError::Engine(error)))) => Err(Fault::failed(error.to_string())),
         }
     }
