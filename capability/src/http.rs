@@ -4,9 +4,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use serde_json::{Map, Value as Json, json};
-use wattle_rt::{Code, Config, Failure, Run, capability};
+use wattle_rt::{Code, Config, Failure, Run, Target, capability};
 
-use crate::egress::{self, Egress, HeaderMap, HeaderName, HeaderValue, Method};
+use crate::egress::{self, Egress, HeaderMap, HeaderName, HeaderValue, Method, Url};
 
 capability! {
     /// Requests over http and https; an answer of 400 and above fails as EREMOTE.
@@ -53,7 +53,21 @@ pub struct Response {
 pub trait Backend: Send + Sync {
     /// Sends the request. A refusal is `EACCESS`, a URL that cannot be read `EPARSE`, too late `ETIME`, anything else `EREMOTE`.
     fn send(&self, request: Request) -> Pin<Box<dyn Future<Output = Result<Response, Failure>> + Send + '_>>;
+
+    /// As [`send`](Backend::send), where `admit` is asked about each URL that a redirect leads to. A backend that follows none need
+    /// not ask.
+    fn send_within<'a>(
+        &'a self,
+        request: Request,
+        admit: Admit,
+    ) -> Pin<Box<dyn Future<Output = Result<Response, Failure>> + Send + 'a>> {
+        drop(admit);
+        self.send(request)
+    }
 }
+
+/// Says why a URL may not be reached.
+pub type Admit = Box<dyn Fn(&Url) -> Result<(), String> + Send + Sync>;
 
 /// Grants `http` on that backend.
 pub struct Http(pub Arc<dyn Backend>);
@@ -64,10 +78,18 @@ impl Config for Http {
 
 impl Backend for Egress {
     fn send(&self, request: Request) -> Pin<Box<dyn Future<Output = Result<Response, Failure>> + Send + '_>> {
+        Backend::send_within(self, request, Box::new(|_| Ok(())))
+    }
+
+    fn send_within<'a>(
+        &'a self,
+        request: Request,
+        admit: Admit,
+    ) -> Pin<Box<dyn Future<Output = Result<Response, Failure>> + Send + 'a>> {
         let Request { method, url, headers, body } = request;
         Box::pin(async move {
             let request = egress::Request { method, url, headers, body: body.into() };
-            let answer = Egress::send(self, request).await.map_err(|e| Failure::new(code_of(&e), e.to_string()))?;
+            let answer = Egress::send_within(self, request, &admit).await.map_err(|e| Failure::new(code_of(&e), e.to_string()))?;
             Ok(Response { status: answer.status.as_u16(), headers: answer.headers, body: answer.body.into() })
         })
     }
@@ -83,8 +105,13 @@ fn code_of(error: &egress::EgressError) -> Code {
     }
 }
 
-async fn send(run: &mut Run, request: Request) -> Result<Response, Failure> {
-    run.config::<Http>()?.0.send(request).await
+/// Sends a request of that function, and holds every hop of it to the run's guard.
+async fn send(run: &mut Run, function: &'static str, request: Request) -> Result<Response, Failure> {
+    run.admit(function, Target::Url, &request.url)?;
+    let backend = run.config::<Http>()?;
+    let Some(guard) = run.grants().guard().cloned() else { return backend.0.send(request).await };
+    let admit = move |url: &Url| guard.call(HTTP.name, function, Target::Url, url.as_str());
+    backend.0.send_within(request, Box::new(admit)).await
 }
 
 /// The body of an answer below 400; the failure quotes the beginning of any other.
@@ -100,14 +127,14 @@ fn accepted(url: &str, answer: Response) -> Result<Vec<u8>, Failure> {
 
 async fn get(run: &mut Run, url: String) -> Result<Vec<u8>, Failure> {
     let request = Request { method: Method::GET, url: url.clone(), headers: HeaderMap::new(), body: Vec::new() };
-    accepted(&url, send(run, request).await?)
+    accepted(&url, send(run, "http.get", request).await?)
 }
 
 async fn post(run: &mut Run, url: String, body: Vec<u8>, content_type: String) -> Result<Vec<u8>, Failure> {
     let kind = if content_type.is_empty() { "text/plain; charset=utf-8" } else { &content_type };
     let mut headers = HeaderMap::new();
     headers.insert(egress::header::CONTENT_TYPE, header_value("content-type", kind)?);
-    accepted(&url, send(run, Request { method: Method::POST, url: url.clone(), headers, body }).await?)
+    accepted(&url, send(run, "http.post", Request { method: Method::POST, url: url.clone(), headers, body }).await?)
 }
 
 async fn request(
@@ -120,7 +147,7 @@ async fn request(
     let method = Method::from_bytes(method.trim().to_ascii_uppercase().as_bytes())
         .map_err(|_| Failure::new(Code::EPARSE, format!("{method:?} is no HTTP method")))?;
     let headers = read_headers(headers.as_deref().unwrap_or_default())?;
-    let answer = send(run, Request { method, url, headers, body }).await?;
+    let answer = send(run, "http.request", Request { method, url, headers, body }).await?;
     let mut shown = Map::new();
     for (name, value) in &answer.headers {
         let value = String::from_utf8_lossy(value.as_bytes());
