@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use wattle_catalog::Catalog;
 use wattle_machine::{Call, Cost, Execution, Failure, Ran, SourceLine};
-use wattle_rt::{Exit, Grants, Outcome, Program, RunError, Runtime, TrapKind};
+use wattle_rt::{Diagnostic, Exit, Grants, Mended, Outcome, Program, RunError, Runtime, TrapKind};
 
 use crate::host::Broken;
 
@@ -30,21 +30,70 @@ pub(crate) async fn perform(
             }
         }
     };
-    let program = match runtime.prepare(source).await {
-        Ok(program) => program,
-        Err(diagnostic) => return Ok(Execution::Rejected { diagnostic: diagnostic.to_string() }),
+    let Ready { program, mended } = match ready(runtime, call, source).await {
+        Ok(ready) => ready,
+        Err(diagnostic) => return Ok(Execution::Rejected { diagnostic }),
     };
     let started = Instant::now();
     let time = time.unwrap_or(runtime.limits().time).min(runtime.limits().time);
     match runtime.run_within(&program, grants, args, time).await {
-        Ok(outcome) => Ok(report(call.label(), &program, outcome, started.elapsed(), time)),
+        Ok(outcome) => Ok(report(call.label(), &program, mended, outcome, started.elapsed(), time)),
         Err(RunError::Denied(missing)) => Ok(Execution::Refused { reason: crate::wiring::denied(&missing) }),
         Err(RunError::Refused(why)) => Ok(Execution::Refused { reason: format!("denied before it ran: {why}") }),
         Err(RunError::Engine(error)) => Err(Broken::from(error)),
     }
 }
 
-fn unknown(catalog: &Catalog, name: &str) -> String {
+/// A program that can run.
+struct Ready {
+    program: Program,
+    /// What was put right in its text for that, each with its line.
+    mended: Vec<String>,
+}
+
+/// The most findings about one program that its author is told at once.
+const FINDINGS: usize = 4;
+
+/// The longest text that is mended, in bytes: each round reads it anew, on the thread that other runs share.
+const LARGEST: usize = 64 << 10;
+
+/// The most mended places that are told one by one.
+const MENDED: usize = 8;
+
+/// Prepares a program. One that a model wrote is mended where that is certain and makes it a program: its text had no meaning, and
+/// each fix is the only reading of it. An error is all that is wrong with the text as it was written.
+async fn ready(runtime: &Runtime, call: &Call, source: &str) -> Result<Ready, String> {
+    let first = match runtime.prepare(source).await {
+        Ok(program) => return Ok(Ready { program, mended: Vec::new() }),
+        Err(diagnostic) => diagnostic,
+    };
+    let signatures = runtime.signatures();
+    if matches!(call, Call::Wat { .. }) && source.len() <= LARGEST {
+        let Mended { source, applied, rest } = wattle_rt::mend(source, signatures);
+        if rest.is_none()
+            && let Ok(program) = runtime.prepare(&source).await
+        {
+            return Ok(Ready { program, mended: told(&applied) });
+        }
+    }
+    let findings = if source.len() <= LARGEST { FINDINGS } else { 0 };
+    let faults = wattle_rt::faults(source, signatures, findings);
+    let all: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    Err(if all.is_empty() { first.to_string() } else { all.join("\n") })
+}
+
+fn told(applied: &[Diagnostic]) -> Vec<String> {
+    let line = |fault: &Diagnostic| {
+        let change = fault.fix.as_ref().map_or("", |fix| &fix.description);
+        format!("line {}: {change}", fault.position.line)
+    };
+    let more = applied.len().saturating_sub(MENDED);
+    let told = applied.iter().take(MENDED).map(line);
+    told.chain((more > 0).then(|| format!("and {more} more"))).collect()
+}
+
+/// There is no such program, and the nearest ones there are.
+pub(crate) fn unknown(catalog: &Catalog, name: &str) -> String {
     let nearest: Vec<String> = catalog.nearest(name).iter().map(|name| format!("`{name}`")).collect();
     match nearest.as_slice() {
         [] => format!(
@@ -55,16 +104,23 @@ fn unknown(catalog: &Catalog, name: &str) -> String {
 }
 
 /// Puts an outcome into the words that the model reads.
-fn report(label: &str, program: &Program, outcome: Outcome, took: Duration, bound: Duration) -> Execution {
+fn report(
+    label: &str,
+    program: &Program,
+    mended: Vec<String>,
+    outcome: Outcome,
+    took: Duration,
+    bound: Duration,
+) -> Execution {
     let cost = Cost { dur_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX), fuel: outcome.fuel };
     let results = outcome.texts();
     match outcome.exit {
         Exit::Trapped(trap) if trap.kind == TrapKind::Time && outcome.fuel.is_none_or(|_| took >= bound) => {
             let place = trap.position.map(|p| format!(" at line {}", p.line)).unwrap_or_default();
             let reason = format!("tool error: {label} timed out after {} (killed){place}", seconds(bound));
-            Execution::Stopped { reason, results, cost }
+            Execution::Stopped { reason, results, cost, mended }
         }
-        Exit::Trapped(trap) => Execution::Stopped { reason: format!("program error: {trap}"), results, cost },
+        Exit::Trapped(trap) => Execution::Stopped { reason: format!("program error: {trap}"), results, cost, mended },
         Exit::Returned(code) => {
             let failure = NonZeroI32::new(code.number()).map(|exit_code| {
                 let call = outcome.failure;
@@ -79,7 +135,7 @@ fn report(label: &str, program: &Program, outcome: Outcome, took: Duration, boun
                 }
             });
             let warnings = program.warnings().iter().map(|w| format!("{} ({})", w.message, w.position)).collect();
-            Execution::Ran(Ran { results, failure, cost, warnings })
+            Execution::Ran(Ran { results, failure, cost, warnings, mended })
         }
     }
 }

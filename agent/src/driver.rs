@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::try_join_all;
 use tokio_util::sync::CancellationToken;
+use wattle_catalog::{Catalog, Entry};
 use wattle_machine::{
     Ask, Call, Effect, Ending, Event, Execution, Input, Message, ModelAnswer, Role, Setup, State, Usage, step,
 };
@@ -69,9 +70,9 @@ pub struct Report {
 pub async fn run(host: &Host, model: &dyn Model, settings: &Settings, job: Job, sink: &dyn Sink) -> Report {
     let run_id = ulid::Ulid::generate().to_string();
     let performer = Performer::new(host, model, settings, &job, &run_id, sink);
+    let setup = setup(&performer, settings, &job);
     let (known, begin) = (job.history.len() + 1, Input::Begin { message: job.message });
-    let (mut state, mut effects) =
-        step(State::new(setup(host, settings, &job.grants, job.history, job.session_id)), begin);
+    let (mut state, mut effects) = step(State::new(setup), begin);
     let started = Instant::now();
     loop {
         let mut task = Task::Nothing;
@@ -97,15 +98,17 @@ pub async fn run(host: &Host, model: &dyn Model, settings: &Settings, job: Job, 
     }
 }
 
-fn setup(
-    host: &Host,
-    settings: &Settings,
-    grants: &Grants,
-    history: Vec<Message>,
-    session_id: Option<String>,
-) -> Setup {
-    let system = host.prompt(settings, grants);
-    Setup { settings: settings.machine, system, history, session_id, descriptions: host.descriptions() }
+fn setup(performer: &Performer<'_>, settings: &Settings, job: &Job) -> Setup {
+    let said = job.history.iter().find(|message| message.role == Role::User).map(|message| message.content.as_str());
+    let listing = performer.host.listing(job.session_id.as_deref(), said.unwrap_or(&job.message));
+    let described = |entry: &Arc<Entry>| (entry.name().to_string(), entry.meta().description.clone());
+    Setup {
+        settings: settings.machine,
+        system: performer.host.prompt(settings, &job.grants, &listing),
+        history: job.history.clone(),
+        session_id: job.session_id.clone(),
+        descriptions: performer.catalog.iter().map(described).collect(),
+    }
 }
 
 /// What a session keeps of what a run that ended so has said.
@@ -139,6 +142,8 @@ enum Task {
 /// Performs tasks for one run.
 struct Performer<'a> {
     host: &'a Host,
+    /// The catalog as the run found it.
+    catalog: Catalog,
     model: &'a dyn Model,
     settings: &'a Settings,
     grants: Arc<Grants>,
@@ -156,7 +161,8 @@ impl<'a> Performer<'a> {
         sink: &'a dyn Sink,
     ) -> Self {
         let steps = Steps::new(run_id, &settings.agent, job.workdir.as_deref());
-        Performer { host, model, settings, grants: Arc::clone(&job.grants), stamp: Stamp::root(run_id, sink), steps }
+        let (catalog, grants) = (host.catalog(), Arc::clone(&job.grants));
+        Performer { host, catalog, model, settings, grants, stamp: Stamp::root(run_id, sink), steps }
     }
 
     async fn perform(&self, task: &Task) -> Input {
@@ -190,6 +196,7 @@ impl<'a> Performer<'a> {
         let settings = &self.settings;
         let request = ModelRequest {
             messages: &ask.messages,
+            functions: &[],
             temperature: settings.temperature,
             max_tokens: settings.max_tokens,
         };
@@ -203,7 +210,7 @@ impl<'a> Performer<'a> {
             }
         };
         match ask_within(self.model, &settings.timeouts, request, &mut on_delta).await {
-            Ok(ModelReply { text, reasoning, usage, finish }) => {
+            Ok(ModelReply { text, reasoning, usage, finish, .. }) => {
                 if finish.as_deref() == Some("length") {
                     let max_tokens = settings.max_tokens;
                     tracing::warn!(step, max_tokens, "the model's answer was cut off at its longest length");
@@ -216,7 +223,7 @@ impl<'a> Performer<'a> {
 
     async fn call(&self, step: u32, call: &Call) -> Result<Execution, Broken> {
         let started = Instant::now();
-        let execution = crate::act::perform(self.host.runtime(), self.host.catalog(), &self.grants, call).await?;
+        let execution = crate::act::perform(self.host.runtime(), &self.catalog, &self.grants, call).await?;
         let took = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.steps.write(step, call, &execution, took);
         Ok(execution)

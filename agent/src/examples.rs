@@ -1,153 +1,128 @@
 //! Catalog examples, run for real: the program in the sandbox, the world around it from the example's fixtures.
 
-use std::collections::VecDeque;
 use std::fmt;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use wattle_capability::ai::{Inference, Options};
-use wattle_capability::egress::{HeaderMap, HeaderValue, header};
-use wattle_capability::files::Files;
-use wattle_capability::http;
-use wattle_capability::kv::{Backend as _, InMemory};
-use wattle_catalog::{Entry, Example, HttpAnswer, Results};
-use wattle_rt::{Code, Exit, Failure, Outcome, Runtime};
+use wattle_catalog::{Entry, Example, Results};
+use wattle_rt::{Exit, Outcome};
 
-use crate::Access;
+use crate::{Host, Scene};
 
-/// Bytes that an example may write.
-const FILE_BYTES: u64 = 64 << 20;
-
-/// What an example gave that it should not have, one line each.
+/// What an example gave that it should not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExampleFault {
     /// The line of the file that the example begins in.
     pub line: usize,
-    /// What was found and what was expected.
-    pub found: Vec<String>,
+    /// What differs.
+    pub differences: Vec<Difference>,
+}
+
+/// One thing that an example gave and that was expected otherwise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// What it is: `code`, `results`, `result`, `file a.txt`, `key a`; `run` where nothing ran.
+    pub what: String,
+    /// What was found.
+    pub found: String,
+    /// What was expected; `None` where nothing could be held against it.
+    pub expected: Option<String>,
+}
+
+impl Difference {
+    fn new(what: impl Into<String>, found: impl Into<String>, expected: impl Into<String>) -> Difference {
+        Difference { what: what.into(), found: found.into(), expected: Some(expected.into()) }
+    }
+
+    /// Nothing could be held against what the example says.
+    fn stopped(why: impl Into<String>) -> Difference {
+        Difference { what: "run".to_owned(), found: why.into(), expected: None }
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.expected {
+            Some(expected) => write!(f, "{}: found {:?}, expected {expected:?}", self.what, self.found),
+            None => write!(f, "{}: {}", self.what, self.found),
+        }
+    }
 }
 
 impl fmt::Display for ExampleFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the example at line {}: {}", self.line, self.found.join("; "))
+        let each: Vec<String> = self.differences.iter().map(ToString::to_string).collect();
+        write!(f, "the example at line {}: {}", self.line, each.join("; "))
     }
 }
 
 impl std::error::Error for ExampleFault {}
 
-/// Runs one example of a program and holds what comes of it against what the example says.
+/// Runs one example of a program and holds what comes of it against what the example says. Nothing of the host is touched but
+/// its engine and its manual.
 ///
 /// # Errors
 /// What differs, or why the program could not be run.
-pub async fn check_example(runtime: &Runtime, entry: &Entry, example: &Example) -> Result<(), ExampleFault> {
-    let found = match differences(runtime, entry, example).await {
-        Ok(found) => found,
-        Err(why) => vec![why],
-    };
-    if found.is_empty() { Ok(()) } else { Err(ExampleFault { line: example.line, found }) }
+pub async fn check_example(host: &Host, entry: &Entry, example: &Example) -> Result<(), ExampleFault> {
+    let differences = differences(host, entry, example).await.unwrap_or_else(|why| vec![Difference::stopped(why)]);
+    if differences.is_empty() { Ok(()) } else { Err(ExampleFault { line: example.line, differences }) }
 }
 
-async fn differences(runtime: &Runtime, entry: &Entry, example: &Example) -> Result<Vec<String>, String> {
+async fn differences(host: &Host, entry: &Entry, example: &Example) -> Result<Vec<Difference>, String> {
     let args = entry.arguments(&example.args).map_err(|e| e.to_string())?;
+    let runtime = host.runtime();
     let program = runtime.prepare(entry.source()).await.map_err(|d| d.to_string())?;
-    let (files, state) = (Arc::new(Files::overlay(None, FILE_BYTES)), Arc::new(InMemory::default()));
-    for (path, content) in &example.fixtures.files {
-        files.write(path, content.as_bytes()).map_err(|e| e.to_string())?;
-    }
-    for (key, value) in example.fixtures.kv.clone() {
-        state.update(key, Box::new(|_| Ok(Some(value.into_bytes())))).await.map_err(|e| e.to_string())?;
-    }
-    let access = Access {
-        files: Arc::clone(&files),
-        state: Arc::<InMemory>::clone(&state),
-        network: Arc::new(Recorded(example.fixtures.http.clone())),
-        inference: Some(Arc::new(Scripted(Mutex::new(example.fixtures.ai.clone().into())))),
-    };
-    let grants = Arc::new(access.grants());
-    let outcome = runtime.run(&program, &grants, args).await.map_err(|e| e.to_string())?;
+    let scene = Scene::new(&example.fixtures).await?;
+    let grants = Arc::new(scene.access(host).grants());
+    let time = entry.meta().timeout.unwrap_or(runtime.limits().time);
+    let outcome = runtime.run_within(&program, &grants, args, time).await.map_err(|e| e.to_string())?;
 
     let mut found = Vec::new();
     compare_outcome(&mut found, example, &outcome);
+    let mut compare = |what: String, actual: Result<String, String>, expected: &String| match actual {
+        Ok(actual) if actual == *expected => {}
+        Ok(actual) => found.push(Difference::new(what, actual, expected)),
+        Err(why) => found.push(Difference::new(what, format!("({why})"), expected)),
+    };
     for (path, expected) in &example.expected.files {
-        let content = files.read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        compare(&mut found, &format!("the file `{path}`"), &content.map_err(|e| e.to_string()), expected);
+        compare(format!("file {path}"), scene.file(path), expected);
     }
     for (key, expected) in &example.expected.kv {
-        let value = state.get(key.clone()).await.map_err(|e| e.to_string())?;
-        let value = value.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).ok_or_else(|| "absent".to_owned());
-        compare(&mut found, &format!("the key `{key}`"), &value, expected);
+        let value = scene.value(key).await?.ok_or_else(|| "absent".to_owned());
+        compare(format!("key {key}"), value, expected);
     }
     Ok(found)
 }
 
-fn compare(found: &mut Vec<String>, what: &str, actual: &Result<String, String>, expected: &str) {
-    match actual {
-        Ok(actual) if actual == expected => {}
-        Ok(actual) => found.push(format!("{what}: found {actual:?}, expected {expected:?}")),
-        Err(why) => found.push(format!("{what}: {why}, expected {expected:?}")),
-    }
-}
-
-fn compare_outcome(found: &mut Vec<String>, example: &Example, outcome: &Outcome) {
-    if outcome.exit != Exit::Returned(example.expected.code) {
-        let why = outcome.failure.as_ref().map(|f| format!(" ({}: {})", f.function, f.failure)).unwrap_or_default();
+fn compare_outcome(found: &mut Vec<Difference>, example: &Example, outcome: &Outcome) {
+    let expected = example.expected.code;
+    if outcome.exit != Exit::Returned(expected) {
+        let why = outcome.failure.as_ref().map(|f| format!(", from {}: {}", f.function, f.failure.reason));
         let ended = match &outcome.exit {
             Exit::Returned(code) => code.to_string(),
             Exit::Trapped(trap) => trap.to_string(),
         };
-        found.push(format!("it left with {ended}{why}, expected {}", example.expected.code));
+        found.push(Difference::new("code", ended + &why.unwrap_or_default(), expected.to_string()));
     }
     let texts = outcome.texts();
     match &example.expected.results {
         Results::Any => {}
         Results::Exactly(expected) if texts == *expected => {}
-        Results::Exactly(expected) => found.push(format!("it put out {texts:?}, expected {expected:?}")),
+        Results::Exactly(expected) => match (texts.as_slice(), expected.as_slice()) {
+            ([found_one], [expected_one]) => found.push(Difference::new("result", found_one, expected_one)),
+            (texts, expected) => found.push(Difference::new("results", listed(texts), listed(expected))),
+        },
         Results::Containing(parts) => {
             for part in parts.iter().filter(|part| !texts.iter().any(|text| text.contains(part.as_str()))) {
-                found.push(format!("no result of {texts:?} contains {part:?}"));
+                found.push(Difference::new("results", listed(&texts), format!("a text with {part:?}")));
             }
         }
     }
 }
 
-/// Answers requests with what was recorded for them.
-struct Recorded(Vec<HttpAnswer>);
-
-impl http::Backend for Recorded {
-    fn send(
-        &self,
-        request: http::Request,
-    ) -> Pin<Box<dyn Future<Output = Result<http::Response, Failure>> + Send + '_>> {
-        let answer = self.0.iter().find(|a| a.url == request.url && a.method == request.method.as_str());
-        let response = match answer {
-            None => {
-                let why = format!("the example has no answer to {} {}", request.method, request.url);
-                Err(Failure::new(Code::EREMOTE, why))
-            }
-            Some(answer) => {
-                let mut headers = HeaderMap::new();
-                if let Some(kind) = answer.content_type.as_deref().and_then(|kind| HeaderValue::from_str(kind).ok()) {
-                    headers.insert(header::CONTENT_TYPE, kind);
-                }
-                Ok(http::Response { status: answer.status, headers, body: answer.body.clone().into_bytes() })
-            }
-        };
-        Box::pin(async { response })
-    }
-}
-
-/// Gives the model's answers in their order.
-struct Scripted(Mutex<VecDeque<String>>);
-
-impl Inference for Scripted {
-    fn assist<'a>(
-        &'a self,
-        _text: &'a str,
-        _instruction: &'a str,
-        _options: &'a Options,
-    ) -> Pin<Box<dyn Future<Output = Result<String, Failure>> + Send + 'a>> {
-        let next = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-        let answer = next.ok_or_else(|| Failure::new(Code::EREMOTE, "the example has no further model answer"));
-        Box::pin(async { answer })
+/// Results one a line, each quoted.
+fn listed(results: &[String]) -> String {
+    match results {
+        [] => "none".to_owned(),
+        results => results.iter().map(|result| format!("{result:?}")).collect::<Vec<_>>().join("\n"),
     }
 }

@@ -1,22 +1,31 @@
 //! The parts that all runs of a process share, and the settings of one agent.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use quick_cache::sync::Cache;
+use wattle_capability::ai::Budget;
 use wattle_capability::egress::Egress;
-use wattle_catalog::Catalog;
-use wattle_machine::PromptParts;
+use wattle_capability::{help, par};
+use wattle_catalog::{Catalog, Entry, Folders, Problem};
 use wattle_rt::{EngineError, Grants, Limits, Runtime};
 
+use crate::guide::Guide;
 use crate::model::Timeouts;
-use crate::prompt;
+use crate::programs::Programs;
+use crate::prompt::{self, Listing};
+use crate::shelf::{News, Shelf};
+
+/// How many sessions keep what their prompts name of the catalog.
+const LISTINGS: usize = 4_096;
 
 /// What every run of a process shares: the engine with its cache, the catalog, the way out. Cheap to clone.
 #[derive(Clone)]
 pub struct Host {
     runtime: Runtime,
-    catalog: Arc<Catalog>,
+    shelf: Arc<Shelf>,
+    /// What the prompts of sessions name of the catalog, by session.
+    listings: Arc<Cache<String, Arc<Listing>>>,
     egress: Egress,
 }
 
@@ -40,6 +49,8 @@ pub struct Settings {
     pub max_tokens: u32,
     /// Deadlines and retries of model requests.
     pub timeouts: Timeouts,
+    /// How much the programs of a run may ask of the model.
+    pub ai: Budget,
     /// What the deployment adds to the prompt: a role, house rules.
     pub preamble: Option<String>,
 }
@@ -53,19 +64,21 @@ impl Default for Settings {
             temperature: 0.3,
             max_tokens: 4_096,
             timeouts: Timeouts::default(),
+            ai: Budget::default(),
             preamble: None,
         }
     }
 }
 
 impl Host {
-    /// Puts the parts together.
+    /// Puts the parts together. The catalog is one that does not change, or folders that are looked at again.
     ///
     /// # Errors
     /// Where the engine cannot be made.
-    pub fn new(limits: Limits, catalog: Catalog, egress: Egress) -> Result<Host, Broken> {
+    pub fn new(limits: Limits, catalog: impl Into<Folders>, egress: Egress) -> Result<Host, Broken> {
         let runtime = Runtime::new(wattle_capability::ALL, limits)?;
-        Ok(Host { runtime, catalog: Arc::new(catalog), egress })
+        let listings = Arc::new(Cache::new(LISTINGS));
+        Ok(Host { runtime, shelf: Arc::new(Shelf::new(catalog.into())), listings, egress })
     }
 
     /// The engine.
@@ -74,10 +87,42 @@ impl Host {
         &self.runtime
     }
 
-    /// The programs that runs may call by name.
+    /// The programs that runs may call by name, as they are now. A run keeps what it began with.
     #[must_use]
-    pub fn catalog(&self) -> &Catalog {
-        &self.catalog
+    pub fn catalog(&self) -> Catalog {
+        self.shelf.catalog()
+    }
+
+    /// Looks at the catalog's folders again, at most once a second, and tells what became of the catalog since it was last
+    /// told. A file whose new version does not load or compile keeps the version before.
+    pub async fn refresh(&self) -> News {
+        self.shelf.refresh(&self.runtime).await
+    }
+
+    /// Compiles the whole catalog. A program of a folder that does not compile is left out, and the next
+    /// [`refresh`](Host::refresh) tells of it.
+    pub async fn warm(&self) {
+        self.shelf.warm(&self.runtime).await;
+    }
+
+    /// Whether a program compiles and calls the capabilities that it says.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub async fn check(&self, entry: &Entry) -> Result<(), Problem> {
+        crate::shelf::check(&self.runtime, entry).await
+    }
+
+    /// The manual: functions, programs, forms of the language and error codes as they are now.
+    #[must_use]
+    pub fn guide(&self) -> Arc<dyn help::Guide> {
+        Arc::new(Guide::new(self.runtime.capabilities(), self.catalog()))
+    }
+
+    /// The programs as they are now, for programs that start others.
+    #[must_use]
+    pub fn programs(&self) -> Arc<dyn par::Programs> {
+        Arc::new(Programs::new(self.runtime.clone(), self.catalog()))
     }
 
     /// The way out.
@@ -86,15 +131,24 @@ impl Host {
         &self.egress
     }
 
-    /// The system prompt of a run with those grants.
+    /// What a session's prompts name of the catalog: chosen when the session begins, by its first message, and the same in all
+    /// its runs, so that its prompt stays the same byte for byte. Without a session it is chosen anew.
     #[must_use]
-    pub fn prompt(&self, settings: &Settings, grants: &Grants) -> String {
-        let parts: PromptParts = prompt::parts(&self.runtime, &self.catalog, settings, grants);
-        wattle_machine::system_prompt(&parts)
+    pub fn listing(&self, session: Option<&str>, first_message: &str) -> Arc<Listing> {
+        let choose = || Arc::new(Listing::choose(&self.catalog(), first_message));
+        match session {
+            None => choose(),
+            Some(session) => self.listings.get(session).unwrap_or_else(|| {
+                let chosen = choose();
+                self.listings.insert(session.to_owned(), Arc::clone(&chosen));
+                chosen
+            }),
+        }
     }
 
-    /// What the catalog programs do, by name.
-    pub(crate) fn descriptions(&self) -> BTreeMap<String, String> {
-        self.catalog.iter().map(|entry| (entry.name().to_string(), entry.meta().description.clone())).collect()
+    /// The system prompt of a run with those grants, in a session with that listing.
+    #[must_use]
+    pub fn prompt(&self, settings: &Settings, grants: &Grants, listing: &Listing) -> String {
+        wattle_machine::system_prompt(&prompt::parts(&self.runtime, settings, grants, listing))
     }
 }

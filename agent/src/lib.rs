@@ -13,12 +13,9 @@
 //! let model = Cassette::parse(
 //!     "{\"wattle_cassette\":1,\"model\":\"demo\"}\n{\"reply\":\"ToolCall::Response(\\\"four\\\")\"}\n",
 //! )?;
-//! let access = Access {
-//!     files: Arc::new(capability::files::Files::overlay(None, 1 << 20)),
-//!     state: Arc::new(Store::in_memory(Duration::from_secs(3600))?.state("a session")),
-//!     network: Arc::new(host.egress().clone()),
-//!     inference: None,
-//! };
+//! let files = Arc::new(capability::files::Files::overlay(None, 1 << 20));
+//! let store = Store::in_memory(Duration::from_secs(3600))?;
+//! let access = Access { state: Arc::new(store.state("a session")), ..Access::new(&host, files) };
 //! let job = Job::new("two and two?", access.grants());
 //! let report = wattle_agent::run(&host, &model, &Settings::default(), job, &|_: &_| {}).await;
 //! assert_eq!(report.ending.text(), "four");
@@ -28,22 +25,30 @@
 mod act;
 mod driver;
 mod examples;
+mod guide;
 mod host;
 mod inference;
 pub mod model;
+mod programs;
 mod prompt;
+mod scene;
+mod shelf;
 mod sink;
 mod steps;
 mod store;
 mod wiring;
 
 pub use driver::{Job, Report, run};
-pub use examples::{ExampleFault, check_example};
+pub use examples::{Difference, ExampleFault, check_example};
 pub use host::{Broken, Host, Settings};
 pub use inference::ModelInference;
+pub use programs::Programs;
+pub use prompt::Listing;
+pub use scene::Scene;
+pub use shelf::News;
 pub use sink::{Sink, now_ms};
 pub use steps::STEPS_FILE;
-pub use store::{SessionState, Store, StoreError};
-pub use wiring::{AI_CALLS, Access};
+pub use store::{DEFAULT_TENANT, LateState, State, Store, StoreError};
+pub use wiring::Access;
 
 pub use {wattle_capability as capability, wattle_catalog as catalog, wattle_machine as machine, wattle_rt as rt};

@@ -1,41 +1,72 @@
 //! What the system prompt is made from: the functions that are granted, the catalog, the codes, the bounds.
 
-use wattle_catalog::Catalog;
+use std::collections::BTreeSet;
+
+use wattle_catalog::{Catalog, Entry};
 use wattle_machine::{ArgLine, CodeLine, FunctionLine, Limits, ProgramLine, PromptParts, Withheld};
 use wattle_rt::{Capability, Code, Function, Grants, Runtime};
 
 use crate::host::Settings;
 use crate::wiring;
 
+/// How many programs a prompt names.
+const NAMED: usize = 60;
+
+/// The program that finds the others, which is always named.
+const HELP: &str = "help";
+
+/// The programs that a prompt names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listing {
+    programs: Vec<ProgramLine>,
+    /// How many there are besides.
+    more: usize,
+}
+
+impl Listing {
+    /// All programs of the catalog, or of more than 60 those that the message is about, filled up by name.
+    #[must_use]
+    pub fn choose(catalog: &Catalog, message: &str) -> Listing {
+        if catalog.len() <= NAMED {
+            return Listing { programs: catalog.iter().map(|entry| program(entry)).collect(), more: 0 };
+        }
+        let relevant = catalog.get(HELP).into_iter().chain(catalog.search(message)).chain(catalog.iter());
+        let mut named = BTreeSet::new();
+        for entry in relevant {
+            if named.len() == NAMED {
+                break;
+            }
+            named.insert(entry.name());
+        }
+        let programs = catalog.iter().filter(|entry| named.contains(entry.name())).map(|entry| program(entry));
+        Listing { programs: programs.collect(), more: catalog.len() - named.len() }
+    }
+}
+
+fn program(entry: &Entry) -> ProgramLine {
+    let args = entry.meta().args.iter().map(|arg| ArgLine {
+        name: arg.name.clone(),
+        type_hint: arg.type_hint.to_string(),
+        optional: arg.default.is_some(),
+    });
+    ProgramLine { name: entry.name().to_string(), args: args.collect(), description: entry.meta().description.clone() }
+}
+
 /// Gathers the parts from what is really there.
-pub(crate) fn parts(runtime: &Runtime, catalog: &Catalog, settings: &Settings, grants: &Grants) -> PromptParts {
+pub(crate) fn parts(runtime: &Runtime, settings: &Settings, grants: &Grants, listing: &Listing) -> PromptParts {
     let (granted, withheld): (Vec<&Capability>, Vec<&Capability>) =
         runtime.capabilities().iter().partition(|c| grants.allows(c.name));
     let functions = |capability: &&Capability| {
         let heading = format!("{} — {}", capability.name, capability.about);
         capability.functions.iter().map(move |f: &Function| FunctionLine {
             capability: heading.clone(),
-            signature: f.signature.to_string(),
+            signature: f.signature.usage(),
             about: f.about.to_owned(),
         })
     };
     let codes = Code::ALL.iter().filter_map(|code| {
         let (name, meaning) = (code.name()?.to_owned(), code.meaning().to_owned());
-        Some(CodeLine { name, number: code.number(), meaning })
-    });
-    let programs = catalog.iter().map(|entry| ProgramLine {
-        name: entry.name().to_string(),
-        args: entry
-            .meta()
-            .args
-            .iter()
-            .map(|arg| ArgLine {
-                name: arg.name.clone(),
-                type_hint: arg.type_hint.to_string(),
-                optional: arg.default.is_some(),
-            })
-            .collect(),
-        description: entry.meta().description.clone(),
+        Some(CodeLine { name, meaning })
     });
     PromptParts {
         functions: granted.iter().flat_map(functions).collect(),
@@ -43,7 +74,8 @@ pub(crate) fn parts(runtime: &Runtime, catalog: &Catalog, settings: &Settings, g
             .iter()
             .map(|c| Withheld { capability: c.name.to_owned(), why: wiring::how_to_grant(c.name).to_owned() })
             .collect(),
-        programs: programs.collect(),
+        programs: listing.programs.clone(),
+        more_programs: listing.more,
         codes: codes.collect(),
         limits: Limits {
             memory_mib: u32::try_from(runtime.limits().memory >> 20).unwrap_or(u32::MAX),

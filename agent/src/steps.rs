@@ -27,6 +27,8 @@ struct Line<'a> {
     output: String,
     exit_code: Option<i32>,
     error: Option<String>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    mended: &'a [String],
     dur_ms: u64,
     ts: u64,
 }
@@ -54,8 +56,19 @@ impl<'a> Steps<'a> {
         };
         let output = cut(&output);
         let (run_id, agent) = (self.run_id, self.agent);
-        let line =
-            Line { run_id, step, agent, tool: call.label(), args, output, exit_code, error, dur_ms, ts: now_ms() };
+        let line = Line {
+            run_id,
+            step,
+            agent,
+            tool: call.label(),
+            args,
+            output,
+            exit_code,
+            error,
+            mended: execution.mended(),
+            dur_ms,
+            ts: now_ms(),
+        };
         if let Err(error) = append(path, &line) {
             tracing::warn!(path = %path.display(), %error, "failed to write the trace");
         }

@@ -1,45 +1,70 @@
 //! `arr`: arrays of texts that the host keeps for the run; a program holds a handle.
 
+use std::cmp::Ordering;
+use std::collections::HashSet;
+
 use wattle_rt::{Code, Failure, Run, Value, capability, host};
 
+use crate::json::document::{Document, quoted};
+
 capability! {
-    /// Arrays of texts, held by the host; a handle is a number above 0.
-    pub const ARR: "arr" 1;
+    /// Arrays of texts, held by the host; a handle is a number above 0, an index counts from 0.
+    pub const ARR: "arr" 2;
 
     /// Makes an empty array
-    #[example = "(call $arr.new) (call $arr.len) (call $str.from_int) (call $sys.resv) (i32.const 0)"]
+    #[example = r#"(let $a (arr.new)) (arr.push? $a "x") (ret (str.from_int (arr.len $a)))"# => "1"]
     fn new() -> h: arr = new;
 
     /// Adds a text at the end
-    #[example = "(local $a i32) (local.set $a (call $arr.new)) (call $arr.push (local.get $a) \"x\")"]
-    fn push(h: arr, ptr: bytes) ! EBOUND ENOMEM = push;
+    #[example = r#"(let $a (arr.new)) (arr.push? $a "x") (arr.push? $a "y") (ret (arr.to_json? $a))"# => r#"["x","y"]"#]
+    fn push(h: arr, item: bytes) ! EBOUND ENOMEM = push;
 
-    /// Gives the text at index i, counted from 0
-    #[example = "(call $str.split \"a b\" \" \") (drop) (i32.const 1) (call $arr.get) (drop) (call $sys.resv) (i32.const 0)"]
+    /// Gives the text at index i
+    #[example = r#"(ret (arr.get? (str.split? "a b" " ") 1))"# => "b"]
     fn get(h: arr, i: int) -> ptr: str ! EBOUND = get;
 
     /// Replaces the text at index i
-    #[example = "(local $a i32) (call $str.split \"a b\" \" \") (drop) (local.set $a) (call $arr.set (local.get $a) (i32.const 0) \"z\")"]
-    fn set(h: arr, i: int, ptr: bytes) ! EBOUND ENOMEM = set;
+    #[example = r#"(let $a (str.split? "a b" " ")) (arr.set? $a 0 "z") (ret (str.join? $a " "))"# => "z b"]
+    fn set(h: arr, i: int, item: bytes) ! EBOUND ENOMEM = set;
 
     /// Gives the number of texts
-    #[example = "(call $arr.new) (call $arr.len) (call $str.from_int) (call $sys.resv) (i32.const 0)"]
+    #[example = r#"(ret (str.from_int (arr.len (str.split? "a b" " "))))"# => "2"]
     fn len(h: arr) -> n: int = len;
 
-    /// Sorts by bytes, in place
-    #[example = "(local $a i32) (call $str.split \"b a\" \" \") (drop) (local.set $a) (call $arr.sort (local.get $a))"]
+    /// Gives a new array of the texts from index start up to end (not included, at most the length)
+    #[example = r#"(ret (str.join? (arr.slice? (str.split? "a b c d" " ") 1 3) " "))"# => "b c"]
+    fn slice(h: arr, start: int, end: int) -> arr: arr ! EBOUND ENOMEM = slice;
+
+    /// Sorts in place by bytes, smallest first
+    #[example = r#"(let $a (str.split? "b 10 a 9" " ")) (arr.sort? $a) (ret (str.join? $a " "))"# => "10 9 a b"]
     fn sort(h: arr) ! EBOUND = sort;
 
+    /// Sorts in place by "text" or "num" (every text is a number, else EPARSE); "-text", "-num" largest first; equals keep their order
+    #[example = r#"(let $a (str.split? "9 10 -1" " ")) (arr.sort_by? $a "-num") (ret (str.join? $a " "))"# => "10 9 -1"]
+    fn sort_by(h: arr, by: str) ! EBOUND EPARSE = sort_by;
+
+    /// Removes in place what occurred before, sorted or not
+    #[example = r#"(let $a (str.split? "b a b" " ")) (arr.uniq? $a) (ret (str.join? $a " "))"# => "b a"]
+    fn uniq(h: arr) ! EBOUND = uniq;
+
     /// Turns the order round, in place
-    #[example = "(local $a i32) (call $str.split \"a b\" \" \") (drop) (local.set $a) (call $arr.reverse (local.get $a))"]
+    #[example = r#"(let $a (str.split? "a b" " ")) (arr.reverse? $a) (ret (str.join? $a " "))"# => "b a"]
     fn reverse(h: arr) ! EBOUND = reverse;
 
-    /// Writes the array as a JSON array of strings
-    #[example = "(call $str.split \"a b\" \" \") (drop) (call $arr.to_json) (drop) (call $sys.resv) (i32.const 0)"]
-    fn to_json(h: arr) -> ptr: str ! EBOUND = to_json;
+    /// Gives a new array of the texts of a, then those of b
+    #[example = r#"(ret (str.join? (arr.concat? (str.split? "a b" " ") (str.split? "c d" " ")) " "))"# => "a b c d"]
+    fn concat(a: arr, b: arr) -> arr: arr ! EBOUND ENOMEM = concat;
+
+    /// Gives the index of the first text that is item, -1 where absent
+    #[example = r#"(ret (str.from_int (arr.index_of (str.split? "a b" " ") "b")))"# => "1"]
+    fn index_of(h: arr, item: bytes) -> i: int = index_of;
+
+    /// Writes the array as a JSON array of strings; `json.make_arr` keeps numbers and objects
+    #[example = r#"(ret (arr.to_json? (str.split? "a 1" " ")))"# => r#"["a","1"]"#]
+    fn to_json(h: arr) -> ptr: str ! EBOUND ENOMEM = to_json;
 
     /// Reads a JSON array; strings lose their quotes, anything else stays JSON
-    #[example = "(call $arr.from_json \"[1, \\\"b\\\"]\") (drop) (call $arr.len) (call $str.from_int) (call $sys.resv) (i32.const 0)"]
+    #[example = r#"(ret (str.join? (arr.from_json? "[1.50,\"b\",{}]") " "))"# => "1.50 b {}"]
     fn from_json(doc: str) -> h: arr ! EPARSE ENOMEM = from_json;
 }
 
@@ -87,7 +112,10 @@ impl Arrays {
     pub fn get(&mut self, handle: Handle) -> Result<&mut Vec<Vec<u8>>, Failure> {
         let at = usize::try_from(handle.0).ok().and_then(|h| h.checked_sub(1));
         at.and_then(|at| self.0.get_mut(at)).ok_or_else(|| {
-            Failure::new(Code::EBOUND, format!("no array has the handle {}; handles come from `arr.new`", handle.0))
+            Failure::new(
+                Code::EBOUND,
+                format!("no array has the handle {}; handles come from `arr.new`, `str.split` and the like", handle.0),
+            )
         })
     }
 
@@ -99,6 +127,60 @@ impl Arrays {
             .and_then(|i| list.get_mut(i))
             .ok_or_else(|| Failure::new(Code::EBOUND, format!("no index {i} in an array of {length}")))
     }
+}
+
+/// An order of texts by name: `num`, or `-num` for the largest first.
+pub(crate) struct Order<'a> {
+    /// The name without its sign.
+    pub(crate) by: &'a str,
+    falling: bool,
+}
+
+impl<'a> Order<'a> {
+    /// Reads an order whose name is one of those.
+    ///
+    /// # Errors
+    /// `EPARSE` that names them.
+    pub(crate) fn read(text: &'a str, names: &[&str]) -> Result<Self, Failure> {
+        let order = Order { by: text.trim_start_matches('-'), falling: text.starts_with('-') };
+        if names.contains(&order.by) && text.len() - order.by.len() <= 1 {
+            return Ok(order);
+        }
+        let names: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
+        let words = format!(
+            "{text:?} is no order; it is one of {}, with a `-` before it for the largest first",
+            names.join(", ")
+        );
+        Err(Failure::new(Code::EPARSE, words))
+    }
+
+    /// Sorts; equals keep their order.
+    pub(crate) fn sort<T>(&self, items: &mut [T], compare: impl Fn(&T, &T) -> Ordering) {
+        items.sort_by(|a, b| if self.falling { compare(b, a) } else { compare(a, b) });
+    }
+}
+
+/// The number that a text is; blanks around it are fine.
+pub(crate) fn number(text: &[u8]) -> Option<f64> {
+    std::str::from_utf8(text).ok()?.trim().parse::<f64>().ok().filter(|x| x.is_finite())
+}
+
+/// Every item with its number.
+///
+/// # Errors
+/// `EPARSE` that says which one is none.
+pub(crate) fn numbered<T>(items: Vec<T>, text: impl Fn(&T) -> &[u8]) -> Result<Vec<(f64, T)>, Failure> {
+    items
+        .into_iter()
+        .enumerate()
+        .map(|(i, item)| match number(text(&item)) {
+            Some(number) => Ok((number, item)),
+            None => {
+                let shown = crate::str::shown(&String::from_utf8_lossy(text(&item)));
+                Err(Failure::new(Code::EPARSE, format!("{shown} at index {i} is no number")))
+            }
+        })
+        .collect()
 }
 
 fn new(run: &mut Run) -> Result<Handle, Failure> {
@@ -122,12 +204,50 @@ fn set(run: &mut Run, h: i32, i: i32, item: &[u8]) -> Result<(), Failure> {
     Ok(())
 }
 
+fn int(n: usize) -> i32 {
+    i32::try_from(n).unwrap_or(i32::MAX)
+}
+
 fn len(run: &mut Run, h: i32) -> Result<i32, Failure> {
-    Ok(i32::try_from(Arrays::of(run).get(Handle(h))?.len()).unwrap_or(i32::MAX))
+    Ok(int(Arrays::of(run).get(Handle(h))?.len()))
+}
+
+fn slice(run: &mut Run, h: i32, start: i32, end: i32) -> Result<Handle, Failure> {
+    let items = Arrays::of(run).get(Handle(h))?;
+    let range = usize::try_from(start).ok().zip(usize::try_from(end).ok()).map(|(from, to)| from..to.min(items.len()));
+    let part = range.and_then(|range| items.get(range)).map(<[_]>::to_vec).ok_or_else(|| {
+        let length = items.len();
+        let words =
+            format!("no slice from {start} to {end} of an array of {length}: 0 <= start <= end, start <= length");
+        Failure::new(Code::EBOUND, words)
+    })?;
+    Arrays::make(run, part)
 }
 
 fn sort(run: &mut Run, h: i32) -> Result<(), Failure> {
     Arrays::of(run).get(Handle(h))?.sort();
+    Ok(())
+}
+
+fn sort_by(run: &mut Run, h: i32, by: &str) -> Result<(), Failure> {
+    let items = Arrays::of(run).get(Handle(h))?;
+    let order = Order::read(by, &["text", "num"])?;
+    if order.by == "text" {
+        order.sort(items, Ord::cmp);
+        return Ok(());
+    }
+    let mut keyed = numbered(items.iter().collect(), |item| item.as_slice())?;
+    order.sort(&mut keyed, |a, b| a.0.total_cmp(&b.0));
+    *items = keyed.into_iter().map(|(_, item)| item.clone()).collect();
+    Ok(())
+}
+
+fn uniq(run: &mut Run, h: i32) -> Result<(), Failure> {
+    let items = Arrays::of(run).get(Handle(h))?;
+    let mut seen = HashSet::new();
+    let firsts: Vec<bool> = items.iter().map(|item| seen.insert(item.as_slice())).collect();
+    let mut first = firsts.iter();
+    items.retain(|_| first.next().copied().unwrap_or(true));
     Ok(())
 }
 
@@ -136,14 +256,25 @@ fn reverse(run: &mut Run, h: i32) -> Result<(), Failure> {
     Ok(())
 }
 
+fn concat(run: &mut Run, a: i32, b: i32) -> Result<Handle, Failure> {
+    let arrays = Arrays::of(run);
+    let mut items = arrays.get(Handle(a))?.clone();
+    items.extend_from_slice(arrays.get(Handle(b))?);
+    Arrays::make(run, items)
+}
+
+fn index_of(run: &mut Run, h: i32, item: &[u8]) -> Result<i32, Failure> {
+    Ok(Arrays::of(run).get(Handle(h))?.iter().position(|known| known == item).map_or(-1, int))
+}
+
 fn to_json(run: &mut Run, h: i32) -> Result<String, Failure> {
     let items = Arrays::of(run).get(Handle(h))?;
-    let texts: Vec<_> = items.iter().map(|item| String::from_utf8_lossy(item)).collect();
-    Ok(serde_json::json!(texts).to_string())
+    crate::bounded(('[', ']'), items.iter().map(|item| quoted(&String::from_utf8_lossy(item))))
 }
 
 fn from_json(run: &mut Run, doc: &str) -> Result<Handle, Failure> {
-    let items: Vec<serde_json::Value> =
-        serde_json::from_str(doc).map_err(|e| Failure::new(Code::EPARSE, format!("the text is no JSON array: {e}")))?;
-    Arrays::make(run, items.iter().map(crate::json::plain))
+    match Document::read(doc)? {
+        Document::Array(items) => Arrays::make(run, items.iter().map(Document::plain)),
+        other => Err(Failure::new(Code::EPARSE, format!("the JSON is {}, not an array", other.a_kind()))),
+    }
 }

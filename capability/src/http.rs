@@ -1,16 +1,19 @@
 //! `http`: requests to the network, through the egress guard.
 
-use std::pin::Pin;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use futures_util::StreamExt;
 use serde_json::{Map, Value as Json, json};
-use wattle_rt::{Code, Config, Failure, Run, Target, capability};
+use wattle_rt::{Code, Config, Failure, Guard, Run, Target, capability};
 
+use crate::Answer;
+use crate::arr::{Arrays, Handle};
 use crate::egress::{self, Egress, HeaderMap, HeaderName, HeaderValue, Method, Url};
 
 capability! {
     /// Requests over http and https; an answer of 400 and above fails as EREMOTE.
-    pub const HTTP: "http" 1;
+    pub const HTTP: "http" 2;
 
     /// Fetches a URL and gives the body
     #[example = "(call $http.get \"https://example.com/\") (drop) (call $sys.resv) (i32.const 0)"]
@@ -23,6 +26,10 @@ capability! {
     /// Sends any request and gives JSON {status, headers, body}, whatever the status; headers is 0 or a JSON object
     #[example = "(call $http.request \"HEAD\" \"https://example.com/\" (i32.const 0) \"\") (drop) (call $sys.resv) (i32.const 0)"]
     async request(method: str, url: url, headers: opt_str, body: bytes) -> ptr: str ! EREMOTE EACCESS ETIME EPARSE = request;
+
+    /// Fetches an array of URLs at the same time and gives, in their order, JSON {url, status, body} for each, or {url, status, code, error} without a body where `http.get` would fail
+    #[example = "(call $str.split \"https://example.com/a https://example.com/b\" \" \") (drop) (call $http.get_all) (drop) (call $arr.to_json) (drop) (call $sys.resv) (i32.const 0)"]
+    async get_all(urls: urls) -> arr: arr ! EBOUND ENOMEM = get_all;
 }
 
 /// A request as a program makes it.
@@ -52,15 +59,11 @@ pub struct Response {
 /// What carries a program's requests: the egress guard, or answers of a test.
 pub trait Backend: Send + Sync {
     /// Sends the request. A refusal is `EACCESS`, a URL that cannot be read `EPARSE`, too late `ETIME`, anything else `EREMOTE`.
-    fn send(&self, request: Request) -> Pin<Box<dyn Future<Output = Result<Response, Failure>> + Send + '_>>;
+    fn send(&self, request: Request) -> Answer<'_, Response>;
 
     /// As [`send`](Backend::send), where `admit` is asked about each URL that a redirect leads to. A backend that follows none need
     /// not ask.
-    fn send_within<'a>(
-        &'a self,
-        request: Request,
-        admit: Admit,
-    ) -> Pin<Box<dyn Future<Output = Result<Response, Failure>> + Send + 'a>> {
+    fn send_within(&self, request: Request, admit: Admit) -> Answer<'_, Response> {
         drop(admit);
         self.send(request)
     }
@@ -69,23 +72,31 @@ pub trait Backend: Send + Sync {
 /// Says why a URL may not be reached.
 pub type Admit = Box<dyn Fn(&Url) -> Result<(), String> + Send + Sync>;
 
-/// Grants `http` on that backend.
-pub struct Http(pub Arc<dyn Backend>);
+/// Grants `http` on a backend.
+pub struct Http {
+    /// What carries the requests.
+    pub backend: Arc<dyn Backend>,
+    /// How many requests of one `get_all` are under way at once.
+    pub at_once: NonZeroUsize,
+}
+
+impl Http {
+    /// Grants `http` on that backend, with 16 requests of a `get_all` at once.
+    pub fn new(backend: Arc<dyn Backend>) -> Self {
+        Http { backend, at_once: crate::AT_ONCE }
+    }
+}
 
 impl Config for Http {
     const CAPABILITY: &'static str = "http";
 }
 
 impl Backend for Egress {
-    fn send(&self, request: Request) -> Pin<Box<dyn Future<Output = Result<Response, Failure>> + Send + '_>> {
+    fn send(&self, request: Request) -> Answer<'_, Response> {
         Backend::send_within(self, request, Box::new(|_| Ok(())))
     }
 
-    fn send_within<'a>(
-        &'a self,
-        request: Request,
-        admit: Admit,
-    ) -> Pin<Box<dyn Future<Output = Result<Response, Failure>> + Send + 'a>> {
+    fn send_within(&self, request: Request, admit: Admit) -> Answer<'_, Response> {
         let Request { method, url, headers, body } = request;
         Box::pin(async move {
             let request = egress::Request { method, url, headers, body: body.into() };
@@ -105,13 +116,22 @@ fn code_of(error: &egress::EgressError) -> Code {
     }
 }
 
-/// Sends a request of that function, and holds every hop of it to the run's guard.
 async fn send(run: &mut Run, function: &'static str, request: Request) -> Result<Response, Failure> {
-    run.admit(function, Target::Url, &request.url)?;
-    let backend = run.config::<Http>()?;
-    let Some(guard) = run.grants().guard().cloned() else { return backend.0.send(request).await };
-    let admit = move |url: &Url| guard.call(HTTP.name, function, Target::Url, url.as_str());
-    backend.0.send_within(request, Box::new(admit)).await
+    let (http, guard) = (run.config::<Http>()?, run.grants().guard().cloned());
+    send_within(&*http.backend, guard, function, request).await
+}
+
+/// Sends a request of that function, and holds every hop of it to the guard.
+async fn send_within(
+    backend: &dyn Backend,
+    guard: Option<Arc<dyn Guard>>,
+    function: &'static str,
+    request: Request,
+) -> Result<Response, Failure> {
+    let Some(guard) = guard else { return backend.send(request).await };
+    let admit = move |url: &str| guard.call(HTTP.name, function, Target::Url, url);
+    admit(&request.url).map_err(|why| Failure::new(Code::EACCESS, why))?;
+    backend.send_within(request, Box::new(move |url| admit(url.as_str()))).await
 }
 
 /// The body of an answer below 400; the failure quotes the beginning of any other.
@@ -125,9 +145,62 @@ fn accepted(url: &str, answer: Response) -> Result<Vec<u8>, Failure> {
     Err(Failure::new(Code::EREMOTE, format!("{url} answered with status {}{said}", answer.status)))
 }
 
+fn get_request(url: &str) -> Request {
+    Request { method: Method::GET, url: url.to_owned(), headers: HeaderMap::new(), body: Vec::new() }
+}
+
 async fn get(run: &mut Run, url: String) -> Result<Vec<u8>, Failure> {
-    let request = Request { method: Method::GET, url: url.clone(), headers: HeaderMap::new(), body: Vec::new() };
-    accepted(&url, send(run, "http.get", request).await?)
+    accepted(&url, send(run, "http.get", get_request(&url)).await?)
+}
+
+async fn get_all(run: &mut Run, urls: i32) -> Result<Handle, Failure> {
+    let http = run.config::<Http>()?;
+    let urls = Arrays::of(run).get(Handle(urls))?.clone();
+    let mut items = vec![String::new(); urls.len()];
+    let mut room = run.room();
+    let guard = run.grants().guard().cloned();
+    let count = urls.len();
+    let answers = urls.into_iter().enumerate().map(|(at, url)| {
+        let http = Arc::clone(&http);
+        let guard = guard.clone();
+        async move { (at, fetched(&*http.backend, guard, &url).await) }
+    });
+    let mut answers = futures_util::stream::iter(answers).buffer_unordered(http.at_once.get());
+    while let Some((at, answer)) = answers.next().await {
+        room = room.checked_sub(answer.len()).ok_or_else(|| {
+            let words = format!("the answers to {count} URLs take more than the run's memory limit; fetch fewer");
+            Failure::new(Code::ENOMEM, words)
+        })?;
+        if let Some(item) = items.get_mut(at) {
+            *item = answer;
+        }
+    }
+    drop(answers);
+    Arrays::make(run, items)
+}
+
+/// One of many: what was answered, or why nothing was, as JSON.
+async fn fetched(backend: &dyn Backend, guard: Option<Arc<dyn Guard>>, url: &[u8]) -> String {
+    let mut item = Map::new();
+    item.insert("url".to_owned(), String::from_utf8_lossy(url).into());
+    let body = match std::str::from_utf8(url) {
+        Err(_) => Err(Failure::new(Code::EPARSE, "the URL is not UTF-8")),
+        Ok(url) => match send_within(backend, guard, "http.get_all", get_request(url)).await {
+            Err(failure) => Err(failure),
+            Ok(answer) => {
+                item.insert("status".to_owned(), answer.status.into());
+                accepted(url, answer)
+            }
+        },
+    };
+    match body {
+        Ok(body) => drop(item.insert("body".to_owned(), String::from_utf8_lossy(&body).into())),
+        Err(failure) => {
+            item.insert("code".to_owned(), failure.code.name().into());
+            item.insert("error".to_owned(), failure.reason.into());
+        }
+    }
+    Json::Object(item).to_string()
 }
 
 async fn post(run: &mut Run, url: String, body: Vec<u8>, content_type: String) -> Result<Vec<u8>, Failure> {

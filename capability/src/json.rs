@@ -1,242 +1,238 @@
-//! `json`: values of a JSON document by path.
+//! `json`: values of a JSON document by path, or by a jq filter. Numbers stay as they were written.
 
-use serde_json::Value as Json;
+pub(crate) mod document;
+mod jq;
+mod path;
+
 use wattle_rt::{Code, Failure, Run, capability};
 
 use crate::arr::{Arrays, Handle};
+use crate::map;
+use document::Document;
+use path::Path;
 
 capability! {
-    /// Values of a JSON document by path: `a.b[0].c` or a JSON pointer; a string comes without quotes, anything else as JSON.
-    pub const JSON: "json" 1;
+    /// Values of a JSON document; a path is `a.b[0].c` (`[-1]` the last, `[-]` behind the last, `["odd key"]`) or a JSON pointer, "" the whole; a string comes without quotes, anything else as JSON; numbers keep their digits.
+    pub const JSON: "json" 2;
 
-    /// Gives the value at a path
-    #[example = "(call $json.get \"{\\\"a\\\":[1,2]}\" \"a[1]\") (drop) (call $sys.resv) (i32.const 0)"]
-    fn get(doc: str, path: str) -> ptr: str ! ENOENT EPARSE = get;
+    /// Gives the value at path; ENOENT where there is none
+    #[example = r#"(ret (json.get? "{\"a\":[1,{\"b\":\"x\"}]}" "a[1].b"))"# => "x"]
+    fn get(doc: str, path: str) -> ptr: str ! ENOENT EPARSE ENOMEM = get;
 
-    /// Sets the value at a path (JSON, else taken as a string) and gives the new document
-    #[example = "(call $json.set \"{}\" \"a\" \"1\") (drop) (call $sys.resv) (i32.const 0)"]
-    fn set(doc: str, path: str, value: str) -> ptr: str ! ENOENT EPARSE = set;
+    /// Gives the document with value (JSON, or else a string) at path; makes the objects on the way, and appends at an array's length
+    #[example = r#"(ret (json.set? "{\"a\":[1]}" "a[1]" "two"))"# => r#"{"a":[1,"two"]}"#]
+    fn set(doc: str, path: str, value: str) -> ptr: str ! ENOENT EPARSE ENOMEM = set;
 
-    /// Gives the type at a path: object, array, string, number, bool, null
-    #[example = "(call $json.type \"[]\" \"\") (drop) (call $sys.resv) (i32.const 0)"]
-    fn type(doc: str, path: str) -> ptr: str ! ENOENT EPARSE = kind;
+    /// Gives the document without what is at path; ENOENT where there is nothing
+    #[example = r#"(ret (json.del? "{\"a\":1,\"b\":2}" "a"))"# => r#"{"b":2}"#]
+    fn del(doc: str, path: str) -> ptr: str ! ENOENT EPARSE ENOMEM = del;
 
-    /// Gives the number of items, keys or characters at a path
-    #[example = "(call $json.len \"[1,2]\" \"\") (drop) (call $str.from_int) (call $sys.resv) (i32.const 0)"]
-    fn len(doc: str, path: str) -> n: int ! ENOENT EPARSE = len;
+    /// Gives the type at path: object, array, string, number, bool or null
+    #[example = r#"(ret (json.type? "{\"a\":[]}" "a"))"# => "array"]
+    fn type(doc: str, path: str) -> ptr: str ! ENOENT EPARSE ENOMEM = kind;
 
-    /// Gives an object's keys as an array
-    #[example = "(call $json.keys \"{\\\"a\\\":1}\" \"\") (drop) (call $str.join \",\") (drop) (call $sys.resv) (i32.const 0)"]
-    fn keys(doc: str, path: str) -> arr: arr ! ENOENT EPARSE = keys;
+    /// Gives the number of items, keys or characters at path; EPARSE where a number, bool or null is there
+    #[example = r#"(ret (str.from_int (json.len? "{\"a\":[4,5]}" "a")))"# => "2"]
+    fn len(doc: str, path: str) -> n: int ! ENOENT EPARSE ENOMEM = len;
+
+    /// Gives the keys of the object at path as an array, in the document's order
+    #[example = r#"(ret (str.join? (json.keys? "{\"b\":1,\"a\":2}" "") ","))"# => "b,a"]
+    fn keys(doc: str, path: str) -> arr: arr ! ENOENT EPARSE ENOMEM = keys;
+
+    /// Applies a jq filter; puts its values one per line, strings without quotes, as `jq -r -c`; ETRFM where the filter raises an error
+    #[example = r#"(ret (json.query? "{\"a\":[{\"n\":1},{\"n\":2}]}" "[.a[].n] | add"))"# => "3"]
+    async query(doc: str, filter: str) -> ptr: str ! EPARSE ETRFM ETIME EBOUND ENOMEM EREMOTE = jq::query;
+
+    /// Makes an object of a map: a value that is JSON stays it, any other becomes a string
+    #[example = r#"(let $m (map.new)) (map.set? $m "n" "1.50") (map.set? $m "s" "x") (ret (json.make? $m))"# => r#"{"n":1.50,"s":"x"}"#]
+    fn make(fields: map) -> ptr: str ! EBOUND ENOMEM = make;
+
+    /// Makes an array of an array's texts: one that is JSON stays it, any other becomes a string
+    #[example = r#"(ret (json.make_arr? (str.split? "1 b {}" " ")))"# => r#"[1,"b",{}]"#]
+    fn make_arr(items: arr) -> ptr: str ! EBOUND ENOMEM = make_arr;
 }
+
+/// The most bytes of a document.
+const MOST: usize = 16 << 20;
 
 /// The document read last: programs ask one document for many values.
 #[derive(Default)]
-struct Last(Option<(String, Json)>);
+struct Last(Option<(String, Document)>);
 
-fn document<'r>(run: &'r mut Run, doc: &str) -> Result<&'r Json, Failure> {
+/// Reads a document, or finds it read.
+fn read<'r>(run: &'r mut Run, doc: &str) -> Result<&'r Document, Failure> {
     let Last(last) = run.state();
-    if last.as_ref().is_none_or(|(text, _)| text != doc) {
-        let parsed = serde_json::from_str(doc)
-            .map_err(|e| Failure::new(Code::EPARSE, format!("the document is no JSON: {e}")))?;
-        *last = Some((doc.to_owned(), parsed));
-    }
-    last.as_ref().map(|(_, json)| json).ok_or_else(|| Failure::new(Code::EPARSE, "the document is no JSON"))
-}
-
-/// A value as programs see it: a string without its quotes, anything else as JSON.
-pub(crate) fn plain(value: &Json) -> String {
-    match value {
-        Json::String(text) => text.clone(),
-        other => other.to_string(),
-    }
-}
-
-/// One step of a path.
-#[derive(Debug, PartialEq, Eq)]
-enum Step {
-    /// A key, or an index where the value there is an array.
-    Name(String),
-    /// An index in brackets.
-    Index(usize),
-}
-
-/// Reads `a.b[0].c`, `$.a`, `.a`, `a["b c"]` or a JSON pointer `/a/b/0`.
-fn steps(path: &str) -> Result<Vec<Step>, Failure> {
-    let bad = |why: &str| Failure::new(Code::EPARSE, format!("the path {path:?} cannot be read: {why}"));
-    if let Some(pointer) = path.strip_prefix('/') {
-        return Ok(pointer.split('/').map(|part| Step::Name(part.replace("~1", "/").replace("~0", "~"))).collect());
-    }
-    let mut rest = path.strip_prefix('$').unwrap_or(path);
-    let mut steps = Vec::new();
-    while !rest.is_empty() {
-        if let Some(inside) = rest.strip_prefix('[') {
-            let (step, tail) = match inside.strip_prefix(['"', '\'']) {
-                Some(quoted) => {
-                    let quote = inside.get(..1).unwrap_or_default();
-                    let (name, tail) = quoted.split_once(quote).ok_or_else(|| bad("a quote is not closed"))?;
-                    (Step::Name(name.to_owned()), tail.strip_prefix(']').ok_or_else(|| bad("`]` is missing"))?)
-                }
-                None => {
-                    let (index, tail) = inside.split_once(']').ok_or_else(|| bad("`]` is missing"))?;
-                    let index = index.trim().parse().map_err(|_| bad("an index is a number from 0"))?;
-                    (Step::Index(index), tail)
-                }
-            };
-            steps.push(step);
-            rest = tail;
-        } else {
-            let name = rest.strip_prefix('.').unwrap_or(rest);
-            let end = name.find(['.', '[']).unwrap_or(name.len());
-            let (name, tail) = name.split_at_checked(end).ok_or_else(|| bad("a name is missing"))?;
-            match (name.is_empty(), steps.is_empty() && tail.is_empty()) {
-                (true, true) => {} // `$` or `.` alone: the document itself
-                (true, false) if !tail.starts_with('[') => return Err(bad("a name is missing between two dots")),
-                (true, false) => {}
-                (false, _) => steps.push(Step::Name(name.to_owned())),
-            }
-            rest = tail;
+    let kept = last.take().filter(|(text, _)| text == doc);
+    let read = match kept {
+        Some(kept) => kept,
+        None if doc.len() > MOST => {
+            let words =
+                format!("the document has {} bytes, more than 16 MiB; take it apart with `str.lines` first", doc.len());
+            return Err(Failure::new(Code::ENOMEM, words));
         }
-    }
-    Ok(steps)
-}
-
-fn child<'j>(value: &'j Json, step: &Step) -> Option<&'j Json> {
-    match (value, step) {
-        (Json::Object(object), Step::Name(name)) => object.get(name),
-        (Json::Object(object), Step::Index(index)) => object.get(&index.to_string()),
-        (Json::Array(items), Step::Name(name)) => items.get(name.parse::<usize>().ok()?),
-        (Json::Array(items), Step::Index(index)) => items.get(*index),
-        _ => None,
-    }
-}
-
-fn absent(path: &str, at: &Json) -> Failure {
-    let there = match at {
-        Json::Object(object) if object.is_empty() => "the object there is empty".to_owned(),
-        Json::Object(object) => {
-            let names: Vec<&str> = object.keys().take(12).map(String::as_str).collect();
-            format!("the object there has the keys {}", names.join(", "))
-        }
-        Json::Array(items) => format!("the array there has {} items", items.len()),
-        other => format!("there is {} there", kind_of(other)),
+        None => (doc.to_owned(), Document::read(doc)?),
     };
-    Failure::new(Code::ENOENT, format!("nothing at {path:?}: {there}"))
+    Ok(&last.insert(read).1)
 }
 
-fn at<'j>(document: &'j Json, path: &str) -> Result<&'j Json, Failure> {
-    let mut value = document;
-    for step in steps(path)? {
-        value = child(value, &step).ok_or_else(|| absent(path, value))?;
-    }
-    Ok(value)
+fn at<'r>(run: &'r mut Run, doc: &str, path: &str) -> Result<&'r Document, Failure> {
+    Path::read(path)?.find(read(run, doc)?)
 }
 
 fn get(run: &mut Run, doc: &str, path: &str) -> Result<String, Failure> {
-    at(document(run, doc)?, path).map(plain)
+    at(run, doc, path).map(Document::plain)
 }
 
 fn set(run: &mut Run, doc: &str, path: &str, value: &str) -> Result<String, Failure> {
-    let mut document = document(run, doc)?.clone();
-    let mut slot = &mut document;
-    for step in steps(path)? {
-        let missing = absent(path, slot);
-        if slot.is_null() && matches!(step, Step::Name(_)) {
-            *slot = Json::Object(serde_json::Map::new());
-        }
-        slot = match (slot, step) {
-            (Json::Object(object), Step::Name(name)) => object.entry(name).or_insert(Json::Null),
-            (Json::Object(object), Step::Index(index)) => object.entry(index.to_string()).or_insert(Json::Null),
-            (Json::Array(items), step) => {
-                let index = match step {
-                    Step::Index(index) => index,
-                    Step::Name(name) => name.parse().map_err(|_| missing.clone())?,
-                };
-                // One behind the end appends.
-                if index == items.len() {
-                    items.push(Json::Null);
-                }
-                items.get_mut(index).ok_or(missing)?
-            }
-            _ => return Err(missing),
-        };
-    }
-    *slot = serde_json::from_str(value).unwrap_or_else(|_| Json::String(value.to_owned()));
+    let path = Path::read(path)?;
+    let mut document = read(run, doc)?.clone();
+    path.put(&mut document, Document::read_or_text(value))?;
     Ok(document.to_string())
 }
 
-fn kind_of(value: &Json) -> &'static str {
-    match value {
-        Json::Null => "null",
-        Json::Bool(_) => "bool",
-        Json::Number(_) => "number",
-        Json::String(_) => "string",
-        Json::Array(_) => "array",
-        Json::Object(_) => "object",
-    }
+fn del(run: &mut Run, doc: &str, path: &str) -> Result<String, Failure> {
+    let path = Path::read(path)?;
+    let mut document = read(run, doc)?.clone();
+    path.take(&mut document)?;
+    Ok(document.to_string())
 }
 
 fn kind(run: &mut Run, doc: &str, path: &str) -> Result<&'static str, Failure> {
-    at(document(run, doc)?, path).map(kind_of)
+    at(run, doc, path).map(Document::kind)
 }
 
 fn len(run: &mut Run, doc: &str, path: &str) -> Result<i32, Failure> {
-    let n = match at(document(run, doc)?, path)? {
-        Json::Array(items) => items.len(),
-        Json::Object(object) => object.len(),
-        Json::String(text) => text.chars().count(),
+    let n = match at(run, doc, path)? {
+        Document::Array(items) => items.len(),
+        Document::Object(fields) => fields.len(),
+        Document::Text(text) => text.chars().count(),
         other => {
-            let kind = kind_of(other);
-            return Err(Failure::new(Code::EPARSE, format!("the value at {path:?} is a {kind}, which has no length")));
+            let kind = other.a_kind();
+            return Err(Failure::new(Code::EPARSE, format!("the value at {path:?} is {kind}, which has no length")));
         }
     };
     Ok(i32::try_from(n).unwrap_or(i32::MAX))
 }
 
 fn keys(run: &mut Run, doc: &str, path: &str) -> Result<Handle, Failure> {
-    let keys: Vec<String> = match at(document(run, doc)?, path)? {
-        Json::Object(object) => object.keys().cloned().collect(),
+    let keys: Vec<String> = match at(run, doc, path)? {
+        Document::Object(fields) => fields.keys().cloned().collect(),
         other => {
-            let kind = kind_of(other);
-            return Err(Failure::new(Code::EPARSE, format!("the value at {path:?} is a {kind}, not an object")));
+            let kind = other.a_kind();
+            return Err(Failure::new(Code::EPARSE, format!("the value at {path:?} is {kind}, not an object")));
         }
     };
     Arrays::make(run, keys)
+}
+
+/// The JSON that a text of a map or an array stands for.
+fn part(text: &[u8]) -> String {
+    Document::read_or_text(&String::from_utf8_lossy(text)).to_string()
+}
+
+fn make(run: &mut Run, fields: i32) -> Result<String, Failure> {
+    let fields = map::of(run, fields)?;
+    crate::bounded(('{', '}'), fields.iter().map(|(key, value)| format!("{}:{}", document::quoted(key), part(value))))
+}
+
+fn make_arr(run: &mut Run, items: i32) -> Result<String, Failure> {
+    crate::bounded(('[', ']'), Arrays::of(run).get(Handle(items))?.iter().map(|item| part(item)))
+}
+
+/// A value of serde's as programs see it, for callers that need no digits kept.
+pub(crate) fn plain(value: &serde_json::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn document() -> Document {
+        Document::read(r#"{"a": {"b": [{"c": "x"}, 2.50]}, "d e": true, "0": "zero", "-": 1, "n": null}"#).unwrap()
+    }
+
     #[test]
     fn paths_lead_where_they_say() {
-        let document: Json = serde_json::json!({"a": {"b": [{"c": "x"}, 2]}, "d e": true, "0": "zero"});
         for (path, expected) in [
             ("a.b[0].c", "x"),
             ("$.a.b[0].c", "x"),
-            (".a.b[1]", "2"),
+            (".a.b[1]", "2.50"),
             ("/a/b/0/c", "x"),
-            ("a.b.1", "2"),
+            ("a.b.1", "2.50"),
+            ("a.b.[1]", "2.50"),
+            ("a.b[-1]", "2.50"),
+            ("a.b[-2].c", "x"),
             ("['d e']", "true"),
             ("$[\"d e\"]", "true"),
             ("[0]", "zero"),
-            ("a.b[1]", "2"),
+            ("/-", "1"),
+            ("a", r#"{"b":[{"c":"x"},2.50]}"#),
         ] {
-            assert_eq!(at(&document, path).map(plain), Ok(expected.to_owned()), "{path}");
+            let found = Path::read(path).unwrap().find(&document()).map(Document::plain);
+            assert_eq!(found, Ok(expected.to_owned()), "{path}");
         }
         for whole in ["", "$", "."] {
-            assert_eq!(at(&document, whole), Ok(&document), "{whole:?}");
+            assert_eq!(Path::read(whole).unwrap().find(&document()), Ok(&document()), "{whole:?}");
         }
-        for (path, code) in [
-            ("a.x", Code::ENOENT),
-            ("a.b[9]", Code::ENOENT),
-            ("a.b[0].c.d", Code::ENOENT),
-            ("a..b", Code::EPARSE),
-            ("a.b[", Code::EPARSE),
-            ("a.b[x]", Code::EPARSE),
-            ("a['b", Code::EPARSE),
+    }
+
+    #[test]
+    fn a_path_that_leads_nowhere_says_where_it_ended() {
+        for (path, words) in [
+            ("a.x", r#"nothing at "a.x": "a" is an object with the keys b, and has no "x""#),
+            ("a.b[9]", r#""a.b" is an array of 2, and has no "[9]""#),
+            ("a.b[-3]", r#""a.b" is an array of 2, and has no "[-3]""#),
+            ("a.b[-]", r#""a.b" is an array of 2, and has no "[-]""#),
+            ("a.b[0].c.d", r#""a.b[0].c" is a string, and has no "d""#),
+            ("n.x", r#""n" is null, and has no "x""#),
+            ("z", r#"the document is an object with the keys a, d e, 0, -, n, and has no "z""#),
+            ("/a/b/7", r#""/a/b" is an array of 2, and has no "/7""#),
         ] {
-            assert_eq!(at(&document, path).map_err(|f| f.code), Err(code), "{path}");
+            let failure = Path::read(path).unwrap().find(&document()).unwrap_err();
+            assert_eq!(failure.code, Code::ENOENT);
+            assert!(failure.reason.contains(words), "{path}: {}", failure.reason);
+        }
+        for path in ["a..b", "a.", "a.b[", "a.b[x]", "a['b", "a['b'", "a[0]b", "[1.5]", ".."] {
+            assert_eq!(Path::read(path).map_err(|f| f.code), Err(Code::EPARSE), "{path}");
+        }
+    }
+
+    #[test]
+    fn values_are_put_and_taken() {
+        for (document, path, value, expected) in [
+            ("{}", "a.b", "1.10", r#"{"a":{"b":1.10}}"#),
+            ("{}", "a[0].b", "x", r#"{"a":[{"b":"x"}]}"#),
+            ("[1]", "[1]", "2", "[1,2]"),
+            ("[1]", "[-]", "2", "[1,2]"),
+            ("[1]", "/-", "2", "[1,2]"),
+            ("[1,2]", "[-1]", "3", "[1,3]"),
+            (r#"{"a":null}"#, "a.b", "1", r#"{"a":{"b":1}}"#),
+            ("1", "", "[]", "[]"),
+            ("{\"a\":123456789012345678901234567890}", "b", "1e5", "{\"a\":123456789012345678901234567890,\"b\":1e5}"),
+        ] {
+            let mut changed = Document::read(document).unwrap();
+            Path::read(path).unwrap().put(&mut changed, Document::read_or_text(value)).unwrap();
+            assert_eq!(changed.to_string(), expected, "{document} {path}");
+        }
+        for (document, path) in
+            [("[1]", "[3]"), ("[1]", "[-2]"), ("[1]", "a"), ("1", "a"), ("\"x\"", "[0]"), ("{}", "a[1]")]
+        {
+            let mut same = Document::read(document).unwrap();
+            let refused = Path::read(path).unwrap().put(&mut same, Document::Null);
+            assert_eq!(refused.map_err(|f| f.code), Err(Code::ENOENT), "{document} {path}");
+        }
+        for (document, path, expected) in [
+            ("[1,2,3]", "[1]", Ok("[1,3]")),
+            ("[1,2,3]", "[-1]", Ok("[1,2]")),
+            (r#"{"a":{"b":1,"c":2}}"#, "a.b", Ok(r#"{"a":{"c":2}}"#)),
+            ("[1]", "[-]", Err(Code::ENOENT)),
+            ("{}", "a", Err(Code::ENOENT)),
+            ("{}", "", Err(Code::EPARSE)),
+        ] {
+            let mut changed = Document::read(document).unwrap();
+            let taken = Path::read(path).unwrap().take(&mut changed).map(|()| changed.to_string());
+            assert_eq!(taken.map_err(|f| f.code), expected.map(str::to_owned), "{document} {path}");
         }
     }
 }

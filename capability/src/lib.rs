@@ -1,33 +1,90 @@
 //! The host functions of the Wattle agent runtime: one namespace, one file, opened by its table of functions.
 //!
 //! A capability reaches the world only through what it was granted with: `kv` through a [`kv::Backend`], `ai` through an
-//! [`ai::Inference`], `http` through the [`egress`] guard, `fs` through the run's [`files`].
+//! [`ai::Inference`], `par` through [`par::Programs`], `help` through a [`help::Guide`], `http` through the [`egress`] guard, `fs`
+//! through the run's [`files`].
 
 pub mod ai;
 pub mod arr;
+pub mod date;
 pub mod dbg;
 pub mod egress;
 pub mod files;
 pub mod fs;
+pub mod help;
 pub mod http;
 pub mod json;
 pub mod kv;
+pub mod manual;
 pub mod map;
+pub mod par;
 pub mod policy;
+mod reply;
+pub mod schema;
 pub mod str;
 pub mod sys;
 
-use wattle_rt::{Capability, Grants};
+use std::pin::Pin;
+
+use wattle_rt::{Capability, Code, Failure, Grants};
 
 /// Every capability of this crate, in the order of prompt and manual.
-pub const ALL: &[Capability] =
-    &[sys::SYS, str::STR, arr::ARR, map::MAP, json::JSON, kv::KV, http::HTTP, fs::FS, ai::AI, dbg::DBG];
+pub const ALL: &[Capability] = &[
+    sys::SYS,
+    str::STR,
+    arr::ARR,
+    map::MAP,
+    json::JSON,
+    date::DATE,
+    kv::KV,
+    http::HTTP,
+    fs::FS,
+    ai::AI,
+    par::PAR,
+    dbg::DBG,
+    help::HELP,
+];
+
+/// How many requests or programs of one call are under way at once, where a grant says nothing else.
+const AT_ONCE: std::num::NonZeroUsize = std::num::NonZeroUsize::new(16).unwrap();
+
+/// What a backend of a capability will give.
+pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
 
 /// The capabilities that reach nothing outside the run.
-pub const PURE: &[&str] = &["sys", "str", "arr", "map", "json", "dbg"];
+pub const PURE: &[&str] = &["sys", "str", "arr", "map", "json", "date", "dbg"];
+
+/// Whether programs touch anything outside their run by that capability; the manual counts as inside.
+#[must_use]
+pub fn reaches_out(capability: &str) -> bool {
+    !PURE.contains(&capability) && capability != help::HELP.name
+}
 
 /// Grants the capabilities that reach nothing outside the run and need no configuration: what every run starts from.
 #[must_use]
 pub fn pure_grants() -> Grants {
     PURE.iter().copied().fold(Grants::new(), Grants::allow)
+}
+
+/// The most bytes of a text that one call makes; the program's memory bounds it further.
+const MOST: usize = 64 << 20;
+
+fn too_large() -> Failure {
+    Failure::new(Code::ENOMEM, "the text would have more than 64 MiB; work on smaller pieces")
+}
+
+/// Writes the parts with commas between them, inside a pair of brackets.
+fn bounded((open, close): (char, char), parts: impl Iterator<Item = String>) -> Result<String, Failure> {
+    let mut text = String::from(open);
+    for part in parts {
+        if text.len() > 1 {
+            text.push(',');
+        }
+        text.push_str(&part);
+        if text.len() > MOST {
+            return Err(too_large());
+        }
+    }
+    text.push(close);
+    Ok(text)
 }

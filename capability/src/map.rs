@@ -3,51 +3,60 @@
 use indexmap::IndexMap;
 use wattle_rt::{Code, Failure, Run, Value, capability, host};
 
-use crate::arr::{Arrays, Handle as ArrHandle};
+use crate::arr::{Arrays, Handle as ArrHandle, Order, numbered};
+use crate::json::document::{Document, quoted};
 
 capability! {
-    /// Maps from text to text in insertion order, held by the host.
-    pub const MAP: "map" 1;
+    /// Maps from text to text in insertion order, held by the host; a handle is a number above 0.
+    pub const MAP: "map" 2;
 
     /// Makes an empty map
-    #[example = "(call $map.new) (call $map.len) (call $str.from_int) (call $sys.resv) (i32.const 0)"]
+    #[example = r#"(ret (str.from_int (map.len (map.new))))"# => "0"]
     fn new() -> h: map = new;
 
-    /// Sets a key
-    #[example = "(local $m i32) (local.set $m (call $map.new)) (call $map.set (local.get $m) \"k\" \"v\")"]
-    fn set(h: map, k: str, v: bytes) ! EBOUND ENOMEM = set;
+    /// Sets a key; a new one comes last, a known one keeps its place
+    #[example = r#"(let $m (map.new)) (map.set? $m "k" "v") (ret (map.to_json? $m))"# => r#"{"k":"v"}"#]
+    fn set(h: map, key: str, value: bytes) ! EBOUND ENOMEM = set;
 
-    /// Gives a key's value
-    #[example = "(local $m i32) (local.set $m (call $map.new)) (drop (call $map.set (local.get $m) \"k\" \"v\")) (call $map.get (local.get $m) \"k\") (drop) (call $sys.resv) (i32.const 0)"]
-    fn get(h: map, k: str) -> ptr: str ! ENOENT = get;
+    /// Gives a key's value; ENOENT where absent
+    #[example = r#"(let $m (map.from_json? "{\"k\":\"v\"}")) (ret (map.get? $m "k"))"# => "v"]
+    fn get(h: map, key: str) -> ptr: str ! ENOENT = get;
 
     /// Tells whether a key is there
-    #[example = "(resv (call $str.from_int (call $map.has (call $map.new) \"k\"))) (i32.const 0)"]
-    fn has(h: map, k: str) -> yes: bool = has;
+    #[example = r#"(let $m (map.from_json? "{\"k\":\"v\"}")) (ret (str.from_int (map.has $m "k")))"# => "1"]
+    fn has(h: map, key: str) -> yes: bool = has;
 
-    /// Removes a key
-    #[example = "(local $m i32) (local.set $m (call $map.new)) (drop (call $map.set (local.get $m) \"k\" \"v\")) (call $map.del (local.get $m) \"k\")"]
-    fn del(h: map, k: str) ! ENOENT = del;
+    /// Removes a key; ENOENT where absent
+    #[example = r#"(let $m (map.from_json? "{\"k\":\"v\"}")) (map.del? $m "k") (ret (map.to_json? $m))"# => "{}"]
+    fn del(h: map, key: str) ! ENOENT = del;
 
     /// Adds n to a key's integer (0 where absent) and gives the sum
-    #[example = "(resv (call $str.from_int (call $map.incr (call $map.new) \"k\" (i32.const 2)))) (i32.const 0)"]
-    fn incr(h: map, k: str, n: int) -> sum: int = incr;
+    #[example = r#"(let $m (map.new)) (map.incr $m "k" 2) (ret (str.from_int (map.incr $m "k" 3)))"# => "5"]
+    fn incr(h: map, key: str, n: int) -> sum: int = incr;
 
-    /// Gives the keys as an array
-    #[example = "(resv (call $str.from_int (call $arr.len (call $map.keys (call $map.new))))) (i32.const 0)"]
+    /// Gives the keys as an array, in the map's order
+    #[example = r#"(ret (str.join? (map.keys (map.from_json? "{\"b\":1,\"a\":2}")) " "))"# => "b a"]
     fn keys(h: map) -> arr: arr = keys;
 
-    /// Gives the values as an array
-    #[example = "(resv (call $str.from_int (call $arr.len (call $map.values (call $map.new))))) (i32.const 0)"]
+    /// Gives the values as an array, in the map's order
+    #[example = r#"(ret (str.join? (map.values (map.from_json? "{\"b\":1,\"a\":2}")) " "))"# => "1 2"]
     fn values(h: map) -> arr: arr = values;
 
     /// Gives the number of keys
-    #[example = "(resv (call $str.from_int (call $map.len (call $map.new)))) (i32.const 0)"]
+    #[example = r#"(ret (str.from_int (map.len (map.from_json? "{\"b\":1,\"a\":2}"))))"# => "2"]
     fn len(h: map) -> n: int = len;
 
-    /// Writes the map as a JSON object of strings
-    #[example = "(call $map.to_json (call $map.new)) (drop) (call $sys.resv) (i32.const 0)"]
-    fn to_json(h: map) -> ptr: str ! EBOUND = to_json;
+    /// Sorts in place by "key", "value" or "num" (every value is a number, else EPARSE); "-key", "-value", "-num" largest first; equals keep their order
+    #[example = r#"(let $m (map.from_json? "{\"a\":9,\"b\":10}")) (map.sort? $m "-num") (ret (str.join? (map.keys $m) " "))"# => "b a"]
+    fn sort(h: map, by: str) ! EBOUND EPARSE = sort;
+
+    /// Writes the map as a JSON object of strings; `json.make` keeps numbers and objects
+    #[example = r#"(let $m (map.new)) (map.set? $m "k" "1") (ret (map.to_json? $m))"# => r#"{"k":"1"}"#]
+    fn to_json(h: map) -> ptr: str ! EBOUND ENOMEM = to_json;
+
+    /// Reads a JSON object; string values lose their quotes, any other stays JSON
+    #[example = r#"(ret (map.get? (map.from_json? "{\"a\":[1,2]}") "a"))"# => "[1,2]"]
+    fn from_json(doc: str) -> h: map ! EPARSE ENOMEM = from_json;
 }
 
 /// The handle of a map.
@@ -60,58 +69,74 @@ impl Value for Handle {
     }
 }
 
+type Texts = IndexMap<String, Vec<u8>>;
+
 /// The maps of a run.
 #[derive(Default)]
-struct Maps(Vec<IndexMap<String, Vec<u8>>>);
+struct Maps(Vec<Texts>);
 
-fn of(run: &mut Run, h: i32) -> Result<&mut IndexMap<String, Vec<u8>>, Failure> {
+/// The map of that handle.
+///
+/// # Errors
+/// `EBOUND` where no map has it.
+pub(crate) fn of(run: &mut Run, h: i32) -> Result<&mut Texts, Failure> {
     let at = usize::try_from(h).ok().and_then(|h| h.checked_sub(1));
     at.and_then(|at| run.state::<Maps>().0.get_mut(at))
         .ok_or_else(|| Failure::new(Code::EBOUND, format!("no map has the handle {h}; handles come from `map.new`")))
 }
 
-fn no_key(k: &str) -> Failure {
-    Failure::new(Code::ENOENT, format!("the map has no key {k:?}"))
-}
+/// What an entry costs the host beside its bytes.
+const ENTRY: usize = 64;
 
-fn new(run: &mut Run) -> Result<Handle, Failure> {
-    run.charge(64)?;
+fn make(run: &mut Run, texts: Texts) -> Result<Handle, Failure> {
+    run.charge(ENTRY)?;
+    for (key, value) in &texts {
+        run.charge(key.len() + value.len() + ENTRY)?;
+    }
     let maps = &mut run.state::<Maps>().0;
-    maps.push(IndexMap::new());
+    maps.push(texts);
     Ok(Handle(i32::try_from(maps.len()).unwrap_or(i32::MAX)))
 }
 
-fn set(run: &mut Run, h: i32, k: &str, v: &[u8]) -> Result<(), Failure> {
+fn no_key(key: &str) -> Failure {
+    Failure::new(Code::ENOENT, format!("the map has no key {}", crate::str::shown(key)))
+}
+
+fn new(run: &mut Run) -> Result<Handle, Failure> {
+    make(run, Texts::new())
+}
+
+fn set(run: &mut Run, h: i32, key: &str, value: &[u8]) -> Result<(), Failure> {
     of(run, h)?;
-    run.charge(k.len() + v.len() + 64)?;
-    of(run, h)?.insert(k.to_owned(), v.to_vec());
+    run.charge(key.len() + value.len() + ENTRY)?;
+    of(run, h)?.insert(key.to_owned(), value.to_vec());
     Ok(())
 }
 
-fn get(run: &mut Run, h: i32, k: &str) -> Result<Vec<u8>, Failure> {
-    of(run, h)?.get(k).cloned().ok_or_else(|| no_key(k))
+fn get(run: &mut Run, h: i32, key: &str) -> Result<Vec<u8>, Failure> {
+    of(run, h)?.get(key).cloned().ok_or_else(|| no_key(key))
 }
 
-fn has(run: &mut Run, h: i32, k: &str) -> Result<bool, Failure> {
-    Ok(of(run, h)?.contains_key(k))
+fn has(run: &mut Run, h: i32, key: &str) -> Result<bool, Failure> {
+    Ok(of(run, h)?.contains_key(key))
 }
 
-fn del(run: &mut Run, h: i32, k: &str) -> Result<(), Failure> {
-    of(run, h)?.shift_remove(k).map(drop).ok_or_else(|| no_key(k))
+fn del(run: &mut Run, h: i32, key: &str) -> Result<(), Failure> {
+    of(run, h)?.shift_remove(key).map(drop).ok_or_else(|| no_key(key))
 }
 
-fn incr(run: &mut Run, h: i32, k: &str, n: i32) -> Result<i32, Failure> {
-    let old = match of(run, h)?.get(k) {
+fn incr(run: &mut Run, h: i32, key: &str, n: i32) -> Result<i32, Failure> {
+    let old = match of(run, h)?.get(key) {
         None => 0,
         Some(text) => std::str::from_utf8(text)
             .ok()
             .and_then(|text| text.trim().parse::<i32>().ok())
-            .ok_or_else(|| Failure::new(Code::EPARSE, format!("the map's value of {k:?} is no integer")))?,
+            .ok_or_else(|| Failure::new(Code::EPARSE, format!("the map's value of {key:?} is no integer")))?,
     };
     let sum = old
         .checked_add(n)
         .ok_or_else(|| Failure::new(Code::EBOUND, format!("{old} + {n} is out of the range of an integer")))?;
-    set(run, h, k, sum.to_string().as_bytes())?;
+    set(run, h, key, sum.to_string().as_bytes())?;
     Ok(sum)
 }
 
@@ -129,8 +154,34 @@ fn len(run: &mut Run, h: i32) -> Result<i32, Failure> {
     Ok(i32::try_from(of(run, h)?.len()).unwrap_or(i32::MAX))
 }
 
+fn sort(run: &mut Run, h: i32, by: &str) -> Result<(), Failure> {
+    let map = of(run, h)?;
+    let order = Order::read(by, &["key", "value", "num"])?;
+    let mut entries: Vec<(&String, &Vec<u8>)> = map.iter().collect();
+    match order.by {
+        "key" => order.sort(&mut entries, |a, b| a.0.cmp(b.0)),
+        "value" => order.sort(&mut entries, |a, b| a.1.cmp(b.1)),
+        _ => {
+            let mut keyed = numbered(entries, |(_, value)| value)?;
+            order.sort(&mut keyed, |a, b| a.0.total_cmp(&b.0));
+            entries = keyed.into_iter().map(|(_, entry)| entry).collect();
+        }
+    }
+    *map = entries.into_iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+    Ok(())
+}
+
 fn to_json(run: &mut Run, h: i32) -> Result<String, Failure> {
-    let object: serde_json::Map<String, serde_json::Value> =
-        of(run, h)?.iter().map(|(k, v)| (k.clone(), String::from_utf8_lossy(v).into_owned().into())).collect();
-    Ok(serde_json::Value::Object(object).to_string())
+    let text = |value: &[u8]| quoted(&String::from_utf8_lossy(value));
+    crate::bounded(('{', '}'), of(run, h)?.iter().map(|(key, value)| format!("{}:{}", quoted(key), text(value))))
+}
+
+fn from_json(run: &mut Run, doc: &str) -> Result<Handle, Failure> {
+    match Document::read(doc)? {
+        Document::Object(fields) => {
+            let texts = fields.into_iter().map(|(key, value)| (key, value.plain().into_bytes()));
+            make(run, texts.collect())
+        }
+        other => Err(Failure::new(Code::EPARSE, format!("the JSON is {}, not an object", other.a_kind()))),
+    }
 }

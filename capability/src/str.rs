@@ -1,115 +1,174 @@
 //! `str`: text. Lengths and offsets are bytes; a cut inside a character moves outward to its edge.
 
+mod escape;
+mod pattern;
+
+use memchr::memmem;
+use unicode_segmentation::UnicodeSegmentation as _;
 use wattle_rt::{Code, Failure, Run, capability};
 
 use crate::arr::{Arrays, Handle};
+use crate::{MOST, too_large};
 
 capability! {
     /// Text; lengths and offsets are bytes, cuts inside a character move outward.
-    pub const STR: "str" 1;
+    pub const STR: "str" 2;
 
     /// Gives the length in bytes
-    #[example = "(resv (call $str.from_int (call $str.len \"abc\"))) (i32.const 0)"]
+    #[example = r#"(ret (str.from_int (str.len "abc")))"# => "3"]
     fn len(s: bytes) -> n: int = len;
 
     /// Joins two texts
-    #[example = "(call $str.cat \"a\" \"b\") (drop) (call $sys.resv) (i32.const 0)"]
+    #[example = r#"(ret (str.cat? "a" "b"))"# => "ab"]
     fn cat(a: str, b: str) -> ptr: str ! ENOMEM = cat;
 
-    /// Gives the bytes from start up to end
-    #[example = "(call $str.slice \"abcdef\" (i32.const 1) (i32.const 3)) (drop) (call $sys.resv) (i32.const 0)"]
-    fn slice(s: str, start: int, end: int) -> ptr: str ! EBOUND = slice;
+    /// Gives the bytes from offset start up to end (not included, at most the length)
+    #[example = r#"(ret (str.slice? "abcdef" 1 3))"# => "bc"]
+    fn slice(s: bytes, start: int, end: int) -> ptr: str ! EBOUND EPARSE = slice;
 
-    /// Gives the offset of needle at or after from, -1 where absent
-    #[example = "(resv (call $str.from_int (call $str.find \"hello\" \"l\" (i32.const 0)))) (i32.const 0)"]
-    fn find(s: str, needle: str, from: int) -> n: int = find;
+    /// Gives the offset of the first needle at or after from, -1 where absent
+    #[example = r#"(ret (str.from_int (str.find "hello" "l" 0)))"# => "2"]
+    fn find(s: bytes, needle: bytes, from: int) -> n: int = find;
 
     /// Gives the offset of the last needle, -1 where absent
-    #[example = "(resv (call $str.from_int (call $str.rfind \"hello\" \"l\"))) (i32.const 0)"]
-    fn rfind(s: str, needle: str) -> n: int = rfind;
+    #[example = r#"(ret (str.from_int (str.rfind "hello" "l")))"# => "3"]
+    fn rfind(s: bytes, needle: bytes) -> n: int = rfind;
 
     /// Tells whether needle occurs
-    #[example = "(resv (call $str.from_int (call $str.contains \"hello\" \"ell\"))) (i32.const 0)"]
-    fn contains(s: str, needle: str) -> yes: bool = contains;
+    #[example = r#"(when (str.contains "hello" "ell") (out "yes"))"# => "yes"]
+    fn contains(s: bytes, needle: bytes) -> yes: bool = contains;
 
-    /// Tells whether the text begins so
-    #[example = "(resv (call $str.from_int (call $str.starts \"hello\" \"he\"))) (i32.const 0)"]
-    fn starts(s: str, prefix: str) -> yes: bool = starts;
+    /// Tells whether the text begins with prefix
+    #[example = r#"(when (str.starts "hello" "he") (out "yes"))"# => "yes"]
+    fn starts(s: bytes, prefix: bytes) -> yes: bool = starts;
 
-    /// Tells whether the text ends so
-    #[example = "(resv (call $str.from_int (call $str.ends \"hello\" \"lo\"))) (i32.const 0)"]
-    fn ends(s: str, suffix: str) -> yes: bool = ends;
+    /// Tells whether the text ends with suffix
+    #[example = r#"(when (str.ends "hello" "lo") (out "yes"))"# => "yes"]
+    fn ends(s: bytes, suffix: bytes) -> yes: bool = ends;
 
     /// Tells whether two texts are the same
-    #[example = "(resv (call $str.from_int (call $str.eq \"a\" \"a\"))) (i32.const 0)"]
+    #[example = r#"(when (str.eq "a" "a") (out "yes"))"# => "yes"]
     fn eq(a: bytes, b: bytes) -> yes: bool = eq;
 
-    /// Compares by bytes: -1, 0, 1
-    #[example = "(resv (call $str.from_int (call $str.cmp \"a\" \"b\"))) (i32.const 0)"]
-    fn cmp(a: str, b: str) -> n: int = cmp;
+    /// Compares by bytes: -1 where a comes first, 0, 1
+    #[example = r#"(ret (str.from_int (str.cmp "a" "b")))"# => "-1"]
+    fn cmp(a: bytes, b: bytes) -> n: int = cmp;
 
-    /// Splits at each sep
-    #[example = "(call $str.split \"a,b\" \",\") (drop) (call $str.join \"-\") (drop) (call $sys.resv) (i32.const 0)"]
+    /// Splits at each sep; a text without it gives one piece
+    #[example = r#"(ret (str.join? (str.split? "a,b,,c" ",") "|"))"# => "a|b||c"]
     fn split(s: str, sep: str) -> arr: arr ! EBOUND ENOMEM = split;
 
     /// Joins an array's texts with sep between them
-    #[example = "(call $str.split \"a b\" \" \") (drop) (call $str.join \"+\") (drop) (call $sys.resv) (i32.const 0)"]
-    fn join(arr: arr, sep: str) -> ptr: str ! EBOUND = join;
+    #[example = r#"(ret (str.join? (str.split? "a b" " ") ", "))"# => "a, b"]
+    fn join(arr: arr, sep: str) -> ptr: str ! EBOUND ENOMEM = join;
 
     /// Splits into lines, without their ends
-    #[example = "(call $str.lines \"a\\nb\") (drop) (call $str.join \"|\") (drop) (call $sys.resv) (i32.const 0)"]
+    #[example = r#"(ret (str.join? (str.lines? "a\nb\n") "|"))"# => "a|b"]
     fn lines(s: str) -> arr: arr ! ENOMEM = lines;
 
-    /// Removes blanks at both ends
-    #[example = "(call $str.trim \" a \") (drop) (call $sys.resv) (i32.const 0)"]
+    /// Removes blanks and line ends at both ends
+    #[example = r#"(ret (str.trim? " a \n"))"# => "a"]
     fn trim(s: str) -> ptr: str ! ENOMEM = trim;
 
     /// Makes lower case
-    #[example = "(call $str.lower \"ABC\") (drop) (call $sys.resv) (i32.const 0)"]
+    #[example = r#"(ret (str.lower? "ABC"))"# => "abc"]
     fn lower(s: str) -> ptr: str ! ENOMEM = lower;
 
     /// Makes upper case
-    #[example = "(call $str.upper \"abc\") (drop) (call $sys.resv) (i32.const 0)"]
+    #[example = r#"(ret (str.upper? "abc"))"# => "ABC"]
     fn upper(s: str) -> ptr: str ! ENOMEM = upper;
 
     /// Replaces every needle
-    #[example = "(call $str.replace \"a-b\" \"-\" \"+\") (drop) (call $sys.resv) (i32.const 0)"]
+    #[example = r#"(ret (str.replace? "a-b-c" "-" "+"))"# => "a+b+c"]
     fn replace(s: str, needle: str, with: str) -> ptr: str ! EBOUND ENOMEM = replace;
 
     /// Repeats the text n times
-    #[example = "(call $str.repeat \"ab\" (i32.const 3)) (drop) (call $sys.resv) (i32.const 0)"]
+    #[example = r#"(ret (str.repeat? "ab" 3))"# => "ababab"]
     fn repeat(s: str, n: int) -> ptr: str ! EBOUND ENOMEM = repeat;
 
     /// Writes an integer as text
-    #[example = "(resv (call $str.from_int (i32.const 42))) (i32.const 0)"]
+    #[example = r#"(ret (str.from_int 42))"# => "42"]
     fn from_int(n: int) -> ptr: str = from_int;
 
     /// Reads an integer; blanks around it and a sign are fine
-    #[example = "(call $str.to_int \" -7 \") (drop) (call $str.from_int) (call $sys.resv) (i32.const 0)"]
+    #[example = r#"(ret (str.from_int (+ (str.to_int? " -7 ") 1)))"# => "-6"]
     fn to_int(s: str) -> n: int ! EPARSE = to_int;
 
-    /// Writes a float with that many digits behind the point
-    #[example = "(resv (call $str.from_float (f64.const 2.5) (i32.const 2))) (i32.const 0)"]
+    /// Writes a float with that many digits (0 to 20) behind the point, rounded
+    #[example = r#"(ret (str.from_float (f64.const 2.5) 2))"# => "2.50"]
     fn from_float(x: float, digits: int) -> ptr: str = from_float;
 
-    /// Reads a float
-    #[example = "(call $str.to_float \"2.5\") (drop) (i32.const 1) (call $str.from_float) (call $sys.resv) (i32.const 0)"]
+    /// Reads a decimal number; blanks around it and a sign are fine
+    #[example = r#"(ret (str.from_float (str.to_float? "2.5e2") 1))"# => "250.0"]
     fn to_float(s: str) -> x: float ! EPARSE = to_float;
 
-    /// Cuts into pieces of n characters
-    #[example = "(call $str.chunk \"abcde\" (i32.const 2)) (drop) (call $str.join \"|\") (drop) (call $sys.resv) (i32.const 0)"]
+    /// Cuts into pieces of n characters, the last one may be shorter
+    #[example = r#"(ret (str.join? (str.chunk? "abcde" 2) "|"))"# => "ab|cd|e"]
     fn chunk(s: str, n: int) -> arr: arr ! EBOUND ENOMEM = chunk;
-}
 
-/// The most bytes that one call may make; the program's memory bounds it further.
-const MOST: usize = 64 << 20;
+    /// Cuts into pieces of n characters that each begin with the last overlap characters of the piece before
+    #[example = r#"(ret (str.join? (str.chunk_overlap? "abcdef" 3 1) "|"))"# => "abc|cde|ef"]
+    fn chunk_overlap(s: str, n: int, overlap: int) -> arr: arr ! EBOUND ENOMEM = chunk_overlap;
+
+    /// Gives the first match of a regular expression as an array: the whole, then each group ("" where it took no part); an empty array where nothing matches
+    #[example = r#"(ret (arr.get? (str.match? "on 2026-03-01" "([0-9]+)-([0-9]+)") 1))"# => "2026"]
+    async match(s: str, pattern: str) -> arr: arr ! EPARSE ETRFM ETIME ENOMEM = pattern::first;
+
+    /// Gives every match of a regular expression, the whole of each, as an array; groups are for `str.match` on one of them
+    #[example = r#"(ret (str.join? (str.find_all? "a1 b22" "[0-9]+") " "))"# => "1 22"]
+    async find_all(s: str, pattern: str) -> arr: arr ! EPARSE ETRFM ETIME ENOMEM = pattern::all;
+
+    /// Replaces every match of a regular expression; in with, $1 or ${name} is a group, $0 the whole, $$ a dollar
+    #[example = r#"(ret (str.replace_re? "Ada Byron" "(\\w+) (\\w+)" "$2, $1"))"# => "Byron, Ada"]
+    async replace_re(s: str, pattern: str, with: str) -> ptr: str ! EPARSE ETRFM ETIME ENOMEM = pattern::replace;
+
+    /// Writes a text for one part of a URL: all but letters, digits and -._~ as %XX
+    #[example = r#"(ret (str.url_encode? "a b&c"))"# => "a%20b%26c"]
+    fn url_encode(s: bytes) -> ptr: str ! ENOMEM = escape::url_encode;
+
+    /// Reads the %XX of a URL's part; a + stays a +
+    #[example = r#"(ret (str.url_decode? "a%20b"))"# => "a b"]
+    fn url_decode(s: str) -> ptr: bytes ! EPARSE ENOMEM = escape::url_decode;
+
+    /// Writes a text for HTML: &, <, >, " and ' as entities
+    #[example = r#"(ret (str.html_encode? "a < b"))"# => "a &lt; b"]
+    fn html_encode(s: str) -> ptr: str ! ENOMEM = escape::html_encode;
+
+    /// Reads the entities of HTML, named and numbered; tags stay
+    #[example = r#"(ret (str.html_decode? "a &lt; &eacute;"))"# => "a < é"]
+    fn html_decode(s: str) -> ptr: str ! ENOMEM = escape::html_decode;
+
+    /// Writes a text as a JSON string, with its quotes
+    #[example = r#"(ret (str.json_encode? "a\nb"))"# => r#""a\nb""#]
+    fn json_encode(s: str) -> ptr: str ! ENOMEM = escape::json_encode;
+
+    /// Reads a JSON string, with its quotes
+    #[example = r#"(ret (str.json_decode? "\"a\\tb\""))"# => "a\tb"]
+    fn json_decode(s: str) -> ptr: str ! EPARSE ENOMEM = escape::json_decode;
+
+    /// Writes bytes as Base64, with padding
+    #[example = r#"(ret (str.base64_encode? "hi"))"# => "aGk="]
+    fn base64_encode(s: bytes) -> ptr: str ! ENOMEM = escape::base64_encode;
+
+    /// Reads Base64 of either alphabet; blanks and missing padding are fine
+    #[example = r#"(ret (str.base64_decode? "aGk="))"# => "hi"]
+    fn base64_decode(s: str) -> ptr: bytes ! EPARSE ENOMEM = escape::base64_decode;
+
+    /// Writes bytes as hexadecimal digits, two each
+    #[example = r#"(ret (str.hex_encode? "hi"))"# => "6869"]
+    fn hex_encode(s: bytes) -> ptr: str ! ENOMEM = escape::hex_encode;
+
+    /// Reads hexadecimal digits, two each; blanks are fine
+    #[example = r#"(ret (str.hex_decode? "6869"))"# => "hi"]
+    fn hex_decode(s: str) -> ptr: bytes ! EPARSE ENOMEM = escape::hex_decode;
+
+    /// Gives the SHA-256 of the bytes as 64 hexadecimal digits
+    #[example = r#"(ret (str.slice? (str.hash "abc") 0 8))"# => "ba7816bf"]
+    fn hash(s: bytes) -> ptr: str = escape::hash;
+}
 
 fn int(n: usize) -> i32 {
     i32::try_from(n).unwrap_or(i32::MAX)
-}
-
-fn too_large() -> Failure {
-    Failure::new(Code::ENOMEM, "the text would have more than 64 MiB; work on smaller pieces")
 }
 
 fn len(_: &mut Run, s: &[u8]) -> Result<i32, Failure> {
@@ -123,7 +182,23 @@ fn cat(_: &mut Run, a: &str, b: &str) -> Result<String, Failure> {
     Ok([a, b].concat())
 }
 
-fn slice(_: &mut Run, s: &str, start: i32, end: i32) -> Result<String, Failure> {
+/// Whether a byte goes on with a character that began before it.
+fn goes_on(byte: Option<&u8>) -> bool {
+    byte.is_some_and(|byte| byte & 0xc0 == 0x80)
+}
+
+/// The edge of a character at or before an offset. Only the bytes around it are looked at, so that a loop over a large text takes no
+/// more time than its pieces do.
+fn edge_before(s: &[u8], at: usize) -> usize {
+    (at.saturating_sub(3)..=at).rev().find(|at| !goes_on(s.get(*at))).unwrap_or(at)
+}
+
+/// The edge of a character at or behind an offset.
+fn edge_behind(s: &[u8], at: usize) -> usize {
+    (at..at.saturating_add(4)).find(|at| !goes_on(s.get(*at))).unwrap_or(at)
+}
+
+fn slice(_: &mut Run, s: &[u8], start: i32, end: i32) -> Result<String, Failure> {
     let bad = |why: &str| {
         let length = s.len();
         Failure::new(Code::EBOUND, format!("no slice from {start} to {end} of a text of {length} bytes: {why}"))
@@ -137,28 +212,30 @@ fn slice(_: &mut Run, s: &str, start: i32, end: i32) -> Result<String, Failure> 
         return Err(bad("the end lies before the start"));
     }
     // An empty slice stays empty even inside a character.
-    let to = if from == to { s.floor_char_boundary(from) } else { s.ceil_char_boundary(to) };
-    Ok(s.get(s.floor_char_boundary(from)..to).unwrap_or_default().to_owned())
+    let to = if from == to { edge_before(s, from) } else { edge_behind(s, to) };
+    let piece = s.get(edge_before(s, from)..to).unwrap_or_default();
+    String::from_utf8(piece.to_vec())
+        .map_err(|e| Failure::new(Code::EPARSE, format!("the slice from {start} to {end} is no UTF-8 text: {e}")))
 }
 
-fn find(_: &mut Run, s: &str, needle: &str, from: i32) -> Result<i32, Failure> {
-    let from = s.ceil_char_boundary(usize::try_from(from).unwrap_or(0));
-    Ok(s.get(from..).and_then(|rest| rest.find(needle)).map_or(-1, |at| int(from + at)))
+fn find(_: &mut Run, s: &[u8], needle: &[u8], from: i32) -> Result<i32, Failure> {
+    let from = edge_behind(s, usize::try_from(from).unwrap_or(0));
+    Ok(s.get(from..).and_then(|rest| memmem::find(rest, needle)).map_or(-1, |at| int(from + at)))
 }
 
-fn rfind(_: &mut Run, s: &str, needle: &str) -> Result<i32, Failure> {
-    Ok(s.rfind(needle).map_or(-1, int))
+fn rfind(_: &mut Run, s: &[u8], needle: &[u8]) -> Result<i32, Failure> {
+    Ok(memmem::rfind(s, needle).map_or(-1, int))
 }
 
-fn contains(_: &mut Run, s: &str, needle: &str) -> Result<bool, Failure> {
-    Ok(s.contains(needle))
+fn contains(_: &mut Run, s: &[u8], needle: &[u8]) -> Result<bool, Failure> {
+    Ok(memmem::find(s, needle).is_some())
 }
 
-fn starts(_: &mut Run, s: &str, prefix: &str) -> Result<bool, Failure> {
+fn starts(_: &mut Run, s: &[u8], prefix: &[u8]) -> Result<bool, Failure> {
     Ok(s.starts_with(prefix))
 }
 
-fn ends(_: &mut Run, s: &str, suffix: &str) -> Result<bool, Failure> {
+fn ends(_: &mut Run, s: &[u8], suffix: &[u8]) -> Result<bool, Failure> {
     Ok(s.ends_with(suffix))
 }
 
@@ -166,7 +243,7 @@ fn eq(_: &mut Run, a: &[u8], b: &[u8]) -> Result<bool, Failure> {
     Ok(a == b)
 }
 
-fn cmp(_: &mut Run, a: &str, b: &str) -> Result<i32, Failure> {
+fn cmp(_: &mut Run, a: &[u8], b: &[u8]) -> Result<i32, Failure> {
     Ok(a.cmp(b) as i32)
 }
 
@@ -226,7 +303,7 @@ fn from_int(_: &mut Run, n: i32) -> Result<String, Failure> {
 }
 
 /// A text as a message shows it: short.
-fn shown(s: &str) -> String {
+pub(crate) fn shown(s: &str) -> String {
     match s.char_indices().nth(40) {
         Some((at, _)) => format!("{:?}…", s.get(..at).unwrap_or_default()),
         None => format!("{s:?}"),
@@ -246,14 +323,33 @@ fn from_float(_: &mut Run, x: f64, digits: i32) -> Result<String, Failure> {
 }
 
 fn to_float(_: &mut Run, s: &str) -> Result<f64, Failure> {
-    s.trim().parse().map_err(|_| Failure::new(Code::EPARSE, format!("{} is no number", shown(s))))
+    crate::arr::number(s.as_bytes()).ok_or_else(|| {
+        Failure::new(Code::EPARSE, format!("{} is no decimal number, or too large for a float", shown(s)))
+    })
+}
+
+/// A count of characters.
+fn count(n: i32, least: usize, what: &str) -> Result<usize, Failure> {
+    let counted = usize::try_from(n).ok().filter(|n| *n >= least);
+    counted.ok_or_else(|| Failure::new(Code::EBOUND, format!("{what} has at least {least} characters, not {n}")))
 }
 
 fn chunk(run: &mut Run, s: &str, n: i32) -> Result<Handle, Failure> {
-    let n = usize::try_from(n)
-        .ok()
-        .filter(|n| *n > 0)
-        .ok_or_else(|| Failure::new(Code::EBOUND, format!("a piece has at least 1 character, not {n}")))?;
+    pieces(run, s, count(n, 1, "a piece")?, 0)
+}
+
+fn chunk_overlap(run: &mut Run, s: &str, n: i32, overlap: i32) -> Result<Handle, Failure> {
+    let (n, overlap) = (count(n, 1, "a piece")?, count(overlap, 0, "an overlap")?);
+    if overlap >= n {
+        let words = format!("the overlap of {overlap} characters is not smaller than the piece of {n}");
+        return Err(Failure::new(Code::EBOUND, words));
+    }
+    pieces(run, s, n, overlap)
+}
+
+/// Cuts into pieces of `n` characters as a reader counts them, so that no accent is cut off from its letter. A piece that would hold
+/// nothing new is left out.
+fn pieces(run: &mut Run, s: &str, n: usize, overlap: usize) -> Result<Handle, Failure> {
     let mut rest = s;
     Arrays::make(
         run,
@@ -261,10 +357,26 @@ fn chunk(run: &mut Run, s: &str, n: i32) -> Result<Handle, Failure> {
             if rest.is_empty() {
                 return None;
             }
-            let at = rest.char_indices().nth(n).map_or(rest.len(), |(at, _)| at);
-            let (piece, tail) = rest.split_at_checked(at)?;
-            rest = tail;
+            let offset = |n: usize| rest.grapheme_indices(true).nth(n).map_or(rest.len(), |(at, _)| at);
+            let end = offset(n);
+            let piece = rest.get(..end)?;
+            let next = if end == rest.len() { end } else { offset(n - overlap) };
+            rest = rest.get(next..)?;
             Some(piece)
         }),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edges_are_those_of_characters() {
+        let text = "aäb𝄞c";
+        for at in 0..text.len() + 3 {
+            assert_eq!(edge_before(text.as_bytes(), at.min(text.len())), text.floor_char_boundary(at), "{at}");
+            assert_eq!(edge_behind(text.as_bytes(), at).min(text.len()), text.ceil_char_boundary(at), "{at}");
+        }
+    }
 }

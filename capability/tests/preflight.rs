@@ -88,9 +88,9 @@ impl World {
         let files = Arc::new(Files::overlay(None, 1 << 20));
         let grants = pure_grants()
             .with(probe.clone())
-            .with(Http(Arc::<Web>::clone(&web)))
+            .with(Http::new(Arc::<Web>::clone(&web)))
             .with(Fs(Arc::clone(&files)))
-            .with(Kv(Arc::new(InMemory::default())))
+            .with(Kv { session: Arc::new(InMemory::default()), tenant: Arc::new(InMemory::default()) })
             .guarded(Arc::new(Preflight::new(policy, asker)));
         let runtime = Runtime::new(&all, Limits { instances: 4, ..Limits::default() }).unwrap();
         World { runtime, probe, web, files, person, grants: Arc::new(grants) }

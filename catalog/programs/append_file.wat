@@ -32,7 +32,8 @@
 (check $err)
 (local.set $words (call $arr.new))
 (check (call $arr.push (local.get $words) "appended"))
-(check (call $arr.push (local.get $words) (call $str.from_int (call $str.len (local.get $content)))))
+(check
+  (call $arr.push (local.get $words) (call $str.from_int (call $str.len (local.get $content)))))
 (check (call $arr.push (local.get $words) "bytes to"))
 (check (call $arr.push (local.get $words) (local.get $path)))
 (call $str.join (local.get $words) " ")

@@ -38,7 +38,8 @@
 (argv 0 $path)
 (argv 1 $column)
 (argv 2 $separator_text)
-(local $text i32) (local $err i32) (local $at i32) (local $end i32) (local $byte i32) (local $separator i32)
+(local $text i32) (local $err i32) (local $at i32) (local $end i32) (local $byte i32)
+(local $separator i32)
 (local $field i32) (local $to i32) (local $quoted i32)
 (local $names i32) (local $values i32) (local $row i32) (local $col i32) (local $wanted i32)
 (if (i32.ne (call $str.len (local.get $separator_text)) (i32.const 1))
@@ -109,7 +110,9 @@
         (i32.store8 (local.get $to) (local.get $byte))
         (local.set $to (i32.add (local.get $to) (i32.const 1)))
         (br $plain)))
-    (i32.store (local.get $field) (i32.sub (i32.sub (local.get $to) (local.get $field)) (i32.const 4)))
+    (i32.store
+      (local.get $field)
+      (i32.sub (i32.sub (local.get $to) (local.get $field)) (i32.const 4)))
 
     (block $taken
       (if (i32.eqz (local.get $row))
@@ -124,7 +127,9 @@
       (br_if $taken
         (i32.and
           (i32.and (i32.eqz (local.get $col)) (i32.eqz (local.get $quoted)))
-          (i32.and (i32.eqz (i32.load (local.get $field))) (i32.eq (local.get $byte) (i32.const 10)))))
+          (i32.and
+            (i32.eqz (i32.load (local.get $field)))
+            (i32.eq (local.get $byte) (i32.const 10)))))
       (if (i32.eq (local.get $col) (local.get $wanted))
         (then (check (call $arr.push (local.get $values) (local.get $field)))))
       ;; A row that ends before the column has an empty value there.

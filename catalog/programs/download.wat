@@ -13,13 +13,13 @@
 ;;; description = "The file to write; one that is there is replaced"
 ;;; [[example]]
 ;;; args = ["https://example.org/data.csv", "in/data.csv"]
-;;; http = [{ url = "https://example.org/data.csv", content_type = "text/csv", body = "a,b\n1,2\n" }]
+;;; http = [{ url = "https://example.org/data.csv", headers = { content-type = "text/csv" }, body = "a,b\n1,2\n" }]
 ;;; results = ["saved 8 bytes to in/data.csv"]
 ;;; files_after = { "in/data.csv" = "a,b\n1,2\n" }
 ;;; [[example]]
 ;;; args = ["https://example.org/gone.csv", "data.csv"]
-;;; http = [{ url = "https://example.org/gone.csv", status = 410 }]
 ;;; files = { "data.csv" = "as before" }
+;;; http = [{ url = "https://example.org/gone.csv", status = 410 }]
 ;;; code = "EREMOTE"
 ;;; files_after = { "data.csv" = "as before" }
 

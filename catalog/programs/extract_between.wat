@@ -35,7 +35,9 @@
 (argv 2 $after)
 (local $rests i32) (local $rest i32) (local $piece i32) (local $err i32)
 (local $i i32) (local $count i32) (local $at i32) (local $found i32) (local $same i32)
-(if (i32.or (i32.eqz (call $str.len (local.get $before))) (i32.eqz (call $str.len (local.get $after))))
+(if (i32.or
+      (i32.eqz (call $str.len (local.get $before)))
+      (i32.eqz (call $str.len (local.get $after))))
   (then
     (resv "a marker is empty")
     (return (i32.const 5)))) ;; EBOUND

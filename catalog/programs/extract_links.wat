@@ -43,11 +43,14 @@
       (i32.or (i32.eq (local.get $byte) (i32.const 42)) (i32.eq (local.get $byte) (i32.const 44))))
     (i32.or
       (i32.or (i32.eq (local.get $byte) (i32.const 46)) (i32.eq (local.get $byte) (i32.const 63)))
-      (i32.or (i32.eq (local.get $byte) (i32.const 58)) (i32.eq (local.get $byte) (i32.const 59))))))
+      (i32.or
+        (i32.eq (local.get $byte) (i32.const 58))
+        (i32.eq (local.get $byte) (i32.const 59))))))
 
 (argv 0 $text)
 (local $links i32) (local $lines i32) (local $err i32)
-(local $at i32) (local $end i32) (local $start i32) (local $host i32) (local $byte i32) (local $open i32)
+(local $at i32) (local $end i32) (local $start i32) (local $host i32) (local $byte i32)
+(local $open i32)
 (local $previous i32) (local $keys i32)
 (local.set $links (call $map.new))
 (local.set $at (i32.add (local.get $text) (i32.const 4)))
@@ -63,7 +66,8 @@
     (br_if $next (call $is_word (local.get $byte)))
     (br_if $next (i32.ne (i32.load (local.get $start)) (i32.const 0x70747468))) ;; "http"
     (local.set $host (i32.add (local.get $start) (i32.const 4)))
-    (local.set $host (i32.add (local.get $host) (i32.eq (i32.load8_u (local.get $host)) (i32.const 115)))) ;; "s"
+    (local.set $host
+      (i32.add (local.get $host) (i32.eq (i32.load8_u (local.get $host)) (i32.const 115)))) ;; "s"
     (br_if $next (i32.ge_u (i32.add (local.get $host) (i32.const 3)) (local.get $end)))
     (br_if $next (i32.ne (i32.load16_u (local.get $host)) (i32.const 0x2f3a))) ;; ":/"
     (br_if $next (i32.ne (i32.load8_u offset=2 (local.get $host)) (i32.const 47))) ;; "/"
@@ -89,13 +93,16 @@
     (block $trimmed
       (loop $trim
         (br_if $trimmed (i32.le_u (local.get $at) (local.get $host)))
-        (br_if $trimmed (i32.eqz (call $is_stop (i32.load8_u (i32.sub (local.get $at) (i32.const 1))))))
+        (br_if $trimmed
+          (i32.eqz (call $is_stop (i32.load8_u (i32.sub (local.get $at) (i32.const 1))))))
         (local.set $at (i32.sub (local.get $at) (i32.const 1)))
         (br $trim)))
     (br_if $next (i32.eq (local.get $at) (local.get $host)))
 
     ;; What stands before the link is needed no more: the length written there makes a text of it without a copy.
-    (i32.store (i32.sub (local.get $start) (i32.const 4)) (i32.sub (local.get $at) (local.get $start)))
+    (i32.store
+      (i32.sub (local.get $start) (i32.const 4))
+      (i32.sub (local.get $at) (local.get $start)))
     (check (call $map.set (local.get $links) (i32.sub (local.get $start) (i32.const 4)) ""))
     (br $next)))
 

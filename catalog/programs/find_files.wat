@@ -31,7 +31,8 @@
 
 (argv 0 $part)
 (argv 1 $path)
-(local $folders i32) (local $found i32) (local $names i32) (local $folder i32) (local $name i32) (local $full i32)
+(local $folders i32) (local $found i32) (local $names i32) (local $folder i32) (local $name i32)
+(local $full i32)
 (local $f i32) (local $n i32) (local $err i32)
 
 ;; The folders to look into, each with a / behind; it grows as they are found. The top is the empty text.

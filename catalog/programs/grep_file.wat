@@ -86,7 +86,8 @@
     (if (i32.gt_u (local.get $at) (local.get $start))
       (then
         (if (i32.eq (i32.load8_u (i32.sub (local.get $at) (i32.const 1))) (i32.const 13))
-          (then (i32.store (local.get $line) (i32.sub (i32.load (local.get $line)) (i32.const 1)))))))
+          (then
+            (i32.store (local.get $line) (i32.sub (i32.load (local.get $line)) (i32.const 1)))))))
     (local.set $at (i32.add (local.get $at) (i32.const 1)))
 
     (local.set $searched (local.get $line))
@@ -116,7 +117,10 @@
       (then (check (call $arr.push (local.get $found) "\n")))
       (else (local.set $max (i32.const 0))))
     (check (call $arr.push (local.get $found) "(more matches: "))
-    (check (call $arr.push (local.get $found) (call $str.from_int (i32.sub (local.get $matches) (local.get $max)))))
+    (check
+      (call $arr.push
+        (local.get $found)
+        (call $str.from_int (i32.sub (local.get $matches) (local.get $max)))))
     (check (call $arr.push (local.get $found) ")"))))
 (call $str.join (local.get $found) "")
 (local.set $err)

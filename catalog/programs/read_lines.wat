@@ -83,9 +83,13 @@
   (then
     (resv "")
     (return (i32.const 0))))
-(if (i32.or (i32.lt_s (local.get $first) (i32.const 1)) (i32.gt_s (local.get $first) (local.get $lines)))
+(if (i32.or
+      (i32.lt_s (local.get $first) (i32.const 1))
+      (i32.gt_s (local.get $first) (local.get $lines)))
   (then
-    (call $str.cat "there is no such line; lines in the file: " (call $str.from_int (local.get $lines)))
+    (call $str.cat
+      "there is no such line; lines in the file: "
+      (call $str.from_int (local.get $lines)))
     (local.set $err)
     (local.set $text)
     (check $err)

@@ -47,8 +47,10 @@
 (argv 1 $old)
 (argv 2 $new)
 (argv 3 $mode)
-(local $text i32) (local $parts i32) (local $part i32) (local $at i32) (local $places i32) (local $err i32)
-(if (i32.eqz (i32.or (call $str.eq (local.get $mode) "all") (call $str.eq (local.get $mode) "first")))
+(local $text i32) (local $parts i32) (local $part i32) (local $at i32) (local $places i32)
+(local $err i32)
+(if (i32.eqz
+      (i32.or (call $str.eq (local.get $mode) "all") (call $str.eq (local.get $mode) "first")))
   (then
     (resv "mode is all or first")
     (return (i32.const 7)))) ;; EPARSE

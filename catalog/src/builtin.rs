@@ -1,5 +1,7 @@
 //! The programs that are compiled into the binary: one line per file of `programs/`.
 
+use std::sync::Arc;
+
 use crate::problem::Problem;
 use crate::{Entry, Origin};
 
@@ -17,6 +19,7 @@ const FILES: &[(&str, &str)] = files! {
     "extract_links.wat"
     "find_files.wat"
     "grep_file.wat"
+    "help.wat"
     "http_get.wat"
     "http_post.wat"
     "http_request.wat"
@@ -37,8 +40,8 @@ const FILES: &[(&str, &str)] = files! {
 };
 
 /// Reads the built-in programs.
-pub(crate) fn programs() -> Vec<Result<Entry, Problem>> {
-    FILES.iter().map(|(file, text)| Entry::parse(text, Origin::BuiltIn(file))).collect()
+pub(crate) fn programs() -> Vec<Result<Arc<Entry>, Problem>> {
+    FILES.iter().map(|(file, text)| Entry::parse(text, Origin::BuiltIn(file)).map(Arc::new)).collect()
 }
 
 #[cfg(test)]

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use crate::folder::Folder;
 use crate::problem::{Fault, Problem};
-use crate::{Entry, Name, builtin, folder, nearest};
+use crate::{Entry, Folders, Index, Name, builtin, nearest};
 
 /// The most names that a suggestion has.
 const SUGGESTED: usize = 3;
@@ -16,13 +17,15 @@ const SUGGESTED: usize = 3;
 pub struct Catalog {
     entries: Arc<BTreeMap<Name, Arc<Entry>>>,
     problems: Arc<[Problem]>,
+    /// What searches look into, made at the first one.
+    index: Arc<OnceLock<Index<Arc<Entry>>>>,
 }
 
 impl Catalog {
     /// The programs that are compiled into the binary.
     #[must_use]
     pub fn built_in() -> Catalog {
-        Catalog::of_layers([builtin::programs()])
+        Catalog::of_folders(&[])
     }
 
     /// The built-in programs and over them those of the folders: a program takes the place of one of its name in an earlier
@@ -31,15 +34,15 @@ impl Catalog {
     /// Never fails: files and folders that cannot be used are left out, and [`problems`](Catalog::problems) says why.
     #[must_use]
     pub fn load<P: AsRef<Path>>(folders: &[P]) -> Catalog {
-        let folders = folders.iter().map(|folder| folder::read(folder.as_ref()));
-        Catalog::of_layers(std::iter::once(builtin::programs()).chain(folders))
+        Folders::open(folders, &|_| Ok(())).catalog().clone()
     }
 
-    fn of_layers(layers: impl IntoIterator<Item = Vec<Result<Entry, Problem>>>) -> Catalog {
+    /// The built-in programs, and over them those of the folders.
+    pub(crate) fn of_folders(folders: &[Folder]) -> Catalog {
         let mut entries = BTreeMap::new();
         let mut problems = Vec::new();
-        for layer in layers {
-            let mut named: BTreeMap<Name, Vec<Entry>> = BTreeMap::new();
+        for layer in std::iter::once(builtin::programs()).chain(folders.iter().map(Folder::contents)) {
+            let mut named: BTreeMap<Name, Vec<Arc<Entry>>> = BTreeMap::new();
             for program in layer {
                 match program {
                     Ok(entry) => named.entry(entry.name().clone()).or_default().push(entry),
@@ -48,14 +51,14 @@ impl Catalog {
             }
             for (name, mut same) in named {
                 match (same.pop(), same.is_empty()) {
-                    (Some(only), true) => drop(entries.insert(name, Arc::new(only))),
+                    (Some(only), true) => drop(entries.insert(name, only)),
                     // None of several can be preferred, so what an earlier layer has stays.
                     (Some(last), false) => problems.extend(same.iter().map(|other| twice(&last, other))),
                     (None, _) => {}
                 }
             }
         }
-        Catalog { entries: Arc::new(entries), problems: problems.into() }
+        Catalog { entries: Arc::new(entries), problems: problems.into(), index: Arc::default() }
     }
 
     /// The program of exactly that name.
@@ -75,9 +78,23 @@ impl Catalog {
         close.into_iter().take(SUGGESTED).map(|(_, known)| known).collect()
     }
 
+    /// The programs that some words are about, most relevant first: by name, tags, description, arguments and results, in this
+    /// order of weight. The words may be a whole message.
+    #[must_use]
+    pub fn search(&self, words: &str) -> Vec<&Arc<Entry>> {
+        let index = self.index.get_or_init(|| Index::new(self.iter().map(|entry| (Arc::clone(entry), entry.fields()))));
+        index.rank(words).into_iter().map(|(entry, _)| entry).collect()
+    }
+
     /// All programs, sorted by name.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<Entry>> {
         self.entries.values()
+    }
+
+    /// Whether the other one is this one, and not only like it.
+    #[must_use]
+    pub fn is(&self, other: &Catalog) -> bool {
+        Arc::ptr_eq(&self.entries, &other.entries)
     }
 
     /// How many programs there are.

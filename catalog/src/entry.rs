@@ -4,10 +4,11 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use wattle_rt::Signature;
+use wattle_rt::{Diagnostic, Signature};
 
 use crate::problem::{Fault, Problem};
-use crate::{Meta, Name, front};
+use crate::rank::Field;
+use crate::{Meta, Name, folder, front};
 
 /// Where a program comes from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,6 +66,14 @@ impl Entry {
         }
     }
 
+    /// Reads the program of a file.
+    ///
+    /// # Errors
+    /// Where it is no plain file, cannot be read, or as with [`parse`](Entry::parse).
+    pub fn read(path: &Path) -> Result<Entry, Problem> {
+        folder::program(path)
+    }
+
     /// The name that the program is called by.
     #[must_use]
     pub fn name(&self) -> &Name {
@@ -93,6 +102,29 @@ impl Entry {
     #[must_use]
     pub fn origin(&self) -> &Origin {
         &self.origin
+    }
+
+    /// What searches look at, each part with its weight.
+    #[must_use]
+    pub fn fields(&self) -> Vec<Field<'_>> {
+        let meta = &self.meta;
+        let tags = meta.tags.iter().map(|tag| (3.0, tag.as_str()));
+        let args = meta.args.iter().flat_map(|arg| [(1.0, arg.name.as_str()), (0.5, arg.description.as_str())]);
+        let returns = meta.returns.iter().map(|returns| (0.5, returns.as_str()));
+        [(4.0, self.name.as_str()), (2.0, meta.description.as_str())]
+            .into_iter()
+            .chain(tags)
+            .chain(args)
+            .chain(returns)
+            .collect()
+    }
+
+    /// That the program does not compile, as a problem of its file.
+    #[must_use]
+    pub fn refused(&self, diagnostic: &Diagnostic) -> Problem {
+        let line = usize::try_from(diagnostic.position.line).ok();
+        let fault = Fault::Program { message: diagnostic.message.clone(), hint: diagnostic.hint.clone() };
+        Problem::new(self.origin.to_string(), line, fault)
     }
 
     /// Holds `uses` against the host functions that the compiled program imports. `sys` needs no mention. Without `uses` in

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::Deserialize;
 use wattle_rt::Code;
 
 /// One `[[example]]`: a call of the program on fixtures, with what is expected of it. It runs as a test and shows in the manual.
@@ -20,17 +21,35 @@ pub struct Example {
 /// The world that an example's call meets; what is not here is not there.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fixtures {
+    /// The time, which stands still, as RFC 3339; the machine's own where it is not given.
+    pub clock: Option<String>,
     /// Files by path, relative to the top of the run's files.
     pub files: BTreeMap<String, String>,
     /// The session's state by key.
     pub kv: BTreeMap<String, String>,
-    /// Answers to HTTP requests. A request that none of them is for fails.
+    /// Answers to HTTP requests. A request that none of them is for fails; several for one method and URL are given in
+    /// their order, the last one again and again.
     pub http: Vec<HttpAnswer>,
-    /// The model's answers, first call first. A call past the last one fails.
-    pub ai: Vec<String>,
+    /// The answers to what programs ask of a model. A call that none of them is for fails.
+    pub ai: Vec<AiAnswer>,
 }
 
-/// The answer to the HTTP requests of one method and URL.
+/// An answer to what a program asks of a model.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(untagged, expecting = "an answer is a text, or a table with `when` and `reply`")]
+pub enum AiAnswer {
+    /// The next answer to whatever is asked; each is given once, in their order.
+    Next(String),
+    /// The answer to everything that is asked about a text, or with an instruction, that has `when` in it.
+    When {
+        /// What is looked for, as it is written.
+        when: String,
+        /// The answer.
+        reply: String,
+    },
+}
+
+/// An answer to the HTTP requests of one method and URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpAnswer {
     /// The URL that is asked for.
@@ -39,8 +58,8 @@ pub struct HttpAnswer {
     pub method: String,
     /// The status, 100 to 599; 200 where the example does not say.
     pub status: u16,
-    /// The header `content-type`, where the answer has one.
-    pub content_type: Option<String>,
+    /// Its headers by name.
+    pub headers: BTreeMap<String, String>,
     /// The body.
     pub body: String,
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::front::block::{Block, block};
+use crate::front::block::{Block, block, notes};
 use crate::front::keys::{RawArg, RawProgram, Scalar};
 use crate::problem::Fault;
 use crate::{Arg, Meta, Name, TypeHint};
@@ -36,6 +36,22 @@ pub(crate) fn read(text: &str) -> Result<Front, Wrong> {
         return Err((block.first, Fault::NoBody));
     }
     Ok(Front { name, meta, body: block.end })
+}
+
+/// Whether a text has front matter: its first line that is not blank and no plain comment begins with `;;;`.
+pub(crate) fn is_there(text: &str) -> bool {
+    let mut lines = text.trim_start_matches('\u{feff}').lines().map(str::trim_start);
+    let is_comment = |line: &&str| line.is_empty() || (line.starts_with(";;") && !line.starts_with(";;;"));
+    lines.find(|line| !is_comment(line)).is_some_and(|line| line.starts_with(";;;"))
+}
+
+/// A file as the comments above its front matter, the front matter as TOML, and the body.
+pub(crate) fn split(text: &str) -> Option<(String, String, &str)> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let block = block(text).ok()?;
+    let (front, body) = text.split_at_checked(block.end)?;
+    let (above, toml) = notes(front);
+    Some((above, toml, body))
 }
 
 fn check(raw: RawProgram, block: &Block) -> Result<(Name, Meta), Wrong> {

@@ -7,7 +7,8 @@ use wattle_rt::Code;
 use crate::folder::LARGEST;
 use crate::{ArgumentError, TypeHint, nearest};
 
-/// What is wrong with one file, or folder, of the catalog. The file is left out, the rest of the catalog works.
+/// What is wrong with one file, or folder, of the catalog. The file is left out, or its version before stays in use; the rest of
+/// the catalog works.
 ///
 /// Shows as ``failed to load `tools/x.wat`, line 3: unknown key `desc` ``, with a hint on a line of its own where there is one.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,11 +16,23 @@ pub struct Problem {
     place: String,
     line: Option<usize>,
     fault: Box<Fault>,
+    kept: bool,
 }
 
 impl Problem {
     pub(crate) fn new(place: String, line: Option<usize>, fault: Fault) -> Problem {
-        Problem { place, line, fault: Box::new(fault) }
+        Problem { place, line, fault: Box::new(fault), kept: false }
+    }
+
+    /// The same, of a file whose version before stays in use.
+    pub(crate) fn kept(self) -> Problem {
+        Problem { kept: true, ..self }
+    }
+
+    /// Whether the version before stays in use.
+    #[must_use]
+    pub fn is_kept(&self) -> bool {
+        self.kept
     }
 
     /// The file, or folder, that it is about.
@@ -54,6 +67,9 @@ impl fmt::Display for Problem {
             write!(f, ", line {line}")?;
         }
         write!(f, ": {}", self.fault)?;
+        if self.kept {
+            f.write_str("; the version before stays in use")?;
+        }
         match self.fault.hint() {
             Some(hint) => write!(f, "\nhint: {hint}"),
             None => Ok(()),
@@ -133,6 +149,8 @@ pub(crate) enum Fault {
     ExampleStatus(i64),
 
     // Body.
+    #[error("the program does not compile: {message}")]
+    Program { message: String, hint: Option<String> },
     #[error("the body calls `{0}`, which `uses` does not name")]
     Undeclared(String),
     #[error("`uses` names `{0}`, which the body does not call")]
@@ -184,6 +202,7 @@ impl Fault {
                 "write it relative to the top of the run's files, such as \"notes/a.txt\"".to_owned()
             }
             Fault::ExampleStatus(_) => "a status lies between 100 and 599".to_owned(),
+            Fault::Program { hint, .. } => hint.clone()?,
             Fault::Undeclared(name) => format!("add \"{name}\" to `uses`"),
             Fault::Unused(name) => format!("remove \"{name}\" from `uses`"),
             _ => return None,

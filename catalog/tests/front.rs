@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use wattle_catalog::{Entry, Example, Expected, Fixtures, HttpAnswer, Origin, Problem, Results, TypeHint};
+use wattle_catalog::{AiAnswer, Entry, Example, Expected, Fixtures, HttpAnswer, Origin, Problem, Results, TypeHint};
 use wattle_rt::{Code, Signature};
 
 fn parse(text: &str) -> Result<Entry, Problem> {
@@ -86,10 +86,11 @@ const FULL: &str = r##"
 ;;; default = "True"
 ;;; [[example]]
 ;;; args = ["https://example.org/", "x", 3, 0.5, false]
+;;; clock = "2026-03-01T12:00:00Z"
 ;;; files = { "a/b.txt" = "b" }
 ;;; kv = { k = "v" }
-;;; ai = ["yes"]
-;;; http = [{ url = "https://example.org/", method = "post", status = 201, content_type = "text/plain", body = "é" }]
+;;; ai = ["yes", { when = "tea", reply = "no" }]
+;;; http = [{ url = "https://example.org/", method = "post", status = 201, headers = { content-type = "text/plain" }, body = "é" }]
 ;;; contains = ["e"]
 ;;; files_after = { "c.txt" = "c" }
 ;;; kv_after = { l = "w" }
@@ -133,16 +134,17 @@ fn every_key_is_read() {
         line: FULL.lines().position(|l| l == ";;; [[example]]").unwrap() + 1,
         args: ["https://example.org/", "x", "3", "0.5", "false"].map(text).to_vec(),
         fixtures: Fixtures {
+            clock: Some(text("2026-03-01T12:00:00Z")),
             files: one("a/b.txt", "b"),
             kv: one("k", "v"),
             http: vec![HttpAnswer {
                 url: text("https://example.org/"),
                 method: text("POST"),
                 status: 201,
-                content_type: Some(text("text/plain")),
+                headers: [(text("content-type"), text("text/plain"))].into(),
                 body: text("é"),
             }],
-            ai: vec![text("yes")],
+            ai: vec![AiAnswer::Next(text("yes")), AiAnswer::When { when: text("tea"), reply: text("no") }],
         },
         expected: Expected {
             code: Code::SUCCESS,

@@ -1,9 +1,9 @@
 //! What can be said on the command line.
 
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use wattle_agent::capability::egress::HostRule;
 use wattle_agent::capability::policy::Rule;
 use wattle_server::{HostName, Origin};
@@ -32,6 +32,7 @@ impl Cli {
             Some(Command::Repl(args)) => args.flags.verbose,
             Some(Command::Serve(args)) => args.flags.verbose,
             Some(Command::Exec(args)) => args.flags.verbose,
+            Some(Command::Eval(args)) => args.flags.verbose,
             Some(Command::Doctor(args)) => args.flags.verbose,
             Some(Command::Config(ConfigCommand::Show { flags, .. })) => flags.verbose,
             _ => false,
@@ -60,6 +61,8 @@ pub(crate) enum Command {
     /// The programs that a model may call by name
     #[command(subcommand)]
     Catalog(CatalogCommand),
+    /// Give a set of tasks to models and score them
+    Eval(EvalArgs),
     /// Play recorded runs: all real but the model's words
     Demo(DemoArgs),
     /// Tell what is missing and how to mend it
@@ -133,6 +136,9 @@ pub(crate) struct CheckArgs {
     /// The programs: files, names of catalog programs, or `-` for stdin
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    /// Put right in the files what can be for certain; `-` goes to stdout
+    #[arg(long)]
+    pub(crate) fix: bool,
     /// Tell what each program can touch, on stdout
     #[arg(long)]
     pub(crate) authority: bool,
@@ -161,7 +167,33 @@ pub(crate) enum CatalogCommand {
         #[command(flatten)]
         flags: CatalogFlags,
     },
-    /// Show one program: how it is called, and its text
+    /// Find programs by what they are about, the most relevant first
+    Search {
+        /// What to look for
+        #[arg(required = true, value_name = "WORD")]
+        words: Vec<String>,
+        /// Print them as JSON
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        flags: CatalogFlags,
+    },
+    /// Write a new program that works, to begin with
+    New(NewArgs),
+    /// Run the examples of programs on their fixtures
+    Test {
+        /// Programs by name, files, and folders of files [default: the whole catalog]
+        #[arg(value_name = "NAME|FILE|DIR")]
+        what: Vec<String>,
+        /// Print what became of them as JSON
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        flags: CatalogFlags,
+    },
+    /// Put files of programs in their standard layout
+    Fmt(FmtArgs),
+    /// Show one program: how it is called, its examples, and its text
     Show {
         /// The program's name
         name: String,
@@ -171,6 +203,117 @@ pub(crate) enum CatalogCommand {
         #[command(flatten)]
         flags: CatalogFlags,
     },
+}
+
+/// What `eval` takes.
+#[derive(Debug, Args)]
+pub(crate) struct EvalArgs {
+    /// The folder of the tasks
+    pub(crate) dir: PathBuf,
+    /// A model that takes part; may be repeated
+    #[arg(long = "model", value_name = "NAME")]
+    pub(crate) models: Vec<String>,
+    /// Let each model do the tasks a second way, too: by single tool calls in place of programs
+    #[arg(long, value_name = "WAY")]
+    pub(crate) baseline: Option<Baseline>,
+    /// How often each task is given
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub(crate) repeat: NonZeroU32,
+    /// How many attempts are under way at once
+    #[arg(long, value_name = "N", default_value = "4")]
+    pub(crate) jobs: NonZeroUsize,
+    /// Only the tasks that have this in their name, such as `text/` or `csv`
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) filter: Option<String>,
+    /// Keep the attempts in this file and do not make them again [live: DIR/results.jsonl]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Make all attempts anew, and drop what the results file holds
+    #[arg(long)]
+    pub(crate) fresh: bool,
+    /// Play the recordings, even where an endpoint is set up
+    #[arg(long, conflicts_with = "record")]
+    pub(crate) recorded: bool,
+    /// Ask the models, and record their answers beside the tasks
+    #[arg(long)]
+    pub(crate) record: bool,
+    /// Print the scorecard and all attempts as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) flags: EvalFlags,
+}
+
+/// What the usual way of programs is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Baseline {
+    /// One JSON tool for each host function
+    Tools,
+}
+
+/// The settings that count for an evaluation; what a run may take is the tasks' own.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Settings")]
+pub(crate) struct EvalFlags {
+    /// The chat-completions endpoint, such as http://127.0.0.1:11434/v1
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+    /// The environment variable that holds the key
+    #[arg(long, value_name = "VAR")]
+    pub(crate) api_key_env: Option<String>,
+    /// A well-known endpoint: openrouter, openai, ollama, …
+    #[arg(long, value_name = "PRESET")]
+    pub(crate) provider: Option<String>,
+    /// A folder of programs; may be repeated
+    #[arg(long, value_name = "DIR")]
+    pub(crate) catalog: Vec<PathBuf>,
+    /// Show what is done behind the scenes
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+}
+
+impl From<EvalFlags> for Layer {
+    fn from(flags: EvalFlags) -> Layer {
+        Layer {
+            base_url: flags.base_url.map(Some),
+            api_key_env: flags.api_key_env.map(Some),
+            provider: flags.provider.map(Some),
+            catalog: given(flags.catalog),
+            verbose: flags.verbose.then_some(true),
+            ..Layer::default()
+        }
+    }
+}
+
+/// What `catalog new` takes.
+#[derive(Debug, Args)]
+pub(crate) struct NewArgs {
+    /// The program's name: small letters, digits, `_` and `.`
+    pub(crate) name: String,
+    /// The folder to write it to, made where it is absent [default: the last catalog folder, else .]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Print the file's path as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) flags: CatalogFlags,
+}
+
+/// What `catalog fmt` takes.
+#[derive(Debug, Args)]
+pub(crate) struct FmtArgs {
+    /// Files, and folders of files; `-` formats stdin onto stdout [default: the catalog folders]
+    #[arg(value_name = "FILE|DIR")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Change nothing; tell which files would change, and fail where there are any
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Print what became of each file as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) flags: CatalogFlags,
 }
 
 /// What `demo` takes.
@@ -237,6 +380,15 @@ pub(crate) struct Flags {
     /// How long a run may take, such as 90s or 2m
     #[arg(long, value_name = "TIME")]
     pub(crate) timeout: Option<Span>,
+    /// How many requests to the model the programs of a run may make [default: 50]
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub(crate) ai_calls: Option<NonZeroU32>,
+    /// How many tokens those requests and their answers may take [default: 500000]
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub(crate) ai_tokens: Option<NonZeroU32>,
+    /// The model for embeddings, where it is another one
+    #[arg(long, value_name = "NAME")]
+    pub(crate) embed_model: Option<String>,
     /// Programs write to the workdir itself, not to the overlay
     #[arg(long)]
     pub(crate) write: bool,
@@ -261,6 +413,9 @@ pub(crate) struct Flags {
     /// The session whose conversation and state the run continues
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
+    /// The tenant whose variables all its sessions share [default: default]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tenant: Option<String>,
     /// The file that keeps sessions
     #[arg(long, value_name = "FILE")]
     pub(crate) store: Option<PathBuf>,
@@ -300,6 +455,9 @@ impl From<Flags> for Layer {
             record: flags.record.map(Some),
             max_steps: flags.max_steps.map(Some),
             timeout: flags.timeout.map(Some),
+            ai_calls: flags.ai_calls,
+            ai_tokens: flags.ai_tokens,
+            embed_model: flags.embed_model.map(Some),
             write: flags.write.then_some(true),
             apply: flags.apply.then_some(true),
             exec: flags.exec.then_some(true),
@@ -308,6 +466,7 @@ impl From<Flags> for Layer {
             ask: given(flags.ask),
             deny: given(flags.deny),
             session: flags.session.map(Some),
+            tenant: flags.tenant,
             store: flags.store.map(Some),
             verbose: flags.verbose.then_some(true),
             ..Layer::from(flags.catalog)

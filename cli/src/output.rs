@@ -4,6 +4,7 @@ use std::io::{ErrorKind, Write};
 
 use anstyle::{AnsiColor, Style};
 use serde_json::Value as Json;
+use wattle_agent::rt::{Diagnostic, Role, Severity};
 
 use crate::fault::Fault;
 
@@ -82,6 +83,20 @@ pub(crate) fn fault(fault: &Fault) {
 /// A text in a style.
 pub(crate) fn paint(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
+}
+
+/// A finding about a program's text, in colours.
+pub(crate) fn diagnostic(found: &Diagnostic, source: &str) -> String {
+    let severe = if found.severity == Severity::Error { BAD } else { WARN };
+    found.shown(source, |role, piece| match role {
+        Role::Severity | Role::Mark => paint(severe, &visible(piece)),
+        Role::Message => paint(Style::new().bold(), &visible(piece)),
+        Role::Margin => paint(DIM, piece),
+        Role::Source | Role::Advice => visible(piece),
+        Role::Hint => paint(NAME, piece),
+        Role::Removed => paint(AnsiColor::Red.on_default(), &visible(piece)),
+        Role::Added => paint(GOOD, &visible(piece)),
+    })
 }
 
 /// A text that moves no cursor and changes no colour, whoever wrote it: control and direction characters are replaced, line ends and

@@ -52,8 +52,11 @@ impl Progress {
                 self.heading(&mut lines, *step);
                 self.call(&mut lines, label, body.as_deref(), args);
             }
-            Event::ToolResult { success, output, dur_ms, .. } => {
+            Event::ToolResult { success, output, dur_ms, mended, .. } => {
                 let (style, word) = if *success { (GOOD, "ok") } else { (BAD, "failed") };
+                if !mended.is_empty() {
+                    block(&mut lines, WARN, "mended", &mended.join("\n"), self.bound(8));
+                }
                 let _ = writeln!(lines, "  {} {dur_ms} ms", tag(style, word));
                 rows(&mut lines, output, self.bound(8));
             }

@@ -28,7 +28,10 @@ pub(crate) async fn serve(args: ServeArgs, outer: Layer) -> Result<Exit, Fault> 
     let listen = resolve(&args.listen).await?;
     let token = token(listen)?;
 
+    let host = setup.host.clone();
+    tokio::spawn(async move { host.warm().await });
     let app = App::new(setup.host.clone(), model, setup.settings(STEPS), setup.store()?)
+        .with_tenant(setup.tenant()?)
         .with_workdir(setup.config.root.value.clone())
         .with_policy(setup.config.policy.clone());
     let settings = ServerSettings {

@@ -1,5 +1,5 @@
 //! Takes any text to a module and back: nothing panics, and the walk over the author's instructions agrees with the
-//! validator on what is a program.
+//! validator on what is a program. Mending ends, and changes no program.
 #![no_main]
 
 #[path = "../../rt/tests/common/mod.rs"]
@@ -7,12 +7,17 @@ mod common;
 
 use std::sync::LazyLock;
 
-use wattle_rt::{Signatures, assemble, explain, locate};
+use wattle_rt::{Signatures, assemble, explain, faults, locate, mend};
 
 static HOST: LazyLock<Signatures> = LazyLock::new(common::host);
 
 libfuzzer_sys::fuzz_target!(|source: &str| {
     let said = explain(source, &HOST);
+    let mended = mend(source, &HOST);
+    assert_eq!(said.is_none(), mended.applied.is_empty() && mended.rest.is_none());
+    assert_eq!(mended.source == source, mended.applied.is_empty());
+    assert_eq!(mended.rest.is_none(), explain(&mended.source, &HOST).is_none());
+    assert_eq!(faults(source, &HOST, 4).is_empty(), said.is_none());
     let program = match assemble(source, &HOST) {
         Ok(program) => program,
         Err(diagnostic) => {

@@ -84,6 +84,9 @@ pub enum Execution {
         results: Vec<String>,
         /// What it cost.
         cost: Cost,
+        /// As [`Ran::mended`].
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        mended: Vec<String>,
     },
 }
 
@@ -93,6 +96,14 @@ impl Execution {
         match self {
             Self::Ran(ran) => Some(ran.exit_code()),
             Self::Rejected { .. } | Self::Refused { .. } | Self::Stopped { .. } => None,
+        }
+    }
+
+    /// Gives what was put right in the program before it ran.
+    pub fn mended(&self) -> &[String] {
+        match self {
+            Self::Ran(Ran { mended, .. }) | Self::Stopped { mended, .. } => mended,
+            Self::Rejected { .. } | Self::Refused { .. } => &[],
         }
     }
 
@@ -116,6 +127,9 @@ pub struct Ran {
     pub cost: Cost,
     /// What the author should know though the program ran, one sentence each.
     pub warnings: Vec<String>,
+    /// What was put right in the program before it ran, with the line of each, since only one reading of it was possible.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mended: Vec<String>,
 }
 
 impl Ran {

@@ -72,6 +72,9 @@ pub enum Event {
         dur_ms: u64,
         /// How much fuel it burnt; null where fuel is not counted.
         fuel: Option<u64>,
+        /// What was put right in the program before it ran; absent where it ran as it was written.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        mended: Vec<String>,
     },
     /// The model is asked again within the step, because its program did not compile or its answer was empty.
     Retry {

@@ -37,7 +37,7 @@ mod state;
 pub use call::{Call, Cost, Execution, Failure, Ran, SourceLine};
 pub use event::{Envelope, Event, Source, Stop, Usage};
 pub use machine::step;
-pub use message::{Message, Role};
+pub use message::{FunctionCall, Message, Role};
 pub use parts::{ArgLine, CodeLine, FunctionLine, Limits, ProgramLine, PromptParts, Withheld};
 pub use prompt::{EXAMPLE_PROGRAM, system_prompt};
 pub use reader::{Action, Note, Reading, read};

@@ -157,6 +157,7 @@ impl State {
                 exit_code: execution.exit_code(),
                 dur_ms: cost.dur_ms,
                 fuel: cost.fuel,
+                mended: output.mended.clone(),
             }));
             outputs.push(output);
         }
@@ -242,6 +243,7 @@ impl State {
                 exit_code: None,
                 dur_ms: 0,
                 fuel: None,
+                mended: Vec::new(),
             })
         });
         let mut effects: Vec<Effect> = closed.collect();

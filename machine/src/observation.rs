@@ -11,6 +11,8 @@ pub(crate) struct Output {
     pub(crate) text: String,
     /// What the author should know besides, one sentence each.
     pub(crate) warnings: Vec<String>,
+    /// What was put right in the program before it ran.
+    pub(crate) mended: Vec<String>,
 }
 
 /// Words an execution in at most about `limit` characters.
@@ -23,7 +25,7 @@ pub(crate) fn output(execution: &Execution, limit: usize) -> Output {
         Execution::Refused { reason } => (false, reason.clone(), Vec::new()),
         Execution::Stopped { reason, results, .. } => (false, reason.clone() + &put_out(results), Vec::new()),
     };
-    Output { success, text: bounded(&text, limit), warnings }
+    Output { success, text: bounded(&text, limit), warnings, mended: execution.mended().to_vec() }
 }
 
 /// Words a step's outputs as the message that goes back to the model; each note is a sentence of its own at the end.
@@ -32,12 +34,20 @@ pub(crate) fn message(step: u32, outputs: &[Output], notes: &[String]) -> String
     for output in outputs {
         let verdict = if output.success { "Execution result:" } else { "Execution FAILED:" };
         let gap = if message.is_empty() { "" } else { "\n\n" };
-        _ = write!(message, "{gap}[Observation (step {step})] {verdict}\n{}", output.text);
+        _ = write!(message, "{gap}[Observation (step {step})] {verdict}\n{}{}", mended(&output.mended), output.text);
     }
     for note in outputs.iter().flat_map(|output| &output.warnings).chain(notes) {
         _ = write!(message, "\n[Note] {note}");
     }
     message
+}
+
+/// Says what was put right in a program before it ran: its author reads its own text, not the one that ran.
+fn mended(mended: &[String]) -> String {
+    match mended {
+        [] => String::new(),
+        mended => format!("[Note] mended before running: {}\n", mended.join("; ")),
+    }
 }
 
 fn ran_text(ran: &Ran) -> String {

@@ -7,8 +7,10 @@ pub struct PromptParts {
     pub functions: Vec<FunctionLine>,
     /// The capabilities that are not granted.
     pub withheld: Vec<Withheld>,
-    /// The catalog programs that may be called, in any order.
+    /// The catalog programs that are named, in any order.
     pub programs: Vec<ProgramLine>,
+    /// How many further programs may be called.
+    pub more_programs: usize,
     /// The error codes that a program can leave or meet, in order.
     pub codes: Vec<CodeLine>,
     /// The bounds that a program lives in.
@@ -67,8 +69,6 @@ pub struct ArgLine {
 pub struct CodeLine {
     /// The name, such as `ENOENT`.
     pub name: String,
-    /// The number.
-    pub number: i32,
     /// What it means, in a few words.
     pub meaning: String,
 }

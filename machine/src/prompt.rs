@@ -17,9 +17,6 @@ const EXAMPLE: &str = include_str!("../prompt/example.md");
 /// contain the word.
 pub const EXAMPLE_PROGRAM: &str = include_str!("../prompt/example.wat");
 
-/// How many catalog programs the prompt names.
-const SHOWN_PROGRAMS: usize = 60;
-
 /// Writes the system prompt.
 ///
 /// ```
@@ -35,7 +32,7 @@ pub fn system_prompt(parts: &PromptParts) -> String {
     }
     prompt.push_str(ANSWERING);
     for section in [
-        programs(&parts.programs),
+        programs(&parts.programs, parts.more_programs),
         format!("{PROGRAMS}{}", limits(&parts.limits)),
         functions(&parts.functions),
         codes(parts),
@@ -67,7 +64,7 @@ fn functions(functions: &[FunctionLine]) -> String {
     let mut capability = "";
     for function in functions {
         if section.is_empty() {
-            section.push_str("# Host functions\nCall them with a $ before the name.\n");
+            section.push_str("# Host functions\nThey give a string where no → says otherwise.\n");
         }
         if function.capability != capability {
             capability = &function.capability;
@@ -75,28 +72,26 @@ fn functions(functions: &[FunctionLine]) -> String {
         }
         section.push_str(function.signature.trim());
         if !function.about.trim().is_empty() {
-            _ = write!(section, " — {}", function.about.trim());
+            _ = write!(section, " {}", function.about.trim());
         }
         section.push('\n');
     }
     section
 }
 
-/// Lists the catalog programs by name; of more than the prompt has room for, the first by name and how to find the others.
-fn programs(programs: &[ProgramLine]) -> String {
+/// Lists the catalog programs by name, and says how to find those that are not named.
+fn programs(programs: &[ProgramLine], more: usize) -> String {
     let mut sorted: Vec<&ProgramLine> = programs.iter().collect();
     sorted.sort_by(|a, b| a.name.cmp(&b.name));
-    let Some(left_out) = sorted.len().checked_sub(SHOWN_PROGRAMS).filter(|&count| count > 0) else {
-        let lines: String = sorted.iter().map(|program| program_line(program)).collect();
-        return if lines.is_empty() { lines } else { format!("# Catalog programs (? may be left out)\n{lines}") };
+    let lines: String = sorted.iter().map(|program| program_line(program)).collect();
+    let rest = match more {
+        0 => String::new(),
+        more if sorted.iter().any(|program| program.name == "help") => {
+            format!("… and {more} more: ToolCall::Catalog(\"help\", \"word\") finds them\n")
+        }
+        more => format!("… and {more} more: an unknown name is answered with the nearest ones\n"),
     };
-    let shown: String = sorted.iter().take(SHOWN_PROGRAMS).map(|program| program_line(program)).collect();
-    let more = if sorted.iter().any(|program| program.name == "help") {
-        "ToolCall::Catalog(\"help\", \"word\") finds them"
-    } else {
-        "an unknown name is answered with the nearest ones"
-    };
-    format!("# Catalog programs (? may be left out)\n{shown}… and {left_out} more: {more}\n")
+    if lines.is_empty() { lines } else { format!("# Catalog programs (? may be left out)\n{lines}{rest}") }
 }
 
 fn program_line(program: &ProgramLine) -> String {
@@ -112,8 +107,7 @@ fn program_line(program: &ProgramLine) -> String {
 }
 
 fn codes(parts: &PromptParts) -> String {
-    let codes: Vec<String> =
-        parts.codes.iter().map(|code| format!("{} {} {}", code.number, code.name, code.meaning)).collect();
+    let codes: Vec<String> = parts.codes.iter().map(|code| format!("{} {}", code.name, code.meaning)).collect();
     if codes.is_empty() { String::new() } else { format!("# Error codes\n{}\n", codes.join("; ")) }
 }
 

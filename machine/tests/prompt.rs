@@ -68,11 +68,7 @@ fn everything() -> PromptParts {
         about: "bytes; -1 where there is none".to_owned(),
     };
     let names = ["SUCCESS", "ETRFM", "ENOMEM", "EACCESS", "ENOENT", "EBOUND", "EREMOTE", "EPARSE"];
-    let code = |(name, number): (&&str, i32)| CodeLine {
-        name: (*name).to_owned(),
-        number,
-        meaning: "the remote side failed".to_owned(),
-    };
+    let code = |name: &&str| CodeLine { name: (*name).to_owned(), meaning: "the remote side failed".to_owned() };
     PromptParts {
         functions: SIGNATURES.iter().map(function).collect(),
         withheld: vec![
@@ -80,7 +76,7 @@ fn everything() -> PromptParts {
             Withheld { capability: "par".into(), why: String::new() },
         ],
         programs: (0..16).rev().map(|number| program(&format!("program_{number:02}"))).collect(),
-        codes: names.iter().zip(0..).map(code).collect(),
+        codes: names.iter().map(code).collect(),
         preamble: Some("You work for a bakery.\n".into()),
         volatile: vec!["Today is 2026-03-01.".into()],
         ..PromptParts::default()
@@ -142,14 +138,12 @@ fn what_is_not_there_takes_no_room() {
 }
 
 #[test]
-fn of_many_programs_sixty_are_shown_with_the_way_to_the_others() {
-    let mut parts =
-        PromptParts { programs: (0..75).map(|n| program(&format!("p{n:02}"))).collect(), ..PromptParts::default() };
+fn of_many_programs_the_prompt_says_how_to_find_the_others() {
+    let mut parts = PromptParts { programs: vec![program("p00")], more_programs: 15, ..PromptParts::default() };
     let prompt = system_prompt(&parts);
-    assert!(prompt.contains("\np59(") && !prompt.contains("\np60("), "{prompt}");
     assert!(prompt.contains("… and 15 more: an unknown name is answered with the nearest ones\n"), "{prompt}");
     parts.programs.push(program("help"));
-    assert!(system_prompt(&parts).contains("… and 16 more: ToolCall::Catalog(\"help\", \"word\") finds them\n"));
+    assert!(system_prompt(&parts).contains("… and 15 more: ToolCall::Catalog(\"help\", \"word\") finds them\n"));
 }
 
 #[test]

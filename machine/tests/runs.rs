@@ -32,11 +32,12 @@ fn show(effect: &Effect) -> String {
         Effect::Ask(ask) => {
             let purpose = serde_json::to_string(&ask.purpose).unwrap();
             let mut shown = format!("ask {} (step {}, attempt {})\n", purpose.trim_matches('"'), ask.step, ask.attempt);
-            for Message { role, content } in &ask.messages {
+            for Message { role, content, .. } in &ask.messages {
                 match role {
                     Role::System => writeln!(shown, "  system: {content}").unwrap(),
                     Role::User => write!(shown, "  user:\n{}", indented(content)).unwrap(),
                     Role::Assistant => write!(shown, "  assistant:\n{}", indented(content)).unwrap(),
+                    Role::Tool => write!(shown, "  tool:\n{}", indented(content)).unwrap(),
                 }
             }
             shown

@@ -31,6 +31,8 @@ pub struct Function {
     pub about: &'static str,
     /// A program that uses the function.
     pub example: &'static str,
+    /// What the example puts out.
+    pub gives: &'static [&'static str],
     /// Whether the function waits: a program that imports only functions that do not needs no timer.
     pub waits: bool,
     #[doc(hidden)]
@@ -40,17 +42,18 @@ pub struct Function {
 /// Declares a capability as a table: a `const` [`Capability`] of the given name, from rows of the form
 ///
 /// ```text
-/// /// Sentence for prompt and manual.
-/// #[example = "a program that uses it"]
+/// /// Sentence for prompt and manual, on one line or several.
+/// #[example = "a program that uses it" => "what it puts out", …]
 /// fn name(param: type, …) -> result: type ! CODE CODE = rust_function;
 /// ```
 ///
 /// `fn` rows are synchronous, `async` rows may wait. A row with codes after `!` is fallible: it pushes `err` last. A row without
-/// codes traps where its function fails. Types: `str`, `opt_str`, `bytes`, `int`, `long`, `float`, `bool`, `arr`, `map`,
-/// `addr`; and texts that name something outside the program, which authority and policy go by: `url`, `read_path`, `write_path`,
-/// `tree_path` (with everything below), `key`, `key_prefix`, `program`, `agent` ([`Target`](crate::Target)), each `str` in all else.
-/// The Rust function takes [`&mut Run`](Run) and the arguments (`&str`, `Option<&str>`, `&[u8]`, `i32`, `i64`, `f64`; owned in
-/// `async` rows) and gives `Result<value, Failure>`, where a value is anything that is [`Value`](crate::Value).
+/// codes traps where its function fails. Types: `str`, `opt_str`, `bytes`, `opt_bytes`, `int`, `long`, `float`, `bool`, `arr`, `map`,
+/// `addr`, `any` (a number of unknown meaning, with the bytes that it points to, for rows that may not fail); and texts that name something outside the program, which authority and policy go by: `url`, `read_path`, `write_path`,
+/// `tree_path` (with everything below), `key`, `key_prefix`, `program`, `agent` ([`Target`](crate::Target)), each `str` in all else, and `urls` and `programs`, handles of arrays of them, whose items the
+/// function itself has [admitted](Run::admit).
+/// The Rust function takes [`&mut Run`](Run) and the arguments (`&str`, `Option<&str>`, `&[u8]`, `Option<&[u8]>`, `i32`, `i64`, `f64`, `wire::Any`;
+/// owned in `async` rows) and gives `Result<value, Failure>`, where a value is anything that is [`Value`](crate::Value).
 ///
 /// ```
 /// use wattle_rt::{Failure, Run};
@@ -60,7 +63,7 @@ pub struct Function {
 ///     pub const GREET: "greet" 1;
 ///
 ///     /// Gives a greeting
-///     #[example = "(call $greet.hello \"you\") (drop) (call $sys.resv) 0"]
+///     #[example = "(call $greet.hello \"you\") (drop) (call $sys.resv) (i32.const 0)" => "hello you"]
 ///     fn hello(name: str) -> ptr: str ! ENOMEM = hello;
 /// }
 ///
@@ -76,8 +79,8 @@ macro_rules! capability {
         #[doc = $about:literal]
         $vis:vis const $constant:ident : $module:literal $version:literal;
         $(
-            #[doc = $sentence:literal]
-            #[example = $example:literal]
+            $(#[doc = $sentence:literal])+
+            #[example = $example:literal $(=> $($gives:literal),+)?]
             $kind:ident $name:ident ( $($param:ident : $ty:ident),* $(,)? ) $(-> $result:ident : $rty:ident)? $(! $($code:ident)+)? = $function:path;
         )*
     ) => {
@@ -104,8 +107,9 @@ macro_rules! capability {
                         })?],
                         errors: &[$($($crate::Code::$code),+)?],
                     },
-                    about: $sentence.trim_ascii(),
+                    about: concat!($($sentence),+).trim_ascii(),
                     example: $example,
+                    gives: &[$($($gives),+)?],
                     waits: $crate::__waits!($kind),
                     link: |linker, id| $crate::__link!(
                         $kind, linker, id, $module, stringify!($name), ($($param : $ty),*), [$($rty)?], [$($($code)+)?], $function
@@ -128,6 +132,9 @@ macro_rules! __ty {
     (bytes) => {
         $crate::Ty::Bytes
     };
+    (opt_bytes) => {
+        $crate::Ty::OptBytes
+    };
     (int) => {
         $crate::Ty::Int
     };
@@ -148,6 +155,15 @@ macro_rules! __ty {
     };
     (addr) => {
         $crate::Ty::Addr
+    };
+    (urls) => {
+        $crate::Ty::Arr
+    };
+    (programs) => {
+        $crate::Ty::Arr
+    };
+    (any) => {
+        $crate::Ty::Any
     };
     ($target:ident) => {
         $crate::__text!($target => $crate::Ty::Str)
@@ -211,6 +227,12 @@ macro_rules! __target {
     (agent) => {
         Some($crate::Target::Agent)
     };
+    (urls) => {
+        Some($crate::Target::Url)
+    };
+    (programs) => {
+        Some($crate::Target::Program)
+    };
     ($plain:ident) => {
         None
     };
@@ -253,6 +275,12 @@ macro_rules! __read {
     ($memory:ident, $raw:ident, bytes) => {
         $crate::wire::bytes($memory, $raw)?
     };
+    ($memory:ident, $raw:ident, opt_bytes) => {
+        $crate::wire::optional_bytes($memory, $raw)?
+    };
+    ($memory:ident, $raw:ident, any) => {
+        $crate::wire::Any::of($memory, $raw)
+    };
     ($memory:ident, $raw:ident, bool) => {
         $raw != 0
     };
@@ -272,6 +300,12 @@ macro_rules! __read {
         $raw
     };
     ($memory:ident, $raw:ident, addr) => {
+        $raw
+    };
+    ($memory:ident, $raw:ident, urls) => {
+        $raw
+    };
+    ($memory:ident, $raw:ident, programs) => {
         $raw
     };
     ($memory:ident, $raw:ident, $target:ident) => {
@@ -291,6 +325,9 @@ macro_rules! __own {
     ($memory:ident, $raw:ident, bytes) => {
         $crate::wire::bytes($memory, $raw)?.to_vec()
     };
+    ($memory:ident, $raw:ident, opt_bytes) => {
+        $crate::wire::optional_bytes($memory, $raw)?.map(<[u8]>::to_vec)
+    };
     ($memory:ident, $raw:ident, bool) => {
         $raw != 0
     };
@@ -310,6 +347,12 @@ macro_rules! __own {
         $raw
     };
     ($memory:ident, $raw:ident, addr) => {
+        $raw
+    };
+    ($memory:ident, $raw:ident, urls) => {
+        $raw
+    };
+    ($memory:ident, $raw:ident, programs) => {
         $raw
     };
     ($memory:ident, $raw:ident, $target:ident) => {

@@ -14,6 +14,7 @@ mod engine;
 mod failure;
 mod grants;
 mod guard;
+mod guest;
 #[doc(hidden)]
 pub mod host;
 mod outcome;
@@ -31,10 +32,14 @@ pub use engine::{Limits, engine_config};
 pub use failure::Failure;
 pub use grants::{Config, Grants};
 pub use guard::{Guard, Preview};
+pub use guest::{Guest, GuestAnswer, GuestFault};
 pub use host::{Room, Value};
 pub use outcome::{CallFailure, Calls, Exit, Outcome, Trap, TrapKind};
 pub use program::Program;
-pub use run::Run;
+pub use run::{Nested, Run};
 pub use runtime::{EngineError, RunError, Runtime};
 pub use signature::{Param, Signature, Signatures, Target, Ty, ValType};
-pub use text::{Assembled, Diagnostic, EncodeError, Position, Severity, assemble, explain, locate};
+pub use text::{
+    Assembled, Certainty, Diagnostic, Edit, EncodeError, Fix, FormDoc, Mended, Position, Role, Severity, assemble,
+    explain, faults, format, forms, locate, mend,
+};

@@ -58,6 +58,8 @@ pub enum Ty {
     OptStr,
     /// Pointer to bytes in wire format; need not be UTF-8.
     Bytes,
+    /// Like [`Ty::Bytes`], or 0 for none.
+    OptBytes,
     /// A plain 32-bit integer.
     Int,
     /// A 64-bit integer.
@@ -72,6 +74,8 @@ pub enum Ty {
     Map,
     /// A raw address in the program's memory.
     Addr,
+    /// Any of the 32-bit ones: a number, a pointer or a handle.
+    Any,
 }
 
 impl Ty {
@@ -83,6 +87,31 @@ impl Ty {
             Ty::Float => ValType::F64,
             _ => ValType::I32,
         }
+    }
+
+    /// The type in one word, as the manual writes it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Ty::Str => "text",
+            Ty::OptStr => "text or 0",
+            Ty::Bytes => "bytes",
+            Ty::OptBytes => "bytes or 0",
+            Ty::Int => "i32",
+            Ty::Long => "i64",
+            Ty::Float => "f64",
+            Ty::Bool => "0 or 1",
+            Ty::Arr => "array",
+            Ty::Map => "map",
+            Ty::Addr => "address",
+            Ty::Any => "any",
+        }
+    }
+
+    /// Whether 0 stands for none.
+    #[must_use]
+    pub const fn is_optional(self) -> bool {
+        matches!(self, Ty::OptStr | Ty::OptBytes)
     }
 }
 
@@ -148,6 +177,43 @@ impl Signature {
     /// The value types it pushes, in order, `err` included.
     pub fn pushes(&self) -> impl Iterator<Item = ValType> + '_ {
         self.results.iter().map(|p| p.ty.val()).chain(self.fallible().then_some(ValType::I32))
+    }
+}
+
+impl Signature {
+    /// How a call is written in a program: `(str.find s needle from) → n`, with `?` where it may fail and brackets around what may be
+    /// left out. What gives a text or bytes shows no result.
+    ///
+    /// ```
+    /// # use wattle_rt::{Code, Param, Signature, Ty};
+    /// const GET: Signature = Signature {
+    ///     module: "kv",
+    ///     name: "get",
+    ///     params: &[Param { name: "k", ty: Ty::Str, target: None }],
+    ///     results: &[Param { name: "ptr", ty: Ty::Str, target: None }],
+    ///     errors: &[Code::ENOENT],
+    /// };
+    /// assert_eq!(GET.usage(), "(kv.get? k)");
+    /// ```
+    #[must_use]
+    pub fn usage(&self) -> String {
+        let mut text = format!("({}.{}{}", self.module, self.name, if self.fallible() { "?" } else { "" });
+        for param in self.params {
+            let (open, close) = if param.ty == Ty::OptStr { ("[", "]") } else { ("", "") };
+            let ty = match param.ty.val() {
+                ValType::I32 => String::new(),
+                other => format!(":{other}"),
+            };
+            text.push_str(&format!(" {open}{}{ty}{close}", param.name));
+        }
+        text.push(')');
+        for result in self.results.iter().filter(|result| !matches!(result.ty, Ty::Str | Ty::Bytes)) {
+            text.push_str(&format!(" → {}", result.name));
+            if result.ty.val() != ValType::I32 {
+                text.push_str(&format!(":{}", result.ty.val()));
+            }
+        }
+        text
     }
 }
 

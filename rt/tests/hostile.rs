@@ -5,11 +5,14 @@
 mod common;
 
 use proptest::prelude::*;
-use wattle_rt::{Signatures, assemble, explain, locate};
+use wattle_rt::{Mended, Signatures, assemble, explain, faults, locate, mend};
 
 /// Takes a text all the way. The walk and the validator must agree on whether it is a program.
 fn take(source: &str, host: &Signatures) -> Result<(), String> {
     let said = explain(source, host);
+    if source.len() <= 1 << 16 {
+        mended(source, host, said.is_none());
+    }
     let Ok(program) = assemble(source, host) else {
         assert!(said.is_some(), "{source}");
         return Err(said.unwrap().code.to_owned());
@@ -18,6 +21,22 @@ fn take(source: &str, host: &Signatures) -> Result<(), String> {
     assert_eq!(valid, said.is_none(), "{source}\n{said:?}\n{}", program.module);
     let _ = locate(source, host, program.module.len() / 2);
     said.map_or(Ok(()), |diagnostic| Err(diagnostic.code.to_owned()))
+}
+
+/// Mending ends, leaves programs as they are byte for byte, makes programs of what it says is one, and keeps the lines.
+fn mended(source: &str, host: &Signatures, good: bool) {
+    let Mended { source: text, applied, rest } = mend(source, host);
+    assert_eq!(good, applied.is_empty() && rest.is_none(), "{source}");
+    assert_eq!(text == source, applied.is_empty(), "{source}");
+    assert_eq!(text.matches('\n').count(), source.matches('\n').count(), "{source}\n{text}");
+    assert_eq!(rest.is_none(), explain(&text, host).is_none(), "{source}\n{text}");
+    let all = faults(source, host, 4);
+    assert_eq!(good, all.is_empty(), "{source}");
+    for fault in applied.iter().chain(&all) {
+        let (start, end) = (fault.span.start as usize, fault.span.end as usize);
+        assert!(source.get(start..end).is_some(), "{source}\n{fault}");
+        let _ = fault.shown(source, |_, piece| piece.to_owned());
+    }
 }
 
 #[test]
@@ -50,6 +69,7 @@ fn giants_end_clearly() {
     assert_eq!(code("(export \"x\" (func $f))".repeat(40_000) + "(func $f)"), "");
     assert_eq!(code("call $str.length ".repeat(50_000)), "unknown-function");
     assert_eq!(code("```".repeat(300_000)), "empty");
+    mended(&"(resv “a”)".repeat(60_000), &host, false);
 }
 
 #[test]
@@ -139,6 +159,14 @@ const PIECES: &[&str] = &[
     "(check",
     "(resv",
     "\"text\"",
+    "'text'",
+    "“text”",
+    ",",
+    ";",
+    "//",
+    "$str.lenn",
+    "$strlen",
+    "$X",
     "\"\"\"block\"\"\"",
     ";; note\n",
     "\n",

@@ -9,7 +9,7 @@ use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
 use wattle_agent::capability::policy::{Policy, Preflight};
 use wattle_agent::machine::Message;
 use wattle_agent::model::Model;
-use wattle_agent::{Access, Host, Job, ModelInference, Settings, Store};
+use wattle_agent::{Access, DEFAULT_TENANT, Host, Job, ModelInference, News, Settings, Store};
 
 use crate::request::SessionId;
 
@@ -20,17 +20,32 @@ pub struct App {
     pub(crate) model: Arc<dyn Model>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) store: Store,
+    tenant: String,
     inference: Arc<dyn Inference>,
     workdir: Option<PathBuf>,
     preflight: Arc<Preflight>,
 }
 
 impl App {
-    /// Runs with that model decide and, through `ai`, help; sessions and their state are the store's.
+    /// Runs with that model decide and, through `ai`, help; sessions and their state are the store's. They all belong to the default tenant.
     pub fn new(host: Host, model: Arc<dyn Model>, settings: Settings, store: Store) -> App {
         let inference = Arc::new(ModelInference::new(Arc::clone(&model), &settings));
-        let preflight = Arc::new(Preflight::new(Policy::default(), None));
-        App { host, model, settings: Arc::new(settings), store, inference, workdir: None, preflight }
+        App {
+            host,
+            model,
+            settings: Arc::new(settings),
+            store,
+            tenant: DEFAULT_TENANT.to_owned(),
+            inference,
+            workdir: None,
+            preflight: Arc::new(Preflight::new(Policy::default(), None)),
+        }
+    }
+
+    /// Lets every run share the state of that tenant.
+    #[must_use]
+    pub fn with_tenant(self, tenant: String) -> App {
+        App { tenant, ..self }
     }
 
     /// Lets every run leave its `_steps.jsonl` in that folder, which no run has access to.
@@ -45,6 +60,15 @@ impl App {
         App { preflight: Arc::new(Preflight::new(policy, None)), ..self }
     }
 
+    /// Takes in what changed in the folders of the catalog; the log tells of it.
+    pub(crate) async fn refresh(&self) {
+        let News { changed, gone, problems } = self.host.refresh().await;
+        if !changed.is_empty() || !gone.is_empty() {
+            tracing::info!(?changed, ?gone, "the catalog changed");
+        }
+        problems.iter().for_each(|problem| tracing::warn!("{problem}"));
+    }
+
     /// What a run for that message is made of. Its files are an overlay over nothing, whoever asks: a client has no say in
     /// what its run may touch.
     pub(crate) fn job(
@@ -55,10 +79,11 @@ impl App {
         cancel: CancellationToken,
     ) -> Job {
         let access = Access {
-            files: Arc::new(Files::overlay(None, OVERLAY_LIMIT)),
             state: Arc::new(self.store.state(session.as_str())),
-            network: Arc::new(self.host.egress().clone()),
+            tenant: Arc::new(self.store.tenant(&self.tenant)),
             inference: Some(Arc::clone(&self.inference)),
+            budget: self.settings.ai,
+            ..Access::new(&self.host, Arc::new(Files::overlay(None, OVERLAY_LIMIT)))
         };
         Job {
             message,

@@ -50,6 +50,7 @@ async fn converse(shared: Arc<Shared>, asked: Asked, frames: Frames) {
         turn = turn.begin() => turn,
     };
     let app = &shared.app;
+    app.refresh().await;
     let history = match app.store.history(session.as_str()).await {
         Ok(history) => history,
         Err(cause) => {

@@ -11,8 +11,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("wattle-capability", &["wattle-rt"]),
     ("wattle-catalog", &["wattle-rt"]),
     ("wattle-agent", &["wattle-capability", "wattle-catalog", "wattle-machine", "wattle-rt"]),
+    ("wattle-eval", &["wattle-agent"]),
     ("wattle-server", &["wattle-agent"]),
-    ("wattle", &["wattle-agent", "wattle-server"]),
+    ("wattle", &["wattle-agent", "wattle-eval", "wattle-server"]),
     ("wattle-tests", &["wattle-agent", "wattle-capability", "wattle-catalog", "wattle-machine", "wattle-rt"]),
 ];
 

@@ -18,15 +18,17 @@
 mod cassette;
 mod chat;
 mod deadline;
+mod embedding;
 mod endpoint;
 mod error;
 mod key;
 mod sse;
 mod wire;
 
-use futures_util::future::BoxFuture;
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, ready};
 use serde::{Deserialize, Serialize};
-use wattle_machine::{Message, Usage};
+use wattle_machine::{FunctionCall, Message, Usage};
 
 pub use cassette::{Cassette, Recorder};
 pub use chat::ChatCompletions;
@@ -49,6 +51,11 @@ pub trait Model: Send + Sync {
         request: ModelRequest<'a>,
         on_delta: &'a mut (dyn FnMut(Delta<'_>) + Send),
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>>;
+
+    /// Gives the embedding of a text. Models without one say so.
+    fn embed<'a>(&'a self, _text: &'a str) -> BoxFuture<'a, Result<Embedded, ModelError>> {
+        ready(Err(ModelError::embeds_nothing(self.name()))).boxed()
+    }
 }
 
 /// Is one question to a model.
@@ -56,6 +63,8 @@ pub trait Model: Send + Sync {
 pub struct ModelRequest<'a> {
     /// The conversation so far.
     pub messages: &'a [Message],
+    /// The functions that the model may call in place of an answer; most often none.
+    pub functions: &'a [FunctionTool],
     /// How freely the model chooses its words, from 0 to 2.
     pub temperature: f32,
     /// Greatest length of the answer in tokens.
@@ -65,8 +74,19 @@ pub struct ModelRequest<'a> {
 impl<'a> ModelRequest<'a> {
     /// Asks with temperature 0.3 for at most 4,096 tokens.
     pub fn new(messages: &'a [Message]) -> Self {
-        Self { messages, temperature: 0.3, max_tokens: 4096 }
+        Self { messages, functions: &[], temperature: 0.3, max_tokens: 4096 }
     }
+}
+
+/// Describes a function that a model may call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FunctionTool {
+    /// The name: ASCII letters, digits, `_` and `-`, at most 64 of them; endpoints take no others.
+    pub name: String,
+    /// What it does and when to call it.
+    pub description: String,
+    /// The JSON Schema of its arguments, of type `object`.
+    pub parameters: serde_json::Value,
 }
 
 /// Is a part of a message on its way.
@@ -83,6 +103,9 @@ pub enum Delta<'a> {
 pub struct ModelReply {
     /// What the model says.
     pub text: String,
+    /// The functions that it calls, in the order in which it named them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<FunctionCall>,
     /// What it thought before, where the provider tells that apart from the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,
@@ -92,4 +115,14 @@ pub struct ModelReply {
     /// Why the message ended, in the provider's words: `stop`, `length`, …
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish: Option<String>,
+}
+
+/// Is a text as a model places it among others: texts of like meaning are near each other.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Embedded {
+    /// The coordinates.
+    pub vector: Vec<f64>,
+    /// The tokens, as the provider counts them; zeros where it does not.
+    #[serde(default)]
+    pub usage: Usage,
 }

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use wattle_machine::{Message, Usage};
+use wattle_machine::{FunctionCall, Message, Role, Usage};
 
 use super::sse::Events;
-use super::{ModelReply, ModelRequest};
+use super::{FunctionTool, ModelReply, ModelRequest};
 
 /// Names the field for an answer's greatest length, on which endpoints differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -58,7 +58,9 @@ impl Fields {
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,
-    messages: &'a [Message],
+    messages: Vec<Said<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Offered<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,6 +77,52 @@ struct StreamOptions {
     include_usage: bool,
 }
 
+/// Is a message of the conversation.
+#[derive(Serialize)]
+struct Said<'a> {
+    role: Role,
+    content: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<Called<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Called<'a> {
+    id: &'a str,
+    r#type: &'static str,
+    function: CalledFunction<'a>,
+}
+
+#[derive(Serialize)]
+struct CalledFunction<'a> {
+    name: &'a str,
+    arguments: &'a str,
+}
+
+#[derive(Serialize)]
+struct Offered<'a> {
+    r#type: &'static str,
+    function: &'a FunctionTool,
+}
+
+impl<'a> From<&'a Message> for Said<'a> {
+    fn from(message: &'a Message) -> Self {
+        let called = |call: &'a FunctionCall| Called {
+            id: &call.id,
+            r#type: "function",
+            function: CalledFunction { name: &call.name, arguments: &call.arguments },
+        };
+        Said {
+            role: message.role,
+            content: &message.content,
+            tool_calls: message.calls.iter().map(called).collect(),
+            tool_call_id: message.answers.as_deref(),
+        }
+    }
+}
+
 /// Writes a request's body.
 pub(super) fn body(
     model: &str,
@@ -85,7 +133,8 @@ pub(super) fn body(
     let length = |field| (fields.length == field).then_some(request.max_tokens);
     serde_json::to_vec(&Body {
         model,
-        messages: request.messages,
+        messages: request.messages.iter().map(Said::from).collect(),
+        tools: request.functions.iter().map(|function| Offered { r#type: "function", function }).collect(),
         temperature: fields.temperature.then_some(request.temperature),
         max_tokens: length(LengthField::MaxTokens),
         max_completion_tokens: length(LengthField::MaxCompletionTokens),
@@ -148,6 +197,7 @@ pub(super) enum Wrong {
 pub(super) struct Answer {
     pub(super) text: String,
     reasoning: String,
+    calls: Vec<(u64, FunctionCall)>,
     usage: Usage,
     finish: Option<String>,
     /// Whether anything came that belongs to a chat completion.
@@ -205,7 +255,7 @@ impl Answer {
         }
         if let Some(delta) = choice.get("delta").filter(|delta| delta.is_object()) {
             self.absorb_message(delta);
-        } else if self.text.is_empty() {
+        } else if self.text.is_empty() && self.calls.is_empty() {
             // A whole message; at the end of a stream it only repeats what the pieces said.
             match choice.get("message") {
                 Some(message) if message.is_object() => self.absorb_message(message),
@@ -224,8 +274,39 @@ impl Answer {
             Some(Value::Array(parts)) => parts.iter().for_each(|part| self.absorb_part(part)),
             _ => {}
         }
+        let calls = message.get("tool_calls").and_then(Value::as_array);
+        calls.into_iter().flatten().enumerate().for_each(|(at, call)| self.absorb_call(at, call));
         if self.text.len() == before {
             self.text.push_str(message.get("refusal").and_then(Value::as_str).unwrap_or_default());
+        }
+    }
+
+    /// Takes what came of a call: the whole of it, or a piece that belongs to the call with the same index.
+    fn absorb_call(&mut self, position: usize, piece: &Value) {
+        let text = |pointer: &str| piece.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let index = piece.get("index").and_then(Value::as_u64).unwrap_or(position as u64);
+        // Some servers give each call the index 0, and tell them apart by the id alone.
+        let same = |id: &str| id.is_empty() || text("/id").is_empty() || id == text("/id");
+        let at = match self.calls.iter().rposition(|(known, call)| *known == index && same(&call.id)) {
+            Some(at) => at,
+            None => {
+                let empty = FunctionCall { id: String::new(), name: String::new(), arguments: String::new() };
+                self.calls.push((index, empty));
+                self.calls.len() - 1
+            }
+        };
+        let Some((_, call)) = self.calls.get_mut(at) else { return };
+        for (field, piece) in [(&mut call.id, text("/id")), (&mut call.name, text("/function/name"))] {
+            // Some servers send them again with every piece.
+            if field.is_empty() {
+                field.push_str(piece);
+            }
+        }
+        match piece.pointer("/function/arguments") {
+            Some(Value::String(piece)) => call.arguments.push_str(piece),
+            // Some servers send the object itself in place of its text.
+            Some(whole @ Value::Object(_)) => call.arguments = whole.to_string(),
+            _ => {}
         }
     }
 
@@ -247,10 +328,11 @@ impl Answer {
 
     /// Gives the message; `None` where nothing came that belongs to one.
     pub(super) fn into_reply(self) -> Option<ModelReply> {
-        let Self { text, reasoning, usage, finish, begun, .. } = self;
-        let said_something = begun && !(text.is_empty() && reasoning.is_empty() && finish.is_none());
-        said_something.then(|| ModelReply {
+        let Self { text, reasoning, calls, usage, finish, begun, .. } = self;
+        let said_nothing = text.is_empty() && reasoning.is_empty() && calls.is_empty() && finish.is_none();
+        (begun && !said_nothing).then(|| ModelReply {
             text,
+            calls: calls.into_iter().map(|(_, call)| call).collect(),
             reasoning: (!reasoning.is_empty()).then_some(reasoning),
             usage,
             finish,
@@ -281,7 +363,8 @@ fn words(error: &Value) -> Option<String> {
     }
 }
 
-fn reported(value: &Value) -> Option<Wrong> {
+/// Tells what a provider reports as its failure inside of a response that says it succeeded.
+pub(super) fn reported(value: &Value) -> Option<Wrong> {
     let flat = value.get("object").and_then(Value::as_str) == Some("error");
     let error = if flat { value } else { value.get("error").filter(|error| is_set(error))? };
     let field = |name: &str| error.get(name).unwrap_or(&Value::Null);
@@ -319,7 +402,7 @@ fn index(choice: &Value) -> u64 {
     choice.get("index").and_then(Value::as_u64).unwrap_or(0)
 }
 
-fn read_usage(usage: &Value) -> Usage {
+pub(super) fn read_usage(usage: &Value) -> Usage {
     let count = |value: &Value| value.as_u64().or_else(|| value.as_f64().map(|count| count as u64));
     let field = |names: &[&str]| names.iter().find_map(|name| count(usage.pointer(name)?)).unwrap_or(0);
     Usage {

@@ -90,7 +90,7 @@ impl Rule {
     pub(super) fn on_capability(&self, capability: &str) -> Option<Rank> {
         match &self.0 {
             About::Capability(own) if own == capability => Some((1, 0, 0)),
-            About::Everything if !crate::PURE.contains(&capability) => Some((0, 0, 0)),
+            About::Everything if crate::reaches_out(capability) => Some((0, 0, 0)),
             _ => None,
         }
     }

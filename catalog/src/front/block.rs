@@ -48,6 +48,21 @@ pub(super) fn block(text: &str) -> Result<Block, Wrong> {
     Err((1, Fault::NoFrontMatter { later }))
 }
 
+/// The lines of a file down to the end of its front matter: the comments above it, and the front matter as TOML with the comments
+/// between its lines as comments of TOML.
+pub(super) fn notes(front: &str) -> (String, String) {
+    let (mut above, mut toml) = (String::new(), String::new());
+    for line in front.lines() {
+        match (front_line(line), line.trim()) {
+            (Some(rest), _) => toml += &format!("{rest}\n"),
+            (None, "") => {}
+            (None, note) if toml.is_empty() => above += &format!("{note}\n"),
+            (None, note) => toml += &format!("# {}\n", note.trim_start_matches(';').trim_start()),
+        }
+    }
+    (above, toml)
+}
+
 impl Block {
     /// The line of an offset in the TOML, counted from 1.
     fn line(&self, offset: usize) -> usize {

@@ -55,7 +55,7 @@ fn example(raw: RawExample, line: usize, block: &Block) -> Result<Example, Wrong
     Ok(Example {
         line,
         args: raw.args.iter().map(ToString::to_string).collect(),
-        fixtures: Fixtures { files: raw.files, kv: raw.kv, http, ai: raw.ai },
+        fixtures: Fixtures { clock: raw.clock, files: raw.files, kv: raw.kv, http, ai: raw.ai },
         expected: Expected { code, results, files: raw.files_after, kv: raw.kv_after },
     })
 }
@@ -92,5 +92,5 @@ fn http_answer(raw: RawHttp, block: &Block) -> Result<HttpAnswer, Wrong> {
             _ => return Err((block.line_of(&status), Fault::ExampleStatus(status.into_inner()))),
         },
     };
-    Ok(HttpAnswer { url: raw.url.into_inner(), method, status, content_type: raw.content_type, body: raw.body })
+    Ok(HttpAnswer { url: raw.url.into_inner(), method, status, headers: raw.headers, body: raw.body })
 }

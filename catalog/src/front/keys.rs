@@ -6,8 +6,8 @@ use serde::Deserialize as DeriveDeserialize;
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use toml::Spanned;
 
-use crate::TypeHint;
 use crate::front::Texts;
+use crate::{AiAnswer, TypeHint};
 
 #[derive(DeriveDeserialize)]
 #[serde(deny_unknown_fields)]
@@ -45,6 +45,7 @@ pub(super) struct RawArg {
 pub(super) struct RawExample {
     #[serde(default)]
     pub(super) args: Vec<Scalar>,
+    pub(super) clock: Option<String>,
     #[serde(default)]
     pub(super) files: Texts,
     #[serde(default)]
@@ -52,7 +53,7 @@ pub(super) struct RawExample {
     #[serde(default)]
     pub(super) http: Vec<RawHttp>,
     #[serde(default)]
-    pub(super) ai: Vec<String>,
+    pub(super) ai: Vec<AiAnswer>,
     pub(super) results: Option<Vec<String>>,
     pub(super) contains: Option<Vec<String>>,
     pub(super) code: Option<Spanned<Scalar>>,
@@ -68,7 +69,8 @@ pub(super) struct RawHttp {
     pub(super) url: Spanned<String>,
     pub(super) method: Option<Spanned<String>>,
     pub(super) status: Option<Spanned<i64>>,
-    pub(super) content_type: Option<String>,
+    #[serde(default)]
+    pub(super) headers: Texts,
     #[serde(default)]
     pub(super) body: String,
 }

@@ -1,7 +1,7 @@
 //! `wattle check --authority`: what a program can touch, in words and as JSON.
 
 use serde_json::{Value as Json, json};
-use wattle_agent::capability::PURE;
+use wattle_agent::capability::reaches_out;
 use wattle_agent::rt::{Argument, Part, Position, Program, Runtime, Target, Text, Use};
 
 use crate::output::{DIM, NAME, paint, visible};
@@ -9,7 +9,7 @@ use crate::output::{DIM, NAME, paint, visible};
 /// The calls that reach outside the run, each with its place.
 fn reaching(runtime: &Runtime, program: &Program) -> Vec<(Use, Option<Position>)> {
     let uses = program.authority().uses().iter().cloned().zip(runtime.places(program));
-    uses.filter(|(one, _)| !PURE.contains(&one.function.module)).collect()
+    uses.filter(|(one, _)| reaches_out(one.function.module)).collect()
 }
 
 /// What a program can touch, a line for each call and for each thing that it names.

@@ -1,18 +1,22 @@
-//! `wattle check`: what is wrong with programs, without running them.
+//! `wattle check`: what is wrong with programs, without running them, and the putting right of what is certain.
 
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::Path;
 
 use serde_json::{Value as Json, json};
 use wattle_agent::capability;
 use wattle_agent::catalog::{Entry, Origin, Problem};
-use wattle_agent::rt::{Diagnostic, Limits, Program, Runtime, Severity};
+use wattle_agent::rt::{self, Certainty, Diagnostic, Limits, Program, Runtime, Severity};
 
 use super::authority;
 use crate::args::CheckArgs;
 use crate::config::{Config, Layer};
 use crate::fault::{Exit, Fault};
-use crate::output::{GOOD, paint, visible};
+use crate::output::{GOOD, diagnostic, paint, visible};
 use crate::{input, output, setup};
+
+/// The most findings that are told of one file.
+const MOST: usize = 32;
 
 /// One thing that is worth telling about a file.
 enum Finding {
@@ -26,62 +30,101 @@ impl Finding {
         !matches!(self, Finding::Program(diagnostic) if diagnostic.severity == Severity::Warning)
     }
 
+    fn is_fixable(&self) -> bool {
+        matches!(self, Finding::Program(diagnostic) if diagnostic.fix.as_ref().is_some_and(|fix| fix.certainty == Certainty::Safe))
+    }
+
     fn to_json(&self) -> Json {
+        let plain = |code: &str, line: Option<usize>, message: &str, hint: Option<String>| {
+            json!({
+                "severity": "error", "code": code, "line": line, "column": null, "span": null, "message": message, "hint": hint,
+                "fix": null,
+            })
+        };
         match self {
             Finding::Program(diagnostic) => diagnostic.to_json(),
-            Finding::FrontMatter(problem) => json!({
-                "severity": "error", "code": "front-matter", "line": problem.line(), "column": null,
-                "message": problem.message(), "hint": problem.hint(),
-            }),
-            Finding::Unreadable(why) => json!({
-                "severity": "error", "code": "unreadable", "line": null, "column": null, "message": why, "hint": null,
-            }),
+            Finding::FrontMatter(problem) => plain("front-matter", problem.line(), &problem.message(), problem.hint()),
+            Finding::Unreadable(why) => plain("unreadable", None, why, None),
         }
     }
 
     /// What stderr shows.
-    fn shown(&self, file: &str) -> String {
+    fn shown(&self, file: &str, source: &str) -> String {
         match self {
-            Finding::Program(diagnostic) => format!("{file}: {}", diagnostic.to_string().trim_end()),
-            Finding::FrontMatter(problem) => format!("error[front-matter]: {problem}"),
-            Finding::Unreadable(why) => format!("error[unreadable]: {why}"),
+            Finding::Program(found) => format!("{}: {}", visible(file), diagnostic(found, source).trim_end()),
+            Finding::FrontMatter(problem) => visible(&format!("error[front-matter]: {problem}")),
+            Finding::Unreadable(why) => visible(&format!("error[unreadable]: {why}")),
         }
     }
 }
 
+/// What became of a file.
+struct Checked {
+    /// The text that the findings are about.
+    source: String,
+    /// What was put right.
+    fixed: Vec<Diagnostic>,
+    findings: Vec<Finding>,
+    /// The program, where it is one.
+    program: Option<Program>,
+}
+
 /// Checks every file; one that is wrong does not keep the others from being checked.
 pub(crate) async fn check(args: CheckArgs, outer: Layer) -> Result<Exit, Fault> {
-    let named = |path: &PathBuf| *path != *"-" && !path.is_file() && path.extension().is_none();
-    let catalog = match args.files.iter().any(named) {
-        true => Some(setup::catalog(&Config::gather(&[args.flags.into(), outer])?)),
+    let catalog = match args.files.iter().any(|path| is_name(path)) {
+        true => Some(setup::folders(&Config::gather(&[args.flags.into(), outer])?)),
         false => None,
     };
+    let catalog = catalog.as_ref().map(|folders| folders.catalog());
     let limits = Limits { instances: 1, ..Limits::default() };
     let runtime = Runtime::new(capability::ALL, limits).map_err(|error| Fault::failed(error.to_string()))?;
     let (mut documents, mut sound) = (Vec::new(), true);
     for path in &args.files {
         let file = path.display().to_string();
-        let entry = catalog.as_ref().filter(|_| named(path)).and_then(|catalog| catalog.get(&file));
-        let source = entry.map_or_else(|| input::text(path), |entry| Ok(entry.source().to_string()));
-        let (findings, program) = findings(&runtime, path, source).await;
+        let text = match catalog.filter(|_| is_name(path)).and_then(|catalog| catalog.get(&file)) {
+            Some(entry) => Ok(entry.source().to_string()),
+            None => input::text(path),
+        };
+        let Checked { source, fixed, findings, program } = checked(&runtime, path, text, args.fix).await;
+        let is_stdin = path == Path::new("-");
         let ok = !findings.iter().any(Finding::is_error);
         sound &= ok;
         if args.json {
+            let told = |all: &[Diagnostic]| all.iter().map(Diagnostic::to_json).collect::<Vec<_>>();
             let diagnostics: Vec<Json> = findings.iter().map(Finding::to_json).collect();
             let mut document = json!({"file": file, "ok": ok, "diagnostics": diagnostics});
-            if let (true, Some(document)) = (args.authority, document.as_object_mut()) {
+            if let Some(object) = document.as_object_mut().filter(|_| args.authority) {
                 let authority = program.as_ref().map(|program| authority::to_json(&runtime, program));
-                document.insert("authority".to_owned(), authority.unwrap_or_default());
+                object.insert("authority".to_owned(), authority.unwrap_or_default());
+            }
+            if let Some(object) = document.as_object_mut().filter(|_| args.fix) {
+                object.insert("fixed".to_owned(), told(&fixed).into());
+                if is_stdin {
+                    object.insert("source".to_owned(), source.into());
+                }
             }
             documents.push(document);
-        } else {
-            findings.iter().for_each(|finding| output::note(&visible(&finding.shown(&file))));
-            if let (true, Some(program)) = (args.authority, &program) {
-                let lines = authority::shown(&runtime, program).into_iter().map(|line| format!("  {line}\n"));
-                output::styled(&format!("{}\n{}", visible(&file), lines.collect::<String>()))?;
-            } else if ok {
-                output::note(&format!("{file}: {}", paint(GOOD, "ok")));
-            }
+            continue;
+        }
+        for fault in &fixed {
+            let change = fault.fix.as_ref().map_or("", |fix| &fix.description);
+            let what = visible(&format!("{}: {change} ({})", fault.position, fault.message));
+            output::note(&format!("{}: {} {what}", visible(&file), paint(GOOD, "fixed")));
+        }
+        if args.fix && is_stdin {
+            output::data(source.as_bytes())?;
+        }
+        findings.iter().for_each(|finding| output::note(&finding.shown(&file, &source)));
+        if let Some(program) = program.as_ref().filter(|_| args.authority) {
+            let lines = authority::shown(&runtime, program).into_iter().map(|line| format!("  {line}\n"));
+            output::styled(&format!("{}\n{}", visible(&file), lines.collect::<String>()))?;
+        }
+        match findings.iter().filter(|finding| finding.is_fixable()).count() {
+            _ if args.authority && ok => {}
+            _ if ok => output::note(&format!("{}: {}", visible(&file), paint(GOOD, "ok"))),
+            0 => {}
+            _ if args.fix => {}
+            count => output::note(&format!("{}: {count} can be fixed with `wattle check --fix`", visible(&file))),
         }
     }
     if args.json {
@@ -90,13 +133,48 @@ pub(crate) async fn check(args: CheckArgs, outer: Layer) -> Result<Exit, Fault> 
     Ok(if sound { Exit::Done } else { Exit::Failed })
 }
 
-async fn findings(runtime: &Runtime, path: &Path, source: Result<String, Fault>) -> (Vec<Finding>, Option<Program>) {
-    let source = match source {
-        Ok(source) => source,
-        Err(fault) => return (vec![Finding::Unreadable(fault.to_string())], None),
+/// Checks a file; where `fix` says so, what can be put right for certain is put right in it before.
+async fn checked(runtime: &Runtime, path: &Path, text: Result<String, Fault>, fix: bool) -> Checked {
+    let unreadable = |why: String| Checked {
+        source: String::new(),
+        fixed: Vec::new(),
+        findings: vec![Finding::Unreadable(why)],
+        program: None,
     };
-    let entry = has_front_matter(&source).then(|| Entry::parse(&source, Origin::File(path.to_owned())));
-    let prepared = runtime.prepare(&source).await;
+    let mut source = match text {
+        Ok(source) => source,
+        Err(fault) => return unreadable(fault.to_string()),
+    };
+    let mut fixed = Vec::new();
+    if fix {
+        let mended = rt::mend(&source, runtime.signatures());
+        if !mended.applied.is_empty()
+            && path != Path::new("-")
+            && let Err(error) = replace(path, &mended.source)
+        {
+            return unreadable(format!("failed to write `{}`: {error}", path.display()));
+        }
+        (source, fixed) = (mended.source, mended.applied);
+    }
+    let (findings, program) = findings(runtime, path, &source).await;
+    Checked { source, fixed, findings, program }
+}
+
+/// Writes a file anew, whole or not at all, with the permissions that it has.
+fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+    let path = path.canonicalize()?;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().set_permissions(std::fs::metadata(&path)?.permissions())?;
+    file.as_file().sync_all()?;
+    file.persist(&path)?;
+    Ok(())
+}
+
+async fn findings(runtime: &Runtime, path: &Path, source: &str) -> (Vec<Finding>, Option<Program>) {
+    let entry = has_front_matter(source).then(|| Entry::parse(source, Origin::File(path.to_owned())));
+    let prepared = runtime.prepare(source).await;
     let mut findings = Vec::new();
     match (entry, &prepared) {
         (Some(Err(problem)), _) => findings.push(Finding::FrontMatter(problem)),
@@ -105,11 +183,21 @@ async fn findings(runtime: &Runtime, path: &Path, source: Result<String, Fault>)
         }
         _ => {}
     }
-    match &prepared {
-        Ok(program) => findings.extend(program.warnings().iter().map(|w| Finding::Program(Box::new(w.clone())))),
-        Err(diagnostic) => findings.push(Finding::Program(Box::new((**diagnostic).clone()))),
-    }
+    let told = match &prepared {
+        Ok(program) => program.warnings().to_vec(),
+        Err(first) => match rt::faults(source, runtime.signatures(), MOST) {
+            // What only the engine refuses.
+            none if none.is_empty() => vec![(**first).clone()],
+            all => all,
+        },
+    };
+    findings.extend(told.into_iter().map(|found| Finding::Program(Box::new(found))));
     (findings, prepared.ok())
+}
+
+/// Whether what was given can be the name of a program, and is no file.
+fn is_name(path: &Path) -> bool {
+    path != Path::new("-") && path.extension().is_none() && path.components().count() == 1 && !path.is_file()
 }
 
 /// Whether a text is a catalog program: its first line that is not blank and no plain comment begins with `;;;`.

@@ -88,12 +88,7 @@ async fn catalog(setup: &Setup) -> Found {
     let catalog = setup.host.catalog();
     let mut problems: Vec<String> = catalog.problems().iter().map(ToString::to_string).collect();
     for entry in catalog.iter() {
-        match setup.host.runtime().prepare(entry.source()).await {
-            Err(diagnostic) => problems.push(format!("{}: {}", entry.origin(), diagnostic.to_string().trim_end())),
-            Ok(program) => {
-                problems.extend(entry.check_uses(program.imports()).err().map(|problem| problem.to_string()))
-            }
-        }
+        problems.extend(setup.host.check(entry).await.err().map(|problem| problem.to_string()));
     }
     match problems.is_empty() {
         true => Ok(format!("{} programs", catalog.len())),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 use wattle_agent::capability::files::Change;
+use wattle_agent::catalog::{Entry, Origin};
 use wattle_agent::rt::{Diagnostic, Exit as Ended, Outcome, RunError};
 
 use crate::args::ExecArgs;
@@ -31,7 +32,7 @@ pub(crate) async fn exec(args: ExecArgs, outer: Layer) -> Result<Exit, Fault> {
     let runtime = setup.host.runtime();
     let program = match runtime.prepare(&source).await {
         Ok(program) => program,
-        Err(diagnostic) => return rejected(&diagnostic, json),
+        Err(diagnostic) => return rejected(&diagnostic, &source, json),
     };
     if !json {
         program.warnings().iter().for_each(|warning| output::note(&visible(warning.to_string().trim_end())));
@@ -44,7 +45,7 @@ pub(crate) async fn exec(args: ExecArgs, outer: Layer) -> Result<Exit, Fault> {
         Err(fault) => (None, Some(fault.message().to_owned())),
     };
     let (files, session) = (setup.files()?, setup.session()?);
-    let grants = setup.grants(setup.access(Arc::clone(&files), session.as_ref(), model));
+    let grants = setup.grants(setup.access(Arc::clone(&files), session.as_ref(), model)?);
     let cancel = crate::setup::interrupt();
     let ran = tokio::select! {
         biased;
@@ -86,14 +87,24 @@ fn find(setup: &Setup, program: &str, given: Vec<String>) -> Result<Found, Fault
     let is_path = program == "-" || program.ends_with(".wat") || program.contains(std::path::is_separator);
     let catalog = setup.host.catalog();
     if let Some(entry) = catalog.get(program).filter(|_| !is_path) {
-        let args = entry.arguments(&given).map_err(|e| Fault::usage(e.to_string()).hint(e.hint()))?;
-        let time = entry.meta().timeout.map_or(limit, |time| time.min(limit));
-        return Ok(Found { source: entry.source().to_string(), args, time });
+        return called(entry, &given, limit);
     }
     if is_path || Path::new(program).is_file() {
-        return Ok(Found { source: input::text(Path::new(program))?, args: given, time: limit });
+        let source = input::text(Path::new(program))?;
+        // A file of the catalog is called as it says.
+        if let Ok(entry) = Entry::parse(&source, Origin::File(program.into())) {
+            return called(&entry, &given, limit);
+        }
+        return Ok(Found { source, args: given, time: limit });
     }
-    Err(super::no_program(catalog, program, ", and no such file", super::LIST))
+    Err(super::no_program(&catalog, program, ", and no such file", super::LIST))
+}
+
+/// A program with the arguments that it gets for the given ones.
+fn called(entry: &Entry, given: &[String], limit: Duration) -> Result<Found, Fault> {
+    let args = entry.arguments(given).map_err(|e| Fault::usage(e.to_string()).hint(e.hint()))?;
+    let time = entry.meta().timeout.map_or(limit, |time| time.min(limit));
+    Ok(Found { source: entry.source().to_string(), args, time })
 }
 
 /// Puts out the results; the code and the reason of a failure go to stderr.
@@ -189,7 +200,7 @@ fn nothing_ran(code: Option<&str>, error: &Json) -> Json {
     })
 }
 
-fn rejected(diagnostic: &Diagnostic, json: bool) -> Result<Exit, Fault> {
+fn rejected(diagnostic: &Diagnostic, source: &str, json: bool) -> Result<Exit, Fault> {
     if json {
         let at = diagnostic.position;
         let message = match &diagnostic.hint {
@@ -201,7 +212,7 @@ fn rejected(diagnostic: &Diagnostic, json: bool) -> Result<Exit, Fault> {
         });
         output::json(&nothing_ran(None, &error))?;
     } else {
-        output::note(&visible(diagnostic.to_string().trim_end()));
+        output::note(output::diagnostic(diagnostic, source).trim_end());
     }
     Ok(Exit::Failed)
 }

@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::egress::{Egress, Policy};
 use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
-use wattle_agent::capability::kv;
 use wattle_agent::catalog::Catalog;
 use wattle_agent::machine::{Envelope, Event};
 use wattle_agent::rt::Limits;
@@ -110,10 +109,8 @@ async fn play(host: &Host, site: &Site, demo: &Demo, cancel: &CancellationToken)
     let base = Files::open_base(workdir.path()).map_err(|error| Fault::failed(error.to_string()))?;
     let files = Arc::new(Files::overlay(Some(base), OVERLAY_LIMIT));
     let access = Access {
-        files: Arc::clone(&files),
-        state: Arc::new(kv::InMemory::default()),
         network: Arc::new(Egress::new(Policy { allow: vec![site.rule()], ..Policy::default() })),
-        inference: None,
+        ..Access::new(host, Arc::clone(&files))
     };
     let job = Job {
         message: script.ask.clone(),

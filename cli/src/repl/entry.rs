@@ -20,8 +20,8 @@ pub(super) enum Entry {
 /// The commands.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Command {
-    /// Show what can be done.
-    Help,
+    /// Show what can be done, or what the manual says about a topic.
+    Help { topic: Option<String> },
     /// Run a program of the catalog.
     Run { name: String, args: Vec<String> },
     /// List the catalog.
@@ -32,7 +32,7 @@ pub(super) enum Command {
 
 /// The commands' forms, and what they do.
 pub(super) const COMMANDS: &[(&str, &str)] = &[
-    ("/help", "show this"),
+    ("/help [TOPIC]", "show this, or what there is to know about a function, a program, an error code, or words"),
     ("/run NAME ARG…", "run a program of the catalog"),
     ("/catalog", "list the programs of the catalog"),
     ("/quit", "leave; so does Ctrl-D"),
@@ -70,7 +70,10 @@ fn command_word(text: &str) -> Option<&str> {
 fn command(word: &str, text: &str) -> Result<Command, Fault> {
     let mut rest = words(text.strip_prefix(word).unwrap_or_default())?.into_iter();
     let command = match word {
-        "/help" => Command::Help,
+        "/help" => {
+            let topic: Vec<String> = rest.collect();
+            return Ok(Command::Help { topic: (!topic.is_empty()).then(|| topic.join(" ")) });
+        }
         "/catalog" => Command::Catalog,
         "/quit" => Command::Quit,
         "/run" => {
@@ -144,7 +147,9 @@ mod tests {
             ("\"\"\"\ntwo\nlines\n\"\"\"", Entry::Message("two\nlines".to_owned())),
             ("/etc/hosts has what?", Entry::Message("/etc/hosts has what?".to_owned())),
             (" (i32.const 0)", Entry::Program(" (i32.const 0)".to_owned())),
-            ("/help", Entry::Command(Command::Help)),
+            ("/help", Entry::Command(Command::Help { topic: None })),
+            ("/help  http.get", Entry::Command(Command::Help { topic: Some("http.get".to_owned()) })),
+            ("/help count words", Entry::Command(Command::Help { topic: Some("count words".to_owned()) })),
             (" /quit ", Entry::Command(Command::Quit)),
             ("/catalog", Entry::Command(Command::Catalog)),
             ("/run word_count", run("word_count", &[])),

@@ -42,6 +42,7 @@ pub(crate) async fn run(args: ReplArgs, outer: Layer) -> Result<Exit, Fault> {
             Err(fault) => return Err(fault),
         };
         interrupted = false;
+        session.refresh().await;
         let next;
         (lines, next) = perform(&mut session, lines, &text).await;
         match next {
@@ -59,7 +60,10 @@ async fn perform(session: &mut Session, lines: Lines, text: &str) -> (Lines, Res
     let done = match entry::read(text) {
         Ok(Entry::Nothing) => return (lines, Ok(Next::Go)),
         Ok(Entry::Command(Command::Quit)) => return (lines, Ok(Next::Leave(Exit::Done))),
-        Ok(Entry::Command(Command::Help)) => return (lines, help()),
+        Ok(Entry::Command(Command::Help { topic: None })) => return (lines, help()),
+        Ok(Entry::Command(Command::Help { topic: Some(topic) })) => {
+            return (lines, session.explain(&topic).map(|()| Next::Go));
+        }
         Ok(Entry::Command(Command::Catalog)) => return (lines, session.catalog().map(|()| Next::Go)),
         Ok(Entry::Command(Command::Run { name, args })) => session.call(&name, &args).await,
         Ok(Entry::Program(source)) => session.program(&source, Vec::new(), None).await,

@@ -8,14 +8,14 @@ use wattle_agent::capability::files::{Change, Files};
 use wattle_agent::machine::{Ending, Envelope};
 use wattle_agent::model::Model;
 use wattle_agent::rt::RunError;
-use wattle_agent::{Job, Store};
+use wattle_agent::{Job, News, Store};
 
 use super::interrupt::stoppable;
 use super::lines::{Line, Lines};
 use crate::changes::{self, Fate};
 use crate::commands::{catalog, exec, no_program};
 use crate::fault::{Exit, Fault};
-use crate::output::{self, visible};
+use crate::output::{self, DIM, paint, visible};
 use crate::progress::Live;
 use crate::setup::{self, Setup};
 
@@ -55,6 +55,8 @@ impl Session {
             }
         };
         let files = setup.files()?;
+        let host = setup.host.clone();
+        tokio::spawn(async move { host.warm().await });
         Ok(Session { setup, kept, model: None, files, declined: Vec::new() })
     }
 
@@ -63,11 +65,11 @@ impl Session {
         let model = self.model()?;
         let history = self.kept.store.history(&self.kept.id).await.map_err(|e| Fault::failed(e.to_string()))?;
         let cancel = CancellationToken::new();
-        let access = self.setup.access(Arc::clone(&self.files), Some(&self.kept), Some(Arc::clone(&model)));
+        let access = self.setup.access(Arc::clone(&self.files), Some(&self.kept), Some(Arc::clone(&model)))?;
         let job = Job {
             message,
             history,
-            session_id: self.setup.config.session.value.clone(),
+            session_id: Some(self.kept.id.clone()),
             grants: self.setup.grants(access),
             workdir: Some(self.setup.config.root.value.clone()),
             cancel: cancel.clone(),
@@ -98,7 +100,7 @@ impl Session {
     pub(super) async fn call(&mut self, name: &str, given: &[String]) -> Result<Next, Fault> {
         let host = self.setup.host.clone();
         let catalog = host.catalog();
-        let entry = catalog.get(name).ok_or_else(|| no_program(catalog, name, "", "/catalog"))?;
+        let entry = catalog.get(name).ok_or_else(|| no_program(&catalog, name, "", "/catalog"))?;
         let args = entry.arguments(given).map_err(|error| Fault::usage(error.to_string()).hint(error.hint()))?;
         let time = entry.meta().timeout;
         self.program(entry.source(), args, time).await
@@ -116,16 +118,17 @@ impl Session {
         let program = match runtime.prepare(source).await {
             Ok(program) => program,
             Err(diagnostic) => {
-                output::note(&visible(diagnostic.to_string().trim_end()));
+                output::note(output::diagnostic(&diagnostic, source).trim_end());
                 return Ok(Next::Go);
             }
         };
-        program.warnings().iter().for_each(|warning| output::note(&visible(warning.to_string().trim_end())));
+        program.warnings().iter().for_each(|warning| output::note(output::diagnostic(warning, source).trim_end()));
         let (model, why_not) = match self.model() {
             Ok(model) => (Some(model), None),
             Err(fault) => (None, Some(fault.to_string())),
         };
-        let grants = self.setup.grants(self.setup.access(Arc::clone(&self.files), Some(&self.kept), model));
+        let access = self.setup.access(Arc::clone(&self.files), Some(&self.kept), model)?;
+        let grants = self.setup.grants(access);
         let limit = runtime.limits().time;
         let cancel = CancellationToken::new();
         let work = async {
@@ -147,7 +150,29 @@ impl Session {
 
     /// Lists the catalog.
     pub(super) fn catalog(&self) -> Result<(), Fault> {
-        catalog::print(self.setup.host.catalog())
+        let catalog = self.setup.host.catalog();
+        catalog::print(&catalog.iter().map(|entry| &**entry).collect::<Vec<_>>())
+    }
+
+    /// Shows what the manual says about a topic.
+    pub(super) fn explain(&self, topic: &str) -> Result<(), Fault> {
+        match self.setup.host.guide().about(topic) {
+            Some(text) => output::text(&visible(&text)),
+            None => Err(Fault::usage(format!("nothing in the manual is about `{topic}`"))
+                .hint("`/help \"\"` lists what there is, `/help` the commands")),
+        }
+    }
+
+    /// Takes in what changed in the folders of the catalog, and tells of it.
+    pub(super) async fn refresh(&self) {
+        let News { changed, gone, problems } = self.setup.host.refresh().await;
+        for (what, names) in [("changed", changed), ("gone", gone)] {
+            if !names.is_empty() {
+                let names: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
+                output::note(&paint(DIM, &format!("{what} in the catalog: {}", names.join(", "))));
+            }
+        }
+        problems.iter().for_each(|problem| output::warn(&problem.to_string()));
     }
 
     /// Shows what was changed since the user was last asked, and asks whether to carry it out. What is not carried out stays

@@ -181,6 +181,38 @@ fn check_tells_each_file() {
 }
 
 #[test]
+fn check_finds_all_and_fixes_what_is_certain() {
+    let place = Place::new();
+    let broken = "(argv 0 $u)\r\n(call $dbg.lgo “x”) // note\r\n(call $telegram.send $u)\n(resv (i32.frob $u))\n";
+    place.write("broken.wat", broken);
+    let done = place.wattle(["check", "broken.wat"]).run().code(1);
+    done.tells(&[
+        "`“x”` → `\"x\"`",
+        "`$dbg.lgo`",
+        "`$telegram.send`",
+        "`i32.frob`",
+        "3 can be fixed with `wattle check --fix`",
+    ]);
+    assert_eq!(place.read("broken.wat"), broken, "nothing is written unasked");
+    let done = place.wattle(["check", "--fix", "broken.wat"]).run().code(1);
+    done.tells(&["broken.wat: fixed line 2, column 16: `“x”` → `\"x\"`", "`$telegram.send`"]);
+    let fixed = "(argv 0 $u)\r\n(call $dbg.log \"x\") ;; note\r\n(call $telegram.send $u)\n(resv (i32.frob $u))\n";
+    assert_eq!(place.read("broken.wat"), fixed);
+
+    let stdin = |args: &[&str]| place.wattle(["check", "-"].iter().chain(args)).stdin("(resv “x”)").run();
+    assert_eq!(stdin(&["--fix"]).code(0).stdout, "(resv \"x\")");
+    let found = json(&stdin(&["--fix", "--json"]).code(0).stdout);
+    assert_eq!((&found[0]["ok"], &found[0]["source"]), (&true.into(), &"(resv \"x\")".into()));
+    assert_eq!(found[0]["fixed"][0]["fix"]["certainty"], "safe");
+    let found = json(&stdin(&["--json"]).code(1).stdout);
+    assert_eq!(
+        found[0]["diagnostics"][0]["span"],
+        json!({"start": 6, "end": 9, "line": 1, "column": 7, "end_line": 1, "end_column": 8})
+    );
+    assert!(place.files().iter().all(|(path, _)| path.ends_with("broken.wat")), "no other file is left");
+}
+
+#[test]
 fn expand_prints_a_module_with_only_the_imports_that_are_used() {
     let place = Place::new();
     let module = place.wattle(["expand", "-"]).stdin(ECHO).run().code(0).stdout;

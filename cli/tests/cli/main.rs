@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
 mod config;
+mod eval;
 mod exec;
 mod interrupt;
 mod place;

@@ -9,7 +9,7 @@ const KEY: &str = "sk-test-0123456789abcdef";
 
 const CATALOG: &str = "<reasoning>The page first.</reasoning>\nToolCall::Catalog(\"http_get\", \"PAGE\")";
 const BROKEN: &str = "<reasoning>Now its length.</reasoning>\nToolCall::Wat(```wat\n(argv 0 $page)\n\
-                      (resv (call $str.from_int (call $str.lenght (local.get $page))))\n(i32.const 0)\n```, \"four\")";
+                      (resv (call $str.from_int (call $str.measure (local.get $page))))\n(i32.const 0)\n```, \"four\")";
 const MENDED: &str = "ToolCall::Wat(```wat\n(argv 0 $page)\n\
                       (resv (call $str.from_int (call $str.len (local.get $page))))\n(i32.const 0)\n```, \"four\")";
 const ANSWER: &str = "ToolCall::Response(\"\"\"\nThe page has 4 bytes.\n\"\"\")";
@@ -40,15 +40,15 @@ fn spine(place: &Place, args: &[&str]) -> (Provider, Done) {
 fn a_run_acts_repairs_and_answers() {
     let place = Place::new();
     let (provider, done) = spine(&place, &[]);
-    let done = done.code(0).tells(&["http_get", "str.lenght", "repair", "answered after 2 steps"]);
+    let done = done.code(0).tells(&["http_get", "str.measure", "repair", "answered after 2 steps"]);
     assert_eq!(done.stdout, "The page has 4 bytes.\n");
 
     let requests = provider.requests();
     assert_eq!(requests.len(), 4);
     let repair = requests[2].messages().pop().unwrap();
-    assert!(repair.contains("$str.lenght") && repair.contains("$str.len "), "{repair}");
+    assert!(repair.contains("$str.measure") && repair.contains("`$str.len`"), "{repair}");
     let later = requests[3].messages();
-    assert!(!later.iter().any(|message| message.contains("lenght")), "{later:#?}");
+    assert!(!later.iter().any(|message| message.contains("measure")), "{later:#?}");
     assert!(later.iter().any(|message| message.contains("$str.len ")), "{later:#?}");
     assert!(later.last().unwrap().starts_with("[Observation (step 2)] Execution result:"), "{later:#?}");
     assert!(later[0].contains("http_get"), "the prompt lists the catalog");
@@ -76,7 +76,25 @@ fn json_gives_the_events_in_order() {
     assert_eq!(last["text"], "The page has 4 bytes.");
     assert_eq!((&last["stop"], &last["steps"]), (&"answered".into(), &2.into()));
     let retry = events.iter().find(|event| event["type"] == "retry").unwrap();
-    assert!(retry["error"].as_str().unwrap().contains("`$str.lenght`"), "{retry}");
+    assert!(retry["error"].as_str().unwrap().contains("`$str.measure`"), "{retry}");
+}
+
+/// What has one reading only is put right without asking the model, and everybody is told.
+#[test]
+fn a_slip_is_mended_without_a_turn() {
+    let place = Place::new();
+    let slip = "ToolCall::Wat(```wat\n(argv 0 $word)\n(resv (call $str.from_int (call $str.lenght (local.get $word))))\n\
+                (i32.const 0)\n```, \"four\")";
+    let provider = Provider::start([slip, ANSWER].map(Answer::text));
+    let done = wattle(&place, &provider, &["how long?"]).code(0);
+    done.tells(&["mended", "line 2: `$str.lenght` → `$str.len`", "answered after 1 step"]);
+    let told = provider.requests()[1].messages();
+    assert!(told.iter().any(|message| message.contains("lenght")), "the model's own words stay: {told:#?}");
+    let note =
+        "[Observation (step 1)] Execution result:\n[Note] mended before running: line 2: `$str.lenght` → `$str.len`\n4";
+    assert_eq!(told.last().unwrap(), note);
+    let step: Json = serde_json::from_str(place.read("_steps.jsonl").trim()).unwrap();
+    assert_eq!((&step["output"], &step["mended"][0]), (&"4".into(), &"line 2: `$str.lenght` → `$str.len`".into()));
 }
 
 #[test]

@@ -4,6 +4,9 @@ use std::fmt;
 use std::ops::Range;
 
 use serde::Serialize;
+use serde_json::json;
+
+use super::fix::{Edit, Fix};
 
 /// A place in a program's text, both numbers from 1; the column counts characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -75,16 +78,17 @@ pub struct Diagnostic {
     pub span: Range<u32>,
     /// The place's begin as line and column.
     pub position: Position,
+    /// The place's end as line and column: that of the first character behind it.
+    pub end: Position,
     /// What was found and what was expected.
     pub message: String,
     /// What to do about it, where that can be said.
     pub hint: Option<String>,
+    /// The edits that put it right, where they are known.
+    pub fix: Option<Fix>,
     /// The line of `position`, without its line end.
     pub line_text: String,
 }
-
-/// Lines longer than this are shown cut around the place.
-const SHOWN: usize = 120;
 
 impl Diagnostic {
     /// Makes a finding about `source`. A span beyond its end is moved to its end.
@@ -106,78 +110,55 @@ impl Diagnostic {
             severity,
             span: clamp(start)..clamp(end),
             position: Position::of(source, start),
+            end: Position::of(source, end),
             message: message.into(),
             hint,
+            fix: None,
             line_text: line_text.trim_end_matches('\r').to_owned(),
         }
     }
 
-    /// The finding as one JSON object: `severity`, `code`, `line`, `column`, `message`, `hint` (or null).
+    /// The same finding with edits that put it right.
+    #[must_use]
+    pub fn with_fix(self, fix: Option<Fix>) -> Diagnostic {
+        Diagnostic { fix, ..self }
+    }
+
+    /// The finding as one JSON object. Lines and columns count from 1, columns in characters; `start` and `end` are
+    /// bytes from 0, in `span` and in `edits`; `end` and the end's column are those behind the last character.
+    ///
+    /// ```text
+    /// { "severity": "error" | "warning", "code": "unknown-function", "line": 1, "column": 7,
+    ///   "span": { "start": 6, "end": 17, "line": 1, "column": 7, "end_line": 1, "end_column": 18 },
+    ///   "message": "…", "hint": "…" | null,
+    ///   "fix": null | { "description": "…", "certainty": "safe" | "likely",
+    ///                   "edits": [{ "start": 6, "end": 17, "text": "$http.get" }] } }
+    /// ```
     #[must_use]
     pub fn to_json(&self) -> serde_json::Value {
-        serde_json::json!({
+        let (at, end) = (self.position, self.end);
+        let fix = self.fix.as_ref().map(|fix| {
+            let edit = |edit: &Edit| json!({"start": edit.span.start, "end": edit.span.end, "text": edit.text});
+            let edits: Vec<_> = fix.edits.iter().map(edit).collect();
+            json!({"description": fix.description, "certainty": fix.certainty, "edits": edits})
+        });
+        json!({
             "severity": self.severity,
             "code": self.code,
-            "line": self.position.line,
-            "column": self.position.column,
+            "line": at.line,
+            "column": at.column,
+            "span": {
+                "start": self.span.start, "end": self.span.end,
+                "line": at.line, "column": at.column, "end_line": end.line, "end_column": end.column,
+            },
             "message": self.message,
             "hint": self.hint,
+            "fix": fix,
         })
-    }
-
-    /// The shown part of the line, the column in it where the marks begin, and how many marks there are.
-    fn excerpt(&self) -> (String, usize, usize) {
-        let column = self.position.column.saturating_sub(1) as usize;
-        let total = self.line_text.chars().count();
-        let (skip, take) = if total <= SHOWN { (0, total) } else { (column.saturating_sub(SHOWN / 2), SHOWN) };
-        // Characters that a terminal would act upon are shown as blanks, so that the marks stay in place.
-        let visible = |c: char| if c.is_control() || is_direction_mark(c) { ' ' } else { c };
-        let shown: String = self.line_text.chars().skip(skip).take(take).map(visible).collect();
-        let (before, after) = (if skip > 0 { "…" } else { "" }, if skip + take < total { "…" } else { "" });
-        let indent = before.chars().count() + column - skip;
-        let marked = self.marked_chars().min((skip + take).saturating_sub(column)).max(1);
-        (format!("{before}{shown}{after}"), indent, marked)
-    }
-
-    /// How many characters of the first line the span covers.
-    fn marked_chars(&self) -> usize {
-        let bytes = (self.span.end - self.span.start) as usize;
-        let column = self.position.column.saturating_sub(1) as usize;
-        let mut covered = 0;
-        self.line_text
-            .chars()
-            .skip(column)
-            .take_while(|c| {
-                let inside = covered < bytes;
-                covered += c.len_utf8();
-                inside
-            })
-            .count()
-    }
-}
-
-impl fmt::Display for Diagnostic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (line, indent, marked) = self.excerpt();
-        let number = self.position.line.to_string();
-        let margin = " ".repeat(number.len());
-        writeln!(f, "{}[{}]: {}", self.severity, self.code, self.message)?;
-        writeln!(f, " --> {}", self.position)?;
-        writeln!(f, "  {number} | {line}")?;
-        writeln!(f, "  {margin} | {}{}", " ".repeat(indent), "^".repeat(marked))?;
-        match &self.hint {
-            Some(hint) => writeln!(f, "hint: {hint}"),
-            None => Ok(()),
-        }
     }
 }
 
 impl std::error::Error for Diagnostic {}
-
-/// Whether a character changes the direction in which its neighbours are shown.
-fn is_direction_mark(c: char) -> bool {
-    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
 
 /// A place as the 32 bits that positions are kept in; sources are far shorter.
 pub(super) fn clamp(n: usize) -> u32 {

@@ -1,39 +1,79 @@
-//! The module text of a program.
+//! The module text of a program: writing in one pass, with the place in the source of every piece.
+//!
+//! What a node is written as follows from its head: a form's expansion (`forms`), a call of a function by its name
+//! (`forms::call`), or the same instruction in WAT (`plain`).
 
 use std::fmt::Write;
 
 use super::diagnostic::clamp;
 use super::forms;
+use super::habits;
 use super::literal::{self, StaticData};
+use super::locals::{Local, Locals};
+use super::ops::Val;
+use super::out::{Flow, Out, Place};
+use super::plain::Ends;
 use super::program::{Func, Program};
-use super::tree::{Kind, NodeId, Nodes, Tree};
+use super::tree::{Kind, NodeId, Tree};
+use super::types::Types;
 use super::wording::{self, Fault};
 use crate::{Signature, Signatures};
 
-/// The most blocks without parentheses that may nest, beside [`tree::MAX_DEPTH`] for those with.
-///
-/// [`tree::MAX_DEPTH`]: super::tree::MAX_DEPTH
-const MAX_FLAT: usize = 1_000;
+/// What writing a piece gives.
+pub(super) type Emitted<T = Out> = Result<T, Box<Fault>>;
+
+/// The deepest nesting of what is written: expansions nest deeper than the forms that they come from.
+const MAX_WRITTEN_DEPTH: usize = 640;
 
 /// Writes WAT for nodes of the tree.
 pub(super) struct Emitter<'a, 's> {
     pub(super) tree: &'a Tree<'s>,
-    program: &'a Program<'s>,
-    host: &'a Signatures,
+    pub(super) program: &'a Program<'s>,
+    pub(super) host: &'a Signatures,
+    pub(super) types: Types<'s>,
     pub(super) out: String,
     pub(super) data: StaticData<'s>,
     pub(super) imports: Vec<Signature>,
     pub(super) warnings: Vec<Fault>,
     /// Where each piece of `out` comes from, where that is asked for.
     pub(super) marks: Option<Vec<(u32, NodeId)>>,
-    depth: usize,
+    /// How deep the lines are indented.
+    pub(super) depth: usize,
     /// How many flat blocks are open.
-    flat: usize,
-    code: String,
-    /// How many locals the author gave the function being written.
-    locals: usize,
+    pub(super) flat: usize,
+    /// The locals of the function being written.
+    pub(super) locals: Locals<'s>,
+    /// The loops of forms around, innermost last.
+    pub(super) loops: Vec<Loop>,
+    /// What the names that expansions make begin with: no name of the source does.
+    prefix: String,
+    /// Locals that expansions keep values in: each name's number and type.
+    hidden: Vec<(&'static str, usize, Val)>,
+    /// How many names expansions have made in this function.
+    names: usize,
+    /// Whether an expansion keeps an error code.
+    code: bool,
+    /// Whether the function being written is the program.
+    pub(super) run: bool,
     /// The name of the function being written, where it cannot return a code.
     no_code: Option<&'s str>,
+}
+
+/// The labels of a loop.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Loop {
+    /// The number of the label that leaves it.
+    pub(super) leave: usize,
+    /// The number of the label that goes on with the next round.
+    pub(super) next: usize,
+}
+
+/// A function that was written.
+pub(super) struct Written {
+    /// How the body ends.
+    pub(super) flow: Flow,
+    /// Where in `out` more instructions may be added.
+    pub(super) end: usize,
 }
 
 impl<'a, 's> Emitter<'a, 's> {
@@ -43,15 +83,21 @@ impl<'a, 's> Emitter<'a, 's> {
             tree,
             program,
             host,
-            out: String::with_capacity(tree.source.len() * 2),
+            types: Types::read(tree, program),
+            out: String::with_capacity(tree.source.len() * 3),
             data: StaticData::default(),
             imports: Vec::new(),
             warnings: Vec::new(),
             marks: marked.then(Vec::new),
             depth: 1,
             flat: 0,
-            code: code_local(tree.source),
-            locals: 0,
+            locals: Locals::default(),
+            loops: Vec::new(),
+            prefix: made_prefix(tree.source),
+            hidden: Vec::new(),
+            names: 0,
+            code: false,
+            run: false,
             no_code: None,
         }
     }
@@ -64,66 +110,149 @@ impl<'a, 's> Emitter<'a, 's> {
         self.out.push_str(text);
     }
 
-    /// Writes the name of the local that expansions keep an error code in.
-    pub(super) fn code_name(&mut self) {
-        self.out.push_str(&self.code);
+    /// Puts text into the place of `removed` bytes at `at`, which are part of one piece.
+    pub(super) fn splice(&mut self, at: usize, removed: usize, text: &str) {
+        if self.out.get(at..at + removed).is_none() {
+            return;
+        }
+        self.out.replace_range(at..at + removed, text);
+        let moved = |start: u32| if removed == 0 { start as usize >= at } else { start as usize > at };
+        for (start, _) in self.marks.iter_mut().flatten().rev().take_while(|(start, _)| moved(*start)) {
+            *start = clamp((*start as usize + text.len()).saturating_sub(removed));
+        }
+    }
+
+    /// Puts text that comes from a node in at `at`.
+    pub(super) fn insert(&mut self, from: NodeId, at: usize, text: &str) {
+        self.splice(at, 0, text);
+        if let Some(marks) = &mut self.marks {
+            let nth = marks.partition_point(|(start, _)| (*start as usize) < at);
+            marks.insert(nth, (clamp(at), from));
+        }
+    }
+
+    /// Puts what was written since `at` into a form that `open` begins.
+    pub(super) fn wrap(&mut self, from: NodeId, at: usize, open: &str) {
+        self.insert(from, at, open);
+        self.put(from, ")");
+    }
+
+    /// A name that no name of the source is, for a local or a label of an expansion.
+    pub(super) fn made(&self, name: &str, number: usize) -> String {
+        format!("{}{name}{number}", self.prefix)
+    }
+
+    /// A number that no other made name of this function has.
+    pub(super) fn number(&mut self) -> usize {
+        self.names += 1;
+        self.names
+    }
+
+    /// Declares a local for an expansion and gives its name.
+    pub(super) fn hide(&mut self, name: &'static str, number: usize, ty: Val) -> String {
+        self.hidden.push((name, number, ty));
+        self.made(name, number)
+    }
+
+    /// The name of the local that expansions keep an error code in.
+    fn code_name(&mut self) -> String {
+        self.code = true;
+        format!("{}err", self.prefix)
+    }
+
+    /// Writes that the function returns the code on top of the stack where it is not 0.
+    pub(super) fn leave_on_error(&mut self, form: NodeId) -> Emitted<()> {
+        self.returns_code(form)?;
+        let code = self.code_name();
+        self.put(form, &format!("(if (local.tee {code}) (then (return (local.get {code}))))"));
+        Ok(())
     }
 
     /// Checks that the function around a form can return a code, as the form does.
-    pub(super) fn returns_code(&self, form: NodeId) -> Result<(), Box<Fault>> {
+    pub(super) fn returns_code(&self, form: NodeId) -> Emitted<()> {
         let Some(func) = self.no_code else { return Ok(()) };
         let name = self.tree.head(form).unwrap_or("");
         Err(Fault::new(self.tree.span(form), wording::no_code_result(name, func)))
     }
 
-    /// Writes the name of a host function that a form calls, and imports it.
-    pub(super) fn host_call(&mut self, full_name: &str, form: NodeId) -> Result<(), Box<Fault>> {
+    /// Declares a local that a form sets; one that there is must have the type.
+    pub(super) fn declare(&mut self, name: &'s str, ty: Val, node: NodeId) -> Emitted<()> {
+        if self.locals.get(name).is_some_and(|known| known.param && known.ty == ty.name()) {
+            return Ok(());
+        }
+        self.locals.declare(self.tree, Local { name: Some(name), ty: ty.name(), node, param: false })
+    }
+
+    /// The type of a local of the function being written.
+    pub(super) fn local(&self, name: &str) -> Option<Val> {
+        self.locals.get(name).map(|local| Val::from_wat(local.ty).unwrap_or(Val::Any))
+    }
+
+    /// Writes `(call $host.function`, without the parenthesis that closes it.
+    pub(super) fn open_call(&mut self, from: NodeId, full_name: &str) -> Emitted<()> {
         let host = self.host;
         let Some(signature) = host.get(full_name) else {
-            return Err(Fault::new(self.tree.span(form), wording::unknown_function(full_name, "", host, None)));
+            return Err(Fault::new(self.tree.span(from), wording::unknown_function(full_name, "", host, None)));
         };
         self.import(signature);
-        self.put(form, "$");
+        self.put(from, "(call $");
         self.out.push_str(full_name);
         Ok(())
     }
 
-    /// Writes a list: a form's expansion, or the same list in WAT.
-    pub(super) fn list(&mut self, list: NodeId) -> Result<(), Box<Fault>> {
-        let mut nodes = self.tree.children(list);
-        if let Some(head) = self.tree.head(list) {
-            if let Some(form) = forms::form(head) {
-                return (form.expand)(self, list);
-            }
-            if head == "i32.const"
-                && let Ok([operand]) = forms::operands::<1>(self.tree, list)
-                && matches!(self.tree.node(operand).kind, Kind::Text | Kind::Block)
-            {
-                return self.literal(operand);
-            }
-            if head == "elem" {
-                return self.elem(list);
-            }
+    pub(super) fn import(&mut self, signature: &Signature) {
+        let same = |known: &Signature| known.name == signature.name && known.module == signature.module;
+        if !self.imports.iter().any(same) {
+            self.imports.push(*signature);
         }
-        self.put(list, "(");
-        self.depth += 1;
-        let flat = self.flat;
-        self.sequence(&mut nodes)?;
-        self.flat = flat;
-        self.depth -= 1;
-        self.out.push(')');
-        Ok(())
+    }
+
+    /// Writes a node: a list, a literal's address, or a name's or number's value. What is none of these is written
+    /// as it stands, for the reader of WAT to refuse.
+    pub(super) fn node(&mut self, node: NodeId, place: Place) -> Emitted {
+        match self.tree.node(node).kind {
+            Kind::List => self.list(node, place),
+            Kind::Text | Kind::Block => {
+                self.literal(node)?;
+                Ok(Out::one(Val::I32))
+            }
+            Kind::Atom => match self.bare(node, place.want())? {
+                Some(out) => Ok(out),
+                None => {
+                    self.put(node, self.tree.text(node));
+                    Ok(Out::UNKNOWN)
+                }
+            },
+        }
+    }
+
+    /// Writes a list.
+    pub(super) fn list(&mut self, list: NodeId, place: Place) -> Emitted {
+        let Some(head) = self.tree.head(list) else {
+            return match habits::foreign(self.tree, list, self.host) {
+                Some(fault) => Err(fault),
+                None => self.raw(list),
+            };
+        };
+        if let Some(form) = forms::form(head) {
+            return (form.expand)(self, list, place);
+        }
+        if let Some(called) = forms::call::called(self, head) {
+            return forms::call::expand(self, list, &called);
+        }
+        self.plain(list, head, place)
     }
 
     /// Writes the address of a literal.
-    pub(super) fn literal(&mut self, node: NodeId) -> Result<(), Box<Fault>> {
-        self.put(node, "(i32.const ");
-        self.address(node)?;
-        self.out.push(')');
+    pub(super) fn literal(&mut self, node: NodeId) -> Emitted<()> {
+        let value = self.text_value(node)?;
+        let address = self.data.address(value);
+        self.put(node, &format!("(i32.const {address})"));
         Ok(())
     }
 
-    fn address(&mut self, node: NodeId) -> Result<(), Box<Fault>> {
+    /// The value of a literal.
+    pub(super) fn text_value(&mut self, node: NodeId) -> Emitted<std::borrow::Cow<'s, [u8]>> {
         let block = self.tree.node(node).kind == Kind::Block;
         let quotes = if block { 3 } else { 1 };
         let text = self.tree.text(node);
@@ -132,135 +261,11 @@ impl<'a, 's> Emitter<'a, 's> {
         if std::str::from_utf8(&value).is_err() {
             self.warnings.push(*Fault::new(self.tree.span(node), wording::not_utf8()));
         }
-        let address = self.data.address(value);
-        let _ = write!(self.out, "{address}");
-        Ok(())
+        Ok(value)
     }
 
-    /// Writes siblings, each list as [`Emitter::list`] does.
-    fn sequence(&mut self, nodes: &mut Nodes) -> Result<(), Box<Fault>> {
-        let tree = self.tree;
-        while let Some(node) = nodes.next(tree) {
-            match tree.node(node).kind {
-                Kind::List => {
-                    self.gap(node);
-                    self.list(node)?;
-                }
-                Kind::Text | Kind::Block => {
-                    self.gap(node);
-                    self.literal(node)?;
-                }
-                Kind::Atom => {
-                    self.gap(node);
-                    let text = tree.text(node);
-                    match text {
-                        "call" | "return_call" | "ref.func" => {
-                            self.put(node, text);
-                            if let Some(callee) = nodes.peek(tree).filter(|node| tree.atom(*node).is_some()) {
-                                nodes.next(tree);
-                                self.out.push(' ');
-                                self.function(callee)?;
-                            }
-                        }
-                        "local.get" | "local.set" | "local.tee" => {
-                            self.put(node, text);
-                            self.local_number(nodes.peek(tree))?;
-                        }
-                        "block" | "loop" | "if" | "end" => {
-                            self.flat = if text == "end" { self.flat.saturating_sub(1) } else { self.flat + 1 };
-                            if self.flat > MAX_FLAT {
-                                return Err(Fault::new(tree.span(node), wording::too_deep_blocks(MAX_FLAT)));
-                            }
-                            self.put(node, text);
-                        }
-                        "i32.const" => match nodes.peek(tree).map(|next| (next, tree.node(next).kind)) {
-                            Some((next, Kind::Text | Kind::Block)) => {
-                                nodes.next(tree);
-                                self.put(node, "i32.const ");
-                                self.address(next)?;
-                            }
-                            _ => self.put(node, text),
-                        },
-                        _ => self.put(node, text),
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Checks that a local's number is that of one the author declared.
-    fn local_number(&self, node: Option<NodeId>) -> Result<(), Box<Fault>> {
-        let Some((node, text)) = node.and_then(|node| Some((node, self.tree.atom(node)?))) else { return Ok(()) };
-        if forms::index(text).is_some_and(|at| at >= self.locals) {
-            return Err(Fault::new(self.tree.span(node), wording::local_number(text, self.locals)));
-        }
-        Ok(())
-    }
-
-    /// Writes an element segment: every name in it but its own and its table's is a function's.
-    fn elem(&mut self, list: NodeId) -> Result<(), Box<Fault>> {
-        let tree = self.tree;
-        let mut nodes = tree.children(list);
-        self.put(list, "(elem");
-        nodes.next(tree);
-        // One within a table has no name of its own.
-        let own = nodes.peek(tree).filter(|_| self.depth == 1).and_then(|node| Some((node, tree.name(node)?)));
-        if let Some((node, name)) = own {
-            nodes.next(tree);
-            self.put(node, " ");
-            self.out.push_str(name);
-        }
-        while let Some(node) = nodes.next(tree) {
-            self.out.push(' ');
-            match tree.node(node).kind {
-                Kind::Atom if tree.name(node).is_some() => self.function(node)?,
-                Kind::Atom => self.put(node, tree.text(node)),
-                Kind::List => self.list(node)?,
-                Kind::Text | Kind::Block => self.literal(node)?,
-            }
-        }
-        self.out.push(')');
-        Ok(())
-    }
-
-    /// Writes a reference to a function, and imports it where it is the host's.
-    fn function(&mut self, node: NodeId) -> Result<(), Box<Fault>> {
-        let (tree, host, text) = (self.tree, self.host, self.tree.text(node));
-        if self.program.defined.contains_key(text) {
-            self.put(node, text);
-            return Ok(());
-        }
-        if let Some(signature) = self.program.aliases.get(text) {
-            let signature = *signature;
-            self.import(&signature);
-            self.put(node, "$");
-            let _ = write!(self.out, "{}.{}", signature.module, signature.name);
-            return Ok(());
-        }
-        match text.strip_prefix('$').and_then(|plain| host.get(plain)) {
-            Some(signature) => {
-                self.import(signature);
-                self.put(node, text);
-                Ok(())
-            }
-            None if forms::index(text).is_some() => Err(Fault::new(tree.span(node), wording::function_number(text))),
-            None => {
-                let words = wording::unknown_function(text.trim_start_matches('$'), text, host, Some(self.program));
-                Err(Fault::new(tree.span(node), words))
-            }
-        }
-    }
-
-    fn import(&mut self, signature: &Signature) {
-        let same = |known: &Signature| known.name == signature.name && known.module == signature.module;
-        if !self.imports.iter().any(same) {
-            self.imports.push(*signature);
-        }
-    }
-
-    /// Writes a function; `ending` is written after its body.
-    pub(super) fn func(&mut self, func: &Func<'s>, run: bool, ending: &str) -> Result<(), Box<Fault>> {
+    /// Writes a function.
+    pub(super) fn func(&mut self, func: &Func<'s>, at: usize, run: bool) -> Emitted<Written> {
         let origin = func.node.unwrap_or(NodeId(0));
         self.line();
         self.put(origin, "(func");
@@ -273,34 +278,55 @@ impl<'a, 's> Emitter<'a, 's> {
         }
         for node in &func.header {
             self.out.push(' ');
-            self.list(*node)?;
+            self.raw(*node)?;
         }
+        let head_end = self.out.len();
+        self.locals = func.locals.clone();
+        (self.hidden, self.names, self.code) = (Vec::new(), 0, false);
+        let results = self.types.funcs.get(at).cloned().flatten().map(|ty| ty.results);
+        let has_code = results.as_ref().is_none_or(|results| results == &[Val::I32]);
+        (self.run, self.no_code) = (run, (!has_code).then_some(func.name.unwrap_or("(func …)")));
         self.depth += 1;
-        for local in func.locals.list.iter().filter(|local| !local.param) {
-            self.line();
-            self.put(local.node, "(local ");
-            if let Some(name) = local.name {
-                self.out.push_str(name);
-                self.out.push(' ');
-            }
-            self.out.push_str(local.ty);
-            self.out.push(')');
-        }
-        if func.locals.code {
-            self.line();
-            let _ = write!(self.out, "(local {} i32)", self.code);
-        }
-        let mut body = func.body;
-        self.locals = func.locals.list.len();
-        self.no_code = (!run && !has_code(self.tree, func)).then_some(func.name.unwrap_or("(func …)"));
         self.line();
-        self.sequence(&mut body)?;
-        if !ending.is_empty() {
-            self.line();
-            self.put(origin, ending);
-        }
+        let mut body = func.body;
+        let ends = match results.as_deref() {
+            _ if run => Ends::Bare,
+            Some([one]) => Ends::Value(Some(*one)),
+            _ => Ends::Bare,
+        };
+        let flow = self.sequence(&mut body, ends)?.flow;
         self.depth -= 1;
+        let declarations = self.declarations();
+        self.splice(head_end, 0, &declarations);
+        let end = self.out.len();
         self.out.push_str(")\n");
+        Ok(Written { flow, end })
+    }
+
+    /// The declarations of the function's locals, a line each.
+    fn declarations(&self) -> String {
+        let mut text = String::new();
+        for local in self.locals.list.iter().filter(|local| !local.param) {
+            let _ = match local.name {
+                Some(name) => write!(text, "\n    (local {name} {})", local.ty),
+                None => write!(text, "\n    (local {})", local.ty),
+            };
+        }
+        if self.code {
+            let _ = write!(text, "\n    (local {}err i32)", self.prefix);
+        }
+        for (name, number, ty) in &self.hidden {
+            let _ = write!(text, "\n    (local {} {})", self.made(name, *number), ty.name());
+        }
+        text
+    }
+
+    /// Begins something that nests in what is written.
+    pub(super) fn enter(&mut self, at: NodeId) -> Emitted<()> {
+        self.depth += 1;
+        if self.depth > MAX_WRITTEN_DEPTH {
+            return Err(Fault::new(self.tree.span(at), wording::too_deep(MAX_WRITTEN_DEPTH)));
+        }
         Ok(())
     }
 
@@ -316,35 +342,24 @@ impl<'a, 's> Emitter<'a, 's> {
     }
 
     /// Separates a node from what stands before it: as a line where the author began one.
-    fn gap(&mut self, node: NodeId) {
+    pub(super) fn gap(&mut self, node: NodeId) {
         if self.tree.node(node).fresh {
             self.line();
-        } else if !self.out.ends_with(['(', ' ', '\n']) {
+        } else {
+            self.blank();
+        }
+    }
+
+    /// Separates what comes from what stands before it.
+    pub(super) fn blank(&mut self) {
+        if !self.out.ends_with(['(', ' ', '\n']) {
             self.out.push(' ');
         }
     }
 }
 
-/// Whether a helper function's one result is an i32; also where a named type says what it is.
-fn has_code(tree: &Tree<'_>, func: &Func<'_>) -> bool {
-    let mut results = Vec::new();
-    for node in &func.header {
-        let mut nodes = tree.children(*node);
-        match nodes.next(tree).and_then(|head| tree.atom(head)) {
-            Some("type") => return true,
-            Some("result") => {
-                while let Some(ty) = nodes.next(tree) {
-                    results.push(tree.text(ty));
-                }
-            }
-            _ => {}
-        }
-    }
-    results == ["i32"]
-}
-
-/// A local's name that the source has nowhere: `$.err`, with more dots than any name in the source begins with.
-fn code_local(source: &str) -> String {
+/// What no name of the source begins with: `$.`, with more dots than any name in it begins with.
+fn made_prefix(source: &str) -> String {
     let (mut longest, mut run) = (0, None);
     for byte in source.bytes() {
         run = match (byte, run) {
@@ -354,5 +369,5 @@ fn code_local(source: &str) -> String {
         };
         longest = longest.max(run.unwrap_or(0));
     }
-    format!("${}err", ".".repeat(longest + 1))
+    format!("${}", ".".repeat(longest + 1))
 }

@@ -1,9 +1,12 @@
 //! What a text lacks at its end, and whether that can be added without guessing.
 
 use super::diagnostic::{Position, clamp};
+use super::fix::Change;
+use super::module::Module;
+use super::out::Flow;
 use super::program::Program;
 use super::tree::{Kind, NodeId, Tree};
-use super::walk::{self, End, Stop, Types};
+use super::walk::{End, Stop, Written};
 use super::wording::{self, Fault};
 use crate::Signatures;
 
@@ -27,7 +30,13 @@ pub(super) fn closed_at_end(tree: &Tree<'_>) -> Result<Option<Box<Fault>>, Box<F
                 let start = tree.span(*left).start;
                 let line = Position::of(tree.source, tree.span(node).start).line;
                 let words = wording::unclosed_form(tree.head(*left).unwrap_or(""), Some(line));
-                return Err(Fault::new(start..start + 1, words));
+                // What is written before the line that leaves the form is its end.
+                let begun = tree.span(node).start;
+                let within = (left.0 + 1..node.0).map(|id| tree.span(NodeId(id)).end).filter(|end| *end <= begun);
+                let head_end = tree.span(NodeId(left.0 + 1)).end;
+                let end = within.max().unwrap_or(head_end);
+                let change = Change::Edits(vec![(end..end, ")".to_owned())]);
+                return Err(Fault::new(start..start + 1, words.safe(change)));
             }
         }
         if tree.node(node).kind == Kind::List && !is_container(tree, node) {
@@ -65,18 +74,28 @@ fn indentation(tree: &Tree<'_>, node: NodeId) -> u32 {
 /// # Errors
 ///
 /// Where a form was left open that cannot end where the text ends.
-pub(super) fn lacks_code(tree: &Tree<'_>, program: &Program<'_>, host: &Signatures) -> Result<bool, Box<Fault>> {
-    let at = program.funcs.len().saturating_sub(1);
-    if tree.open.is_empty() && program.funcs.get(at).is_some_and(|func| plainly_ends(tree, func.body)) {
-        return Ok(false);
+pub(super) fn lacks_code(
+    tree: &Tree<'_>,
+    program: &Program<'_>,
+    module: &Module,
+    host: &Signatures,
+) -> Result<bool, Box<Fault>> {
+    if tree.open.is_empty() {
+        match module.flow {
+            Flow::Net(count) => return Ok(count == 0),
+            Flow::Never => return Ok(false),
+            Flow::Unknown if program.funcs.last().is_some_and(|func| plainly_ends(tree, func.body)) => {
+                return Ok(false);
+            }
+            Flow::Unknown => {}
+        }
     }
-    let types = Types::read(tree, program);
-    let first = if tree.open.is_empty() { at } else { 0 };
+    let written = Written::read(tree, module, host)?;
     let mut lacks = false;
-    for at in first..=at {
-        match walk::func(tree, program, &types, host, at) {
+    for walked in written.walks() {
+        match walked {
             Ok(end) => lacks = end == End::LacksCode,
-            Err(Stop::Fault(fault)) if fault.words.is_unclosed() => return Err(fault),
+            Err(Stop::Fault(fault)) if fault.words.is_unclosed() && !tree.open.is_empty() => return Err(fault),
             Err(Stop::Fault(_) | Stop::Unknown) => lacks = false,
         }
     }

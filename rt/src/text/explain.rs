@@ -4,7 +4,7 @@ use super::locate;
 use super::module::Module;
 use super::program::Program;
 use super::tree::Tree;
-use super::walk::{self, Stop, Types};
+use super::walk::{Stop, Written};
 use super::wording::{self, Fault};
 use crate::Signatures;
 
@@ -15,9 +15,8 @@ pub(super) fn first_fault(
     module: &Module,
     host: &Signatures,
 ) -> Result<(), Box<Fault>> {
-    let types = Types::read(tree, program);
-    let walks = (0..program.funcs.len()).map(|at| walk::func(tree, program, &types, host, at));
-    let faults = walks.filter_map(|walked| match walked {
+    let written = Written::read(tree, module, host)?;
+    let faults = written.walks().filter_map(|walked| match walked {
         Err(Stop::Fault(fault)) => Some(fault),
         Err(Stop::Unknown) | Ok(_) => None,
     });

@@ -1,5 +1,6 @@
 //! Tokens: those of WAT, text over several lines, and what else models leave between them.
 
+use super::slips;
 use super::wording::{self, Fault};
 
 /// What a token is.
@@ -69,7 +70,7 @@ impl<'s> Lexer<'s> {
                     self.at = self.line_end(start);
                     continue;
                 }
-                Class::Semicolon => return Err(Fault::new(start..start + 1, wording::one_semicolon())),
+                Class::Semicolon => return Err(Fault::new(start..start + 1, slips::semicolon(self.source, start))),
                 Class::Name if byte == b'`' && self.rest(start).starts_with("```") => {
                     self.at = start + 3 + self.run(start + 3, |b| b.is_ascii_alphanumeric());
                     continue;
@@ -83,6 +84,12 @@ impl<'s> Lexer<'s> {
                     continue;
                 }
             };
+            if kind == Kind::Atom
+                && matches!(byte, b'\'' | b'`' | b'/' | b'#' | b'-')
+                && let Some(fault) = slips::atom(self.source, start, self.at)
+            {
+                return Err(fault);
+            }
             if kind == Kind::Atom && byte == b'@' {
                 return Err(Fault::new(start..start + 1, wording::annotation()));
             }
@@ -178,9 +185,11 @@ impl<'s> Lexer<'s> {
                 }
             }
         }
-        let culprit = self.first_long.filter(|_| !block).map(|at| super::Position::of(self.source, at as usize).line);
+        let long = self.first_long.filter(|_| !block).map(|at| at as usize);
+        let words = wording::unclosed_text(block, long.map(|at| super::Position::of(self.source, at).line));
+        let closed = slips::closing_quote(self.source, long.unwrap_or(start)).filter(|_| !block);
         let width = if block { 3 } else { 1 };
-        Err(Fault::new(start..start + width, wording::unclosed_text(block, culprit)))
+        Err(Fault::new(start..start + width, words.perhaps(closed)))
     }
 
     /// Skips a blank that is not ASCII, or says what the character is.
@@ -191,7 +200,7 @@ impl<'s> Lexer<'s> {
             self.at = end;
             return Ok(());
         }
-        Err(Fault::new(start..end, wording::bad_character(c)))
+        Err(Fault::new(start..end, slips::character(self.source, start, c)))
     }
 }
 

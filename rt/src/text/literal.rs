@@ -93,7 +93,8 @@ pub(super) fn decode(inner: &str, start: usize, block: bool) -> Result<Cow<'_, [
                 let width = 1 + rest.chars().next().map_or(0, char::len_utf8);
                 let at = start + escape;
                 let found = inner.get(escape..escape + width).unwrap_or("\\");
-                return Err(Fault::new(at..at + width, wording::bad_escape(found)));
+                let rest = inner.get(escape + width..).unwrap_or("");
+                return Err(Fault::new(at..at + width, wording::bad_escape(found, rest)));
             }
         }
         next = inner.get(at..).and_then(|rest| rest.find('\\')).map(|found| at + found);

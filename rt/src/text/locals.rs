@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 
 use super::diagnostic::Position;
+use super::fix::Change;
+use super::rewrite;
 use super::tree::{Kind, NodeId, Tree};
 use super::wording::{self, Fault};
 
@@ -10,12 +12,10 @@ use super::wording::{self, Fault};
 const MAX_LOCALS: usize = 50_000;
 
 /// The parameters and locals of a function.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Locals<'s> {
     pub(super) list: Vec<Local<'s>>,
     pub(super) by_name: HashMap<&'s str, usize>,
-    /// Whether an expansion needs a local for an error code.
-    pub(super) code: bool,
 }
 
 /// One parameter or local.
@@ -69,7 +69,8 @@ impl<'s> Locals<'s> {
             }
             let ty = tree.text(node);
             if !is_type(tree, node) {
-                return Err(Fault::new(tree.span(node), wording::unknown_type(ty)));
+                let words = wording::unknown_type(ty).perhaps(initial(tree, list, node).filter(|_| !param));
+                return Err(Fault::new(tree.span(node), words));
             }
             if waiting.is_empty() {
                 self.declare(tree, Local { name: None, ty, node, param })?;
@@ -83,6 +84,15 @@ impl<'s> Locals<'s> {
             None => Ok(()),
         }
     }
+}
+
+/// A declaration with a value behind its type, as the declaration and the setting of the local.
+fn initial(tree: &Tree<'_>, list: NodeId, value: NodeId) -> Option<Change> {
+    let items = rewrite::items(tree, list);
+    let [_, name, ty, last] = items.as_slice() else { return None };
+    let (name, end, start) = (tree.name(*name)?, tree.span(*ty).end, tree.span(value).start);
+    (*last == value && is_type(tree, *ty) && tree.node(value).kind != Kind::Atom)
+        .then(|| Change::Edits(vec![(end..start, format!(") (local.set {name} "))]))
 }
 
 /// Whether a node is a value type.

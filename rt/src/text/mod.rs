@@ -10,24 +10,43 @@
 //! a failure; so an assembled module carries nothing of the text that it came from.
 
 mod diagnostic;
+mod draft;
+mod effect;
 mod emit;
 mod ending;
 mod explain;
+mod fix;
+mod format;
 mod forms;
+mod habits;
 mod lex;
 mod literal;
 mod locals;
 mod locate;
+mod mend;
 mod module;
 mod nearest;
+mod ops;
+mod out;
+mod plain;
 mod program;
+mod render;
+mod rewrite;
+mod slips;
+mod sorts;
 mod tree;
+mod types;
 mod walk;
 mod wording;
 
 use std::fmt;
 
 pub use self::diagnostic::{Diagnostic, Position, Severity};
+pub use self::fix::{Certainty, Edit, Fix};
+pub use self::format::format;
+pub use self::forms::{FormDoc, forms};
+pub use self::mend::{Mended, faults, mend};
+pub use self::render::Role;
 use self::tree::Tree;
 use self::wording::Fault;
 use crate::{Signature, Signatures};
@@ -161,15 +180,16 @@ struct Built<'s> {
 fn build<'s>(source: &'s str, host: &Signatures, marked: bool) -> Result<Built<'s>, Box<Fault>> {
     let mut tree = Tree::read(source)?;
     let mended = ending::closed_at_end(&tree)?;
+    if let Some(fault) = habits::call_syntax(&tree, host) {
+        return Err(fault);
+    }
     let mut program = program::read(&mut tree, host)?;
     program.warnings.extend(mended.map(|fault| *fault));
-    let mut ending = "";
-    if ending::lacks_code(&tree, &program, host)? {
-        let end = source.trim_end().len();
-        program.warnings.push(*Fault::new(end..end, wording::ending_added()));
-        ending = "(i32.const 0)";
+    let mut module = module::write(&tree, &program, host, marked || !tree.open.is_empty())?;
+    if ending::lacks_code(&tree, &program, &module, host)? {
+        module.end_with_success();
     }
-    let mut module = module::write(&tree, &program, host, ending, marked)?;
+    sorts::check(&tree, &program, host)?;
     module.warnings.append(&mut program.warnings);
     module.warnings.sort_by_key(|warning| warning.span.start);
     Ok(Built { tree, program, module })

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::diagnostic::clamp;
 use super::emit::Emitter;
+use super::out::Flow;
 use super::program::Program;
 use super::tree::{NodeId, Tree};
 use super::wording::Fault;
@@ -17,25 +18,31 @@ pub(super) struct Module {
     pub(super) warnings: Vec<Fault>,
     /// Where each piece of the text comes from, by ascending offset; empty unless it was asked for.
     pub(super) marks: Vec<(u32, NodeId)>,
+    /// How the program's body ends, as far as writing it showed.
+    pub(super) flow: Flow,
+    /// Where in the text the author's items and functions stand.
+    pub(super) body: std::ops::Range<usize>,
+    /// Where in the text the program's function ends.
+    end: usize,
 }
 
-/// Writes the module. `ending` is what the body lacks at its end; `marked` asks for [`Module::marks`].
+/// Writes the module; `marked` asks for [`Module::marks`].
 pub(super) fn write(
     tree: &Tree<'_>,
     program: &Program<'_>,
     host: &Signatures,
-    ending: &str,
     marked: bool,
 ) -> Result<Module, Box<Fault>> {
     let mut emit = Emitter::new(tree, program, host, marked);
     for item in &program.items {
         emit.line();
-        emit.list(*item)?;
+        emit.raw(*item)?;
     }
     let last = program.funcs.len().saturating_sub(1);
+    let (mut flow, mut end) = (Flow::Unknown, 0);
     for (at, func) in program.funcs.iter().enumerate() {
-        let run = at == last;
-        emit.func(func, run, if run { ending } else { "" })?;
+        let written = emit.func(func, at, at == last)?;
+        (flow, end) = (written.flow, written.end);
     }
     let mut text = String::with_capacity(emit.out.len() + 1024);
     text.push_str("(module\n");
@@ -46,14 +53,25 @@ pub(super) fn write(
     let pages = heap_base.div_ceil(65_536) + 1;
     let _ = writeln!(text, "  (memory (export \"mem.tape\") {pages})");
     emit.data.write(&mut text);
-    let shift = clamp(text.len());
+    let start = text.len();
     text.push_str(&emit.out);
+    let body = start..text.len();
     text.push_str(")\n");
     let mut marks = emit.marks.unwrap_or_default();
     for (offset, _) in &mut marks {
-        *offset += shift;
+        *offset += clamp(start);
     }
-    Ok(Module { text, imports: emit.imports, heap_base, warnings: emit.warnings, marks })
+    let (imports, warnings) = (emit.imports, emit.warnings);
+    Ok(Module { text, imports, heap_base, warnings, marks, flow, body, end: start + end })
+}
+
+impl Module {
+    /// Ends the program with the code 0.
+    pub(super) fn end_with_success(&mut self) {
+        const ENDING: &str = "\n    (i32.const 0)";
+        self.text.insert_str(self.end, ENDING);
+        self.body.end += ENDING.len();
+    }
 }
 
 /// Writes `(import "str" "len" (func $str.len (param i32) (result i32)))`.

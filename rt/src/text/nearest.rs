@@ -73,6 +73,87 @@ pub(super) fn functions(name: &str, host: &Signatures, program: Option<&Program<
     (!all.is_empty()).then(|| format!("functions of `{module}`: {}", all.join(", ")))
 }
 
+/// The one function that `name` can only mean, as a call names it: `$http.get`. `None` where there are several, or
+/// where the name may be meant as it is.
+pub(super) fn certain_function(name: &str, host: &Signatures, program: Option<&Program<'_>>) -> Option<String> {
+    let helpers: Vec<&str> =
+        program.into_iter().flat_map(|p| p.defined.keys().chain(p.aliases.keys())).copied().collect();
+    let plain: Vec<&str> = helpers.iter().map(|helper| helper.trim_start_matches('$')).collect();
+    let mut found: Vec<String> = Vec::new();
+    found.extend(certain(name, plain.iter().copied()).map(|helper| format!("${helper}")));
+    let (module, last) = parts(name);
+    for known in host.iter() {
+        let same_module = module == Some(known.module);
+        let means = |part: &str| {
+            let said = |word: &str| word == part || !self::word(part, host) && is_slip(part, word);
+            SYNONYMS.iter().any(|(word, meant)| meant.contains(&known.name) && said(word))
+        };
+        let same = last == known.name && (same_module || module.is_none());
+        // One word for another is no slip of the keyboard: what a synonym does not say is a guess.
+        let slip =
+            !word(last, host) && module.is_none_or(|module| module == known.module || is_slip(module, known.module));
+        let full = || format!("{}.{}", known.module, known.name);
+        let near = slip && (is_slip(last, known.name) && module.is_some() || is_slip(name, &full()));
+        let module_slip =
+            module.is_some_and(|module| module.len() > 2 && strsim::damerau_levenshtein(module, known.module) == 1);
+        if same || same_module && means(last) || near || last == known.name && module_slip {
+            found.push(format!("${}", full()));
+        }
+    }
+    match found.as_slice() {
+        [only] => Some(only.clone()),
+        _ => None,
+    }
+}
+
+/// Whether the last part of a name is a word that may be meant as it is.
+fn word(last: &str, host: &Signatures) -> bool {
+    host.iter().any(|known| known.name == last) || SYNONYMS.iter().any(|(word, _)| *word == last)
+}
+
+/// A name's module and the rest; `None` where it names no module.
+fn parts(name: &str) -> (Option<&str>, &str) {
+    match name.split_once(['.', '_', ':', '/']) {
+        Some((module, last)) => (Some(module), last.trim_start_matches(':')),
+        None => (None, name),
+    }
+}
+
+/// The one candidate that a name is a slip of, and of no other.
+pub(super) fn certain<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let mut near = candidates.into_iter().filter(|candidate| is_slip(name, candidate));
+    let first = near.next()?;
+    near.all(|other| other == first).then_some(first)
+}
+
+/// Whether one name is the other in another spelling or with a slip of the keyboard. Names that differ in a digit or by
+/// a plural are names of two things.
+fn is_slip(a: &str, b: &str) -> bool {
+    let plain = |name: &str| name.replace(['_', '-', '.'], "").to_ascii_lowercase();
+    let (x, y) = (plain(a), plain(b));
+    let length = x.len().min(y.len());
+    if x == y {
+        return a != b;
+    }
+    let digits = |name: &str| name.chars().filter(char::is_ascii_digit).collect::<String>();
+    let plural = |one: &str, many: &str| many.strip_suffix('s') == Some(one) && !many.ends_with("ss");
+    if length < 3 || x.len().max(y.len()) > 64 || digits(&x) != digits(&y) || plural(&x, &y) || plural(&y, &x) {
+        return false;
+    }
+    let letters = |name: &str| {
+        let mut letters: Vec<char> = name.chars().collect();
+        letters.sort_unstable();
+        letters
+    };
+    match strsim::damerau_levenshtein(&x, &y) {
+        // Of short names only swapped letters and doubled or missing ones are slips, not a letter for another.
+        1 if length < 5 => x.len() != y.len() || letters(&x) == letters(&y),
+        1 => true,
+        2 => length >= 8,
+        _ => false,
+    }
+}
+
 /// A hint with the capabilities that there are; `None` where there is none.
 pub(super) fn modules(host: &Signatures) -> Option<String> {
     let mut modules: Vec<&str> = host.iter().map(|signature| signature.module).collect();
@@ -84,8 +165,10 @@ pub(super) fn modules(host: &Signatures) -> Option<String> {
 
 /// The names closest to `name` among `candidates`, best first; none that is far.
 pub(super) fn names<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut found: Vec<(usize, &str)> =
-        candidates.into_iter().filter_map(|candidate| Some((distance(name, candidate)?, candidate))).collect();
+    let plain = |name: &'a str| name.strip_prefix('$').unwrap_or(name);
+    let own = name.strip_prefix('$').unwrap_or(name);
+    let near = |candidate| Some((distance(own, plain(candidate))?, candidate));
+    let mut found: Vec<(usize, &str)> = candidates.into_iter().filter_map(near).collect();
     found.sort();
     found.dedup();
     let best = found.first().map_or(0, |(distance, _)| *distance);

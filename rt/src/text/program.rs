@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use super::forms;
 use super::locals::Locals;
 use super::tree::{NodeId, Nodes, Tree};
 use super::wording::{self, Fault};
@@ -304,8 +303,7 @@ impl<'s> Func<'s> {
                     tree.lift(node);
                 }
                 Some("func") => return Err(Fault::new(tree.span(node), self.nested(tree, node))),
-                Some(head) => forms::declare(tree, head, node, &mut self.locals)?,
-                None => {}
+                _ => {}
             }
         }
         Ok(())

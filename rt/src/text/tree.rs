@@ -45,12 +45,38 @@ pub(super) struct Tree<'s> {
     pub(super) open: Vec<NodeId>,
 }
 
+/// Whether a `)` that closes nothing is one too many for certain: it follows the end of a form that stands outside of all
+/// others by its indentation too.
+fn is_extra(source: &str, nodes: &[Node], at: usize) -> bool {
+    let indentation = |at: u32| {
+        let before = source.get(..at as usize).unwrap_or("");
+        let line = before.rfind('\n').map_or(0, |at| at + 1);
+        let text = source.get(line..).unwrap_or("");
+        text.len() - text.trim_start_matches([' ', '\t']).len()
+    };
+    let before = source.get(..at).unwrap_or("").trim_end();
+    let mut outer = 0;
+    let mut last = None;
+    // The forms that stand outside of all others, one after the other.
+    while let Some(node) = nodes.get(outer) {
+        last = Some(node);
+        outer = (node.next as usize).max(outer + 1);
+    }
+    let (Some(first), Some(last)) = (nodes.first(), last) else { return nodes.is_empty() };
+    before.len() == last.end as usize && indentation(last.start) <= indentation(first.start)
+}
+
 impl<'s> Tree<'s> {
     /// Reads a source.
     pub(super) fn read(source: &'s str) -> Result<Tree<'s>, Box<Fault>> {
         if source.len() > MAX_SOURCE {
             return Err(Fault::new(0..0, wording::too_long(source.len())));
         }
+        Tree::read_within(source, MAX_DEPTH)
+    }
+
+    /// Reads a text of any length whose parentheses nest at most `depth` deep.
+    pub(super) fn read_within(source: &'s str, depth: usize) -> Result<Tree<'s>, Box<Fault>> {
         let mut nodes: Vec<Node> = Vec::with_capacity(source.len() / 6);
         let mut open: Vec<NodeId> = Vec::new();
         let mut lexer = Lexer::new(source);
@@ -63,7 +89,9 @@ impl<'s> Tree<'s> {
                 TokenKind::Block => Kind::Block,
                 TokenKind::Close => {
                     let Some(list) = open.pop().and_then(|id| nodes.get_mut(id.0 as usize)) else {
-                        return Err(Fault::new(token.start as usize..token.end as usize, wording::stray_close()));
+                        let extra = is_extra(source, &nodes, token.start as usize);
+                        let words = wording::stray_close(extra);
+                        return Err(Fault::new(token.start as usize..token.end as usize, words));
                     };
                     (list.end, list.next) = (token.end, at);
                     continue;
@@ -72,8 +100,8 @@ impl<'s> Tree<'s> {
             let (start, end) = (token.start, token.end);
             nodes.push(Node { kind, fresh: token.fresh, lifted: false, start, end, next: at + 1 });
             if kind == Kind::List {
-                if open.len() >= MAX_DEPTH {
-                    return Err(Fault::new(start as usize..end as usize, wording::too_deep(MAX_DEPTH)));
+                if open.len() >= depth {
+                    return Err(Fault::new(start as usize..end as usize, wording::too_deep(depth)));
                 }
                 open.push(NodeId(at));
             }
@@ -85,6 +113,11 @@ impl<'s> Tree<'s> {
             }
         }
         Ok(Tree { source, nodes, open })
+    }
+
+    /// How many nodes there are.
+    pub(super) fn len(&self) -> u32 {
+        clamp(self.nodes.len())
     }
 
     /// The node of that number; for a number of no node, an empty atom at the end of the text.
@@ -154,7 +187,7 @@ impl<'s> Tree<'s> {
 }
 
 /// Siblings in order, without the lifted ones. Holds no borrow, so that a walk may change what it walks with.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Nodes {
     at: u32,
     end: u32,

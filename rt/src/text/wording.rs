@@ -3,9 +3,12 @@
 use std::ops::Range;
 
 use super::diagnostic::{Diagnostic, Severity, clamp};
+use super::fix::{self, Certainty, Change, Mend};
 use super::nearest;
+use super::ops::Val;
 use super::program::Program;
-use super::walk::{Val, list_types};
+use super::sorts::Sort;
+use super::walk::list_types;
 use crate::{Code, Signature, Signatures, Ty};
 
 /// A finding before it is shown: a place and what to say of it.
@@ -21,6 +24,7 @@ pub(super) struct Words {
     code: &'static str,
     message: String,
     hint: Option<String>,
+    mend: Option<Mend>,
 }
 
 impl Fault {
@@ -30,23 +34,82 @@ impl Fault {
 
     /// The finding as it is shown.
     pub(super) fn told(self, source: &str, severity: Severity) -> Diagnostic {
+        let fix = self.words.mend.and_then(|mend| mend.fix(source, &self.span));
         let span = clamp(self.span.start)..clamp(self.span.end);
-        Diagnostic::new(source, severity, self.words.code, span, self.words.message, self.words.hint)
+        Diagnostic::new(source, severity, self.words.code, span, self.words.message, self.words.hint).with_fix(fix)
     }
 }
 
-fn words(code: &'static str, message: impl Into<String>) -> Words {
-    Words { code, message: message.into(), hint: None }
+pub(super) fn words(code: &'static str, message: impl Into<String>) -> Words {
+    Words { code, message: message.into(), hint: None, mend: None }
 }
 
 impl Words {
-    fn hint(self, hint: impl Into<String>) -> Words {
+    pub(super) fn hint(self, hint: impl Into<String>) -> Words {
         Words { hint: Some(hint.into()), ..self }
     }
 
     /// Whether they say that a form is not closed.
     pub(super) fn is_unclosed(&self) -> bool {
         self.code == "unclosed-form"
+    }
+
+    /// Adds what puts it right, for certain.
+    pub(super) fn safe(self, change: Change) -> Words {
+        Words { mend: Some(Mend { change, certainty: Certainty::Safe }), ..self }
+    }
+
+    /// Adds what probably puts it right.
+    pub(super) fn likely(self, change: Change) -> Words {
+        Words { mend: Some(Mend { change, certainty: Certainty::Likely }), ..self }
+    }
+
+    /// Adds what the fault's span should hold, for certain.
+    pub(super) fn instead(self, text: impl Into<String>) -> Words {
+        self.safe(Change::Instead(text.into()))
+    }
+
+    /// Adds what puts it right, for certain, where that is known.
+    pub(super) fn perhaps(self, change: Option<Change>) -> Words {
+        change.into_iter().fold(self, Words::safe)
+    }
+
+    /// Adds what a piece of the text can only mean, as its hint too.
+    pub(super) fn meaning(self, source: &str, piece: Range<usize>, change: Change) -> Words {
+        let mend = Mend { change: change.clone(), certainty: Certainty::Safe };
+        let inside = |at: usize| (piece.start..=piece.end).contains(&at);
+        let shown = mend.fix(source, &piece).and_then(|fix| {
+            let within =
+                fix.edits.iter().all(|edit| inside(edit.span.start as usize) && inside(edit.span.end as usize));
+            let (fixed, rest) = (fix.apply(source), source.len() - piece.end);
+            within.then(|| fix::short(fixed.get(piece.start..fixed.len() - rest).unwrap_or("")))
+        });
+        let said = shown.into_iter().fold(self, |said, shown| said.hint(format!("write `{shown}`")));
+        said.safe(change)
+    }
+
+    /// Adds what to write.
+    pub(super) fn advice(self, hint: &str) -> Words {
+        self.hint(hint)
+    }
+
+    /// Says which function takes the value.
+    pub(super) fn of_other(self, function: &str) -> Words {
+        self.hint(format!("write `({function} …)`"))
+    }
+
+    /// Says which hole of `fmt` takes the value.
+    pub(super) fn of_hole(self, hole: &str) -> Words {
+        self.hint(format!("its hole is `{hole}`"))
+    }
+
+    /// Adds the conversion of what the fault's span holds. One that keeps the number is certain.
+    pub(super) fn converted(self, want: Val, found: Val, by: &str) -> Words {
+        let change = Change::Around(format!("({by} "), ")".to_owned());
+        match (found, want) {
+            (Val::I32, Val::I64 | Val::F64) | (Val::F32, Val::F64) => self.safe(change),
+            _ => self.likely(change),
+        }
     }
 
     fn maybe(self, hint: Option<String>) -> Words {
@@ -89,6 +152,15 @@ pub(super) fn one_semicolon() -> Words {
         .hint("a comment begins with `;;`, or stands between `(;` and `;)`")
 }
 
+pub(super) fn other_comment(mark: &str) -> Words {
+    words("unknown-instruction", format!("`{mark}` is not an instruction")).hint("a comment begins with `;;`")
+}
+
+pub(super) fn other_quotes(found: &str) -> Words {
+    words("unknown-instruction", format!("`{}` is not an instruction", short(found)))
+        .hint("a text is written between plain quotes: \"…\"")
+}
+
 pub(super) fn quoted_name() -> Words {
     words("bad-character", "a name cannot be written in quotes").hint("write `$name` without quotes")
 }
@@ -112,7 +184,23 @@ pub(super) fn unclosed_text(block: bool, culprit: Option<u32>) -> Words {
     }
 }
 
-pub(super) fn bad_escape(found: &str) -> Words {
+/// `rest` is what follows `found` in the string.
+pub(super) fn bad_escape(found: &str, rest: &str) -> Words {
+    let doubled = Change::Instead(format!("\\{found}"));
+    let hex = rest.get(..2).filter(|digits| u8::from_str_radix(digits, 16).is_ok_and(|byte| byte.is_ascii()));
+    let change = |said: Words| match (found, hex) {
+        ("\\" | "\\u", _) => said,
+        ("\\x", Some(_)) => said.instead("\\"),
+        ("\\x", None) => said,
+        ("\\/" | "\\`", _) => said.instead(found.trim_start_matches('\\')),
+        ("\\0", _) => said.instead("\\00"),
+        ("\\a" | "\\b" | "\\e" | "\\f" | "\\v" | "\\$", _) => said.likely(doubled),
+        _ => said.safe(doubled),
+    };
+    change(bad_escape_words(found))
+}
+
+fn bad_escape_words(found: &str) -> Words {
     let hint = match found {
         "\\" => "write a backslash as `\\\\`".to_owned(),
         "\\u" => "write `\\u{e9}` or `\\u00e9`, and a backslash as `\\\\`".to_owned(),
@@ -131,8 +219,11 @@ pub(super) fn not_utf8() -> Words {
         .hint("write a backslash as `\\\\`: `\\bf` and the like are bytes in hexadecimal")
 }
 
-pub(super) fn stray_close() -> Words {
-    words("stray-paren", "`)` closes nothing").hint("remove it, or look for a form before it that was closed too early")
+/// `extra` says that it is one too many, and not the form before it closed too early.
+pub(super) fn stray_close(extra: bool) -> Words {
+    words("stray-paren", "`)` closes nothing")
+        .hint("remove it, or look for a form before it that was closed too early")
+        .perhaps(extra.then(|| Change::Instead(String::new())))
 }
 
 pub(super) fn closed_at_end(count: usize) -> Words {
@@ -236,13 +327,28 @@ pub(super) fn host_function_name(known: &Signature) -> Words {
 
 pub(super) fn no_type(name: &str, param: bool) -> Words {
     let kind = if param { "param" } else { "local" };
-    words("no-type", format!("`{name}` is declared without a type")).hint(format!("write `({kind} {name} i32)`"))
+    words("no-type", format!("`{name}` is declared without a type"))
+        .hint(format!("write `({kind} {name} i32)`"))
+        .instead(format!("{name} i32"))
 }
 
 pub(super) fn unknown_type(found: &str) -> Words {
     let shown: String = found.chars().take(40).collect();
     words("unknown-type", format!("`{shown}` is not a type"))
         .hint("types are i32, i64, f32 and f64; pointers, strings and handles are i32")
+        .perhaps(meant_type(found).map(|ty| Change::Instead(ty.to_owned())))
+}
+
+/// The type that a word of another language can only mean.
+pub(super) fn meant_type(word: &str) -> Option<&'static str> {
+    Some(match word.to_ascii_lowercase().as_str() {
+        "i32" | "int" | "int32" | "u32" | "uint" | "integer" | "bool" | "boolean" | "ptr" | "pointer" | "string"
+        | "str" | "usize" | "handle" | "array" | "map" | "i16" | "u16" | "i8" | "u8" | "byte" => "i32",
+        "i64" | "int64" | "u64" | "uint64" | "long" => "i64",
+        "f64" | "float64" | "double" => "f64",
+        "f32" | "float32" => "f32",
+        _ => return None,
+    })
 }
 
 pub(super) fn two_types(name: &str, first: &str, second: &str, line: u32) -> Words {
@@ -267,17 +373,6 @@ pub(super) fn form_operands(head: &str, usage: &str, wanted: usize, found: usize
     words("form-operands", format!("`{head}` takes {wanted} {plural}, found {found}")).hint(format!("write `{usage}`"))
 }
 
-pub(super) fn form_name(head: &str, usage: &str, found: &str) -> Words {
-    let shown: String = found.chars().take(40).collect();
-    let said = words("form-operands", format!("`{head}` takes a local or an expression here, found `{shown}`"));
-    match head {
-        "resv" if shown.starts_with(|c: char| c.is_ascii_digit() || c == '-') => {
-            said.hint(format!("put out a number as text: `(resv (call $str.from_int (i32.const {shown})))`"))
-        }
-        _ => said.hint(format!("write `{usage}`")),
-    }
-}
-
 pub(super) fn argv_target(found: &str) -> Words {
     words("form-operands", format!("`argv` takes the name of a local here, found `{}`", short(found)))
         .hint("write `(argv N $p)`")
@@ -297,17 +392,21 @@ pub(super) fn unknown_function(
     let plain = !written.is_empty() && !written.starts_with('$');
     if plain && let Some(known) = host.get(full_name) {
         return words("unknown-function", format!("`{written}` is not a name"))
-            .hint(format!("names begin with `$`: `${known}`"));
+            .hint(format!("names begin with `$`: `${known}`"))
+            .instead(format!("${full_name}"));
     }
     let kind = if full_name.contains('.') { "host function" } else { "function" };
     words("unknown-function", format!("no {kind} `${}`", short(full_name)))
         .maybe(nearest::functions(full_name, host, program).or_else(|| nearest::modules(host)))
+        .perhaps(
+            nearest::certain_function(full_name, host, program).filter(|_| !written.is_empty()).map(Change::Instead),
+        )
 }
 
 // ---- instructions
 
 pub(super) fn empty_form() -> Words {
-    words("empty-form", "`()` is no form").hint("remove it")
+    words("empty-form", "`()` is no form").hint("remove it").instead("")
 }
 
 pub(super) fn headless_form() -> Words {
@@ -330,15 +429,31 @@ pub(super) fn unknown_instruction(name: &str, near: &[String], functions: Option
         ("module" | "import" | "memory" | "global" | "table" | "elem" | "data", _) => {
             found.hint(format!("`({name} …)` stands beside the instructions, not within a form"))
         }
-        (name, _) if name.starts_with("//") || name.starts_with('#') || name.starts_with("--") => {
-            found.hint("a comment begins with `;;`")
-        }
-        (name, _) if name.starts_with('\'') => found.hint("a text is written between plain quotes: \"…\""),
         (name, _) if name.starts_with(|c: char| c.is_ascii_uppercase()) => {
             found.hint("what is not part of the program is written as a comment: `;; …`")
         }
         _ => found.maybe(functions.map(|functions| format!("functions are called: `(call $f …)`; {functions}"))),
     }
+}
+
+/// A head that only a host function can be: of a module, but none of WAT's.
+pub(super) fn unknown_head(name: &str, host: &Signatures) -> Words {
+    let plain = name.trim_start_matches('$').trim_end_matches('?');
+    let near = nearest::functions(plain, host, None).or_else(|| nearest::modules(host));
+    words("unknown-function", format!("no host function `{}`", short(plain)))
+        .maybe(near.map(|near| near.replace("`$", "`")))
+}
+
+pub(super) fn foreign_head(name: &str) -> Words {
+    words("unknown-instruction", format!("`{}` is not an instruction", fix::short(name)))
+}
+
+pub(super) fn letter_before_text() -> Words {
+    words("call-form", "a text has no letter before it").hint("write `(fmt \"{}\" $value)`")
+}
+
+pub(super) fn call_syntax(name: &str) -> Words {
+    words("call-form", "a call begins with its parenthesis").hint(format!("write `({name} …)`"))
 }
 
 pub(super) fn flat_form(name: &str, usage: &str) -> Words {
@@ -433,7 +548,8 @@ pub(super) fn stray_end(name: &str) -> Words {
         "else" => "`else` stands between a flat `if` and its `end`, `(else …)` after `(then …)`",
         _ => "a form in parentheses ends with its `)`",
     };
-    words("block-end", format!("`{name}` ends nothing")).hint(hint)
+    let said = words("block-end", format!("`{name}` ends nothing")).hint(hint);
+    if name == "end" { said.instead("") } else { said }
 }
 
 pub(super) fn arm_outside(name: &str) -> Words {
@@ -446,6 +562,10 @@ pub(super) fn arm_outside(name: &str) -> Words {
 
 pub(super) fn no_then() -> Words {
     words("if-form", "`if` lacks `(then …)`").hint("write `(if COND (then …) (else …))`")
+}
+
+pub(super) fn second_then() -> Words {
+    words("if-form", "an `if` has one `(then …)`").hint("write `(else …)` for the other arm")
 }
 
 pub(super) fn after_then() -> Words {
@@ -551,6 +671,24 @@ pub(super) fn result_left(signature: &Signature, nth: usize, count: usize) -> Wo
     })
 }
 
+/// What takes up the one value of a call whose value nobody takes: an err ends the program, another is of no use.
+pub(super) fn taken_up(signature: &Signature) -> Option<Change> {
+    match (signature.results.len(), signature.fallible()) {
+        (0, true) => Some(Change::around("(check ", ")")),
+        (1, false) => Some(Change::around("(drop ", ")")),
+        _ => None,
+    }
+}
+
+pub(super) fn call_left(signature: &Signature) -> Words {
+    let (module, name) = (signature.module, signature.name);
+    let gives = if signature.results.is_empty() { "err" } else { "a value and err" };
+    let catch = if signature.results.is_empty() { "$e" } else { "$v $e" };
+    words("value-left", format!("`({module}.{name} …)` leaves {gives}, which nothing takes")).hint(format!(
+        "write `({module}.{name}? …)` to end the program where it fails, or `(catch {catch} ({module}.{name} …))`"
+    ))
+}
+
 pub(super) fn value_left(from: &str, ty: Val) -> Words {
     words("value-left", format!("`{from}` leaves {} on the stack", with_article(ty))).hint("use the value, or drop it")
 }
@@ -579,6 +717,41 @@ pub(super) fn wrong_result(
     said.maybe(conversion.map(|name| format!("convert it: `({name} …)`")))
 }
 
+// ---- sorts of values
+
+pub(super) fn sort_mismatch(head: &str, text: &str, found: Sort, wanted: Sort) -> Words {
+    let text = fix::short(text);
+    let said = words("value-sort", format!("`{text}` is {} where `{head}` takes {}", found.name(), wanted.name()));
+    match (found, wanted) {
+        (Sort::Number | Sort::Code, Sort::Text) => said.hint(format!("write `(str.from_int {text})`")),
+        (Sort::Text, Sort::Number) if !text.starts_with('"') => said.hint(format!("write `(str.to_int? {text})`")),
+        (Sort::Array, Sort::Text) => {
+            said.hint(format!("write `(str.join? {text} \", \")`; `arr.to_json` makes JSON of it"))
+        }
+        (Sort::Map, Sort::Text) => said.hint("`map.to_json` makes JSON of it"),
+        (_, Sort::Code) => said.hint("codes are names such as `ENOENT`, or what `(catch $v $e (CALL …))` sets `$e` to"),
+        (Sort::Text, Sort::Array) => said.hint(format!("write `(str.split? {text} \",\")`")),
+        (Sort::Map, Sort::Array) => said.hint(format!("write `(map.keys {text})`")),
+        _ => said,
+    }
+}
+
+pub(super) fn operands_swapped(signature: &Signature) -> Words {
+    words("value-sort", format!("two operands of `{signature}` stand in each other's place"))
+}
+
+pub(super) fn names_swapped(value: &str, err: &str, catch: bool) -> Words {
+    let said = words(
+        "names-swapped",
+        format!("`{value}` takes the value and `{err}` the err, and they are used the other way round"),
+    );
+    match catch {
+        true => said.hint(format!("`catch` names the value first: `(catch {err} {value} …)`")),
+        false => said
+            .hint(format!("err lies on top of the value and is popped first: `(local.set {value}) (local.set {err})`")),
+    }
+}
+
 pub(super) fn no_code_result(form: &str, func: &str) -> Words {
     words("form-result", format!("`{form}` returns a code, but `{func}` has not the one result i32"))
         .hint("give the function `(result i32)`, or test the error with `if`")
@@ -593,17 +766,17 @@ fn operands(count: usize) -> String {
     if count == 1 { "1 operand".to_owned() } else { format!("{count} operands") }
 }
 
-fn with_article(ty: Val) -> String {
+pub(super) fn with_article(ty: Val) -> String {
     let article = if matches!(ty, Val::V128 | Val::Func) { "a" } else { "an" };
     format!("{article} {}", ty.name())
 }
 
-fn quoted<T: AsRef<str>>(names: &[T]) -> String {
+pub(super) fn quoted<T: AsRef<str>>(names: &[T]) -> String {
     names.iter().take(8).map(|name| format!("`{}`", short(name.as_ref()))).collect::<Vec<_>>().join(", ")
 }
 
 /// A name as it is shown: giants are cut.
-fn short(name: &str) -> String {
+pub(super) fn short(name: &str) -> String {
     if name.chars().count() <= 64 {
         name.to_owned()
     } else {
@@ -615,8 +788,4 @@ fn short(name: &str) -> String {
 
 pub(super) fn invalid(message: &str) -> Words {
     words("invalid", message.lines().next().unwrap_or("").trim())
-}
-
-pub(super) fn ending_added() -> Words {
-    words("ending-added", "the program leaves no code: `(i32.const 0)` was added at its end")
 }

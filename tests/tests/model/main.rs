@@ -4,4 +4,5 @@
 
 mod client;
 mod failures;
+mod functions;
 mod replies;

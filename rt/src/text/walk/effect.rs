@@ -1,12 +1,14 @@
 //! What each instruction takes and leaves, with the name, label or number that it is written with.
 
-use super::ops::{self, Immediate, Val};
 use super::stack::{After, Effect, Frame};
 use super::{Stop, Walk, Walked};
 use crate::Code;
-use crate::text::forms::{self, index};
+use crate::text::fix::Change;
+use crate::text::forms::index;
+use crate::text::forms::value::is_number;
+use crate::text::ops::{self, Immediate, Val};
 use crate::text::tree::{Kind, NodeId, Nodes};
-use crate::text::{nearest, wording};
+use crate::text::{nearest, rewrite, wording};
 
 impl<'s> Walk<'_, 's> {
     /// Reads what an instruction names and tells what it does. `first` is its name.
@@ -32,7 +34,7 @@ impl<'s> Walk<'_, 's> {
                     nodes,
                 )?;
                 effect.argument = Some(tree.text(node));
-                let ty = self.local(node)?;
+                let ty = self.local(at, name, node)?;
                 if name != "local.get" {
                     effect.pops.push(ty);
                 }
@@ -53,13 +55,20 @@ impl<'s> Walk<'_, 's> {
                     let known = self.types.globals.by_name.keys().copied();
                     let is_local = self.func.locals.get(tree.text(node)).is_some();
                     let near = nearest::names(tree.text(node), known);
-                    return self.fault(node, wording::unknown_global(tree.text(node), &near, is_local));
+                    let words = wording::unknown_global(tree.text(node), &near, is_local);
+                    let change = match near.as_slice() {
+                        _ if is_local => self.instead_of(at, name, &name.replace("global", "local")),
+                        near => nearest::certain(tree.text(node), near.iter().copied())
+                            .map(|near| Change::Instead(near.to_owned())),
+                    };
+                    return self.fault(node, words.perhaps(change));
                 };
                 let global = global.ok_or(Stop::Unknown)?;
                 match name {
                     "global.get" => effect.pushes.push(global.ty),
                     _ if !global.mutable => {
-                        return self.fault(node, wording::constant_global(tree.text(node), global.ty));
+                        let words = wording::constant_global(tree.text(node), global.ty);
+                        return self.fault(node, words.perhaps(self.mutable(tree.text(node))));
                     }
                     _ => effect.pops.push(global.ty),
                 }
@@ -172,11 +181,53 @@ impl<'s> Walk<'_, 's> {
                     let text = self.excerpt(node);
                     let local = self.func.locals.get(&text).is_some();
                     let code = Code::from_name(&text).map(Code::number);
-                    return self.fault(node, wording::bad_number(name, ty, &text, local, code));
+                    let change = self.constant_of(node, &text, local, code);
+                    return self.fault(node, wording::bad_number(name, ty, &text, local, code).perhaps(change));
                 }
             }
         }
         Ok(())
+    }
+
+    /// What a constant is whose number is none.
+    fn constant_of(&self, node: NodeId, text: &str, local: bool, code: Option<i32>) -> Option<Change> {
+        let tree = self.author;
+        let inner = self.origin(node)?;
+        let list =
+            rewrite::parent(tree, inner).filter(|list| tree.head(*list).is_some_and(|h| h.ends_with(".const")))?;
+        match text {
+            _ if code.is_some() => code.map(|code| Change::Instead(code.to_string())),
+            _ if local => Some(Change::Edits(vec![(tree.span(list), format!("(local.get {text})"))])),
+            "true" => Some(Change::Instead("1".to_owned())),
+            "false" | "null" | "nil" => Some(Change::Instead("0".to_owned())),
+            _ if tree.node(inner).kind == Kind::List => Some(rewrite::unwrap(tree, list, inner)),
+            _ => None,
+        }
+    }
+
+    /// Another instruction in the place of one.
+    fn instead_of(&self, at: NodeId, name: &str, other: &str) -> Option<Change> {
+        let tree = self.author;
+        let node = self.origin(at)?;
+        match tree.node(node).kind {
+            Kind::List => rewrite::head(tree, node, other).filter(|_| tree.head(node) == Some(name)),
+            _ => Some(Change::Edits(vec![(tree.span(node), other.to_owned())])).filter(|_| tree.text(node) == name),
+        }
+    }
+
+    /// A global that can be set.
+    fn mutable(&self, name: &str) -> Option<Change> {
+        let tree = self.author;
+        let mut lists = (0..tree.len()).map(NodeId).filter(|node| tree.head(*node) == Some("global"));
+        let global = lists.find(|list| rewrite::items(tree, *list).get(1).and_then(|n| tree.name(*n)) == Some(name))?;
+        let ty = *rewrite::items(tree, global).get(2).filter(|ty| tree.atom(**ty).is_some())?;
+        Some(Change::Edits(rewrite::around(tree, ty, "(mut ", ")")))
+    }
+
+    /// The declaration of a local before the instruction that sets it.
+    fn declared(&self, at: NodeId, name: &str) -> Option<Change> {
+        let start = self.author.span(self.origin(at)?).start;
+        Some(Change::Edits(vec![(start..start, format!("(local {name} i32) "))]))
     }
 
     /// The name or number that must follow an instruction's own name.
@@ -193,7 +244,15 @@ impl<'s> Walk<'_, 's> {
                 nodes.next(self.tree);
                 Ok(node)
             }
-            None => self.fault(at, wording::missing_argument(name, what, usage)),
+            None => {
+                let change = self.origin(at).and_then(|list| {
+                    let items = rewrite::items(self.author, list);
+                    let [_, value, target] = items.as_slice() else { return None };
+                    self.author.name(*target).map(|_| rewrite::swap(self.author, *value, *target))
+                });
+                let swappable = matches!(name, "local.set" | "local.tee" | "global.set");
+                self.fault(at, wording::missing_argument(name, what, usage).perhaps(change.filter(|_| swappable)))
+            }
         }
     }
 
@@ -208,8 +267,8 @@ impl<'s> Walk<'_, 's> {
         Ok((signature.pops().map(Val::from).collect(), signature.pushes().map(Val::from).collect()))
     }
 
-    /// The type of a local.
-    pub(super) fn local(&self, node: NodeId) -> Walked<Val> {
+    /// The type of a local that an instruction names.
+    pub(super) fn local(&self, at: NodeId, name: &str, node: NodeId) -> Walked<Val> {
         let text = self.tree.text(node);
         let locals = &self.func.locals;
         let found = match text.starts_with('$') {
@@ -219,9 +278,15 @@ impl<'s> Walk<'_, 's> {
         match found {
             Some(local) => Val::from_wat(local.ty).ok_or(Stop::Unknown),
             None => {
-                let near = nearest::names(text, locals.by_name.keys().copied());
+                let near = nearest::names(text, self.local_names());
                 let global = self.types.globals.by_name.contains_key(text);
-                self.fault(node, wording::unknown_local(text, &near, global))
+                let change = match near.as_slice() {
+                    _ if global => self.instead_of(at, name, &name.replace("local", "global")),
+                    // What is set without a declaration lacks the declaration.
+                    [] if name != "local.get" && text.starts_with('$') => self.declared(at, text),
+                    _ => self.certain_local(text),
+                };
+                self.fault(node, wording::unknown_local(text, &near, global).perhaps(change))
             }
         }
     }
@@ -237,8 +302,11 @@ impl<'s> Walk<'_, 's> {
         match found {
             Some(frame) => Ok(frame.branch().to_vec()),
             None => {
-                let around: Vec<&str> = self.frames.iter().rev().filter_map(|frame| frame.label).collect();
-                self.fault(node, wording::unknown_label(text, &around))
+                let own = |label: &&str| !label.starts_with("$.");
+                let around: Vec<&str> = self.frames.iter().rev().filter_map(|frame| frame.label).filter(own).collect();
+                let change =
+                    nearest::certain(text, around.iter().copied()).map(|near| Change::Instead(near.to_owned()));
+                self.fault(node, wording::unknown_label(text, &around).perhaps(change))
             }
         }
     }
@@ -246,16 +314,4 @@ impl<'s> Walk<'_, 's> {
 
 fn is_label(text: Option<&str>) -> bool {
     text.is_some_and(|text| text.starts_with('$') || index(text).is_some())
-}
-
-/// Whether a text is a number of that type. Unusual ways to write floats are left to the engine's reader.
-pub(super) fn is_number(ty: Val, text: &str) -> bool {
-    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-    let number = digits.starts_with(|c: char| c.is_ascii_digit());
-    match ty {
-        Val::I32 => forms::is_i32(text),
-        Val::I64 => forms::is_integer(text, 64),
-        _ if digits.starts_with("0x") || digits.starts_with("nan") || digits == "inf" => true,
-        _ => number && digits.replace('_', "").parse::<f64>().is_ok(),
-    }
 }

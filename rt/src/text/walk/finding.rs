@@ -1,11 +1,13 @@
 //! What to say where instructions and the stack do not agree.
 
-use super::effect::is_number;
-use super::ops::{self, Val};
 use super::stack::{Effect, Entry, Frame, FrameKind};
 use super::{Stop, Walk, Walked, list_types};
+use crate::text::fix::Change;
+use crate::text::forms::value::is_number;
+use crate::text::ops::{self, Val};
 use crate::text::tree::{Kind, NodeId};
-use crate::text::{forms, nearest, wording};
+use crate::text::wording::Words;
+use crate::text::{forms, habits, nearest, rewrite, wording};
 use crate::{Code, Signature};
 
 impl<'s> Walk<'_, 's> {
@@ -14,17 +16,74 @@ impl<'s> Walk<'_, 's> {
         if let Some(surplus) = &entry.surplus {
             let (node, usage, wanted, given) = surplus.as_ref();
             let words = match self.callee(entry.from).filter(|called| called.pushes().count() > 1) {
-                Some(called) => wording::results_as_operand(usage, *wanted, *given, called),
-                None => wording::operand_count(usage, *wanted, *given, None),
+                Some(called) => {
+                    let change = self.origin(entry.from).and_then(|call| rewrite::question(self.author, call, called));
+                    wording::results_as_operand(usage, *wanted, *given, called).perhaps(change)
+                }
+                None => wording::operand_count(usage, *wanted, *given, None).perhaps(self.of_many(*node)),
             };
             return self.fault(*node, words);
         }
         let count = self.stack.iter().take(first).filter(|other| other.from == entry.from).count();
+        let written = self.origin(entry.from).and_then(|node| self.author.head(node));
         let words = match self.callee(entry.from) {
-            Some(signature) => wording::result_left(signature, entry.nth, count),
+            Some(signature) if signature.fallible() && written.is_some_and(|head| head != "call") => {
+                let change = self.origin(entry.from).and_then(|call| rewrite::question(self.author, call, signature));
+                wording::call_left(signature).perhaps(change)
+            }
+            Some(signature) => {
+                let call = self.origin(entry.from).filter(|call| self.author.node(*call).kind == Kind::List);
+                let all = signature.pushes().count();
+                let change = match call {
+                    // Its err, which nobody took, would be the program's code.
+                    Some(call) if all == 2 && self.stack.get(first).is_some_and(|code| code.from == entry.from) => {
+                        rewrite::question(self.author, call, signature)
+                    }
+                    Some(call) if all == 2 && count == 2 => rewrite::question(self.author, call, signature),
+                    Some(_) => wording::taken_up(signature),
+                    None => None,
+                };
+                wording::result_left(signature, entry.nth, count).perhaps(change)
+            }
             None => wording::value_left(&self.excerpt(entry.from), entry.ty),
         };
         self.fault(entry.from, words)
+    }
+
+    /// An instruction of two operands with more of them, as the operator that takes any number.
+    fn of_many(&self, node: NodeId) -> Option<Change> {
+        let list = self.origin(node)?;
+        let operator = match self.author.head(list)?.split_once('.')? {
+            ("i32" | "i64" | "f64", "add") => "+",
+            ("i32" | "i64" | "f64", "mul") => "*",
+            _ => return None,
+        };
+        rewrite::head(self.author, list, operator)
+    }
+
+    /// A number of another type: the same number of the type that is wanted; or the conversion of an expression.
+    fn converted(&self, words: Words, from: NodeId, wanted: Val, found: Val) -> Words {
+        let constant = self
+            .origin(from)
+            .filter(|list| self.author.head(*list).is_some_and(|head| head.ends_with(".const")) && found == Val::I32);
+        let change = constant.and_then(|list| rewrite::head(self.author, list, format!("{}.const", wanted.name())));
+        match (change, ops::conversion(found, wanted)) {
+            (Some(change), _) => words.safe(change),
+            (None, Some(by)) => words.converted(wanted, found, by),
+            (None, None) => words,
+        }
+    }
+
+    /// The names of two `local.set` in a row, each in the place of the other.
+    fn swapped_pops(&self, at: NodeId) -> Option<Change> {
+        let tree = self.author;
+        let first = self.origin(at)?;
+        let second = rewrite::after(tree, first)?;
+        let name = |list: NodeId| match (tree.head(list), rewrite::items(tree, list).as_slice()) {
+            (Some("local.set"), [_, name]) => Some(*name),
+            _ => None,
+        };
+        Some(rewrite::swap(tree, name(first)?, name(second)?))
     }
 
     /// The host function that an instruction calls.
@@ -55,18 +114,20 @@ impl<'s> Walk<'_, 's> {
         }
     }
 
-    /// A node's text, shortened to its head and argument.
+    /// The author's text for a node, shortened to its head and argument.
     pub(super) fn excerpt(&self, node: NodeId) -> String {
-        let text = self.tree.text(node);
+        let tree = self.author;
+        let Some(node) = self.origin(node) else { return String::new() };
+        let text = tree.text(node);
         if text.chars().count() <= 32 && !text.contains('\n') {
             return text.to_owned();
         }
-        if self.tree.node(node).kind != Kind::List {
+        if tree.node(node).kind != Kind::List {
             return format!("{}…", text.lines().next().unwrap_or("").chars().take(24).collect::<String>());
         }
-        let mut nodes = self.tree.children(node);
+        let mut nodes = tree.children(node);
         let mut words = Vec::new();
-        while let Some(text) = nodes.next(self.tree).and_then(|node| self.tree.atom(node)).filter(|_| words.len() < 2) {
+        while let Some(text) = nodes.next(tree).and_then(|node| tree.atom(node)).filter(|_| words.len() < 2) {
             words.push(text.chars().take(32).collect::<String>());
         }
         format!("({} …)", words.join(" "))
@@ -81,8 +142,11 @@ impl<'s> Walk<'_, 's> {
         if matches!(effect.name, "local.set" | "local.tee" | "global.set") {
             let name = effect.argument.unwrap_or("");
             let words = match err {
-                Some(called) => wording::err_on_top(name, wanted, called),
-                None => wording::wrong_set(name, wanted, entry.ty, &from, ops::conversion(entry.ty, wanted)),
+                Some(called) => wording::err_on_top(name, wanted, called).perhaps(self.swapped_pops(effect.at)),
+                None => {
+                    let words = wording::wrong_set(name, wanted, entry.ty, &from, ops::conversion(entry.ty, wanted));
+                    if effect.given.is_some() { self.converted(words, entry.from, wanted, entry.ty) } else { words }
+                }
             };
             return self.fault(at, words);
         }
@@ -92,7 +156,9 @@ impl<'s> Walk<'_, 's> {
         let param = self.host_of(effect).and_then(|signature| signature.params.get(nth)).map(|param| param.name);
         let usage = self.usage(effect);
         let hint = ops::conversion(entry.ty, wanted);
-        self.fault(at, wording::operand_type(&usage, nth, param, wanted, entry.ty, &from, hint))
+        let words = wording::operand_type(&usage, nth, param, wanted, entry.ty, &from, hint);
+        let words = if effect.given.is_some() { self.converted(words, entry.from, wanted, entry.ty) } else { words };
+        self.fault(at, words)
     }
 
     pub(super) fn host_of(&self, effect: &Effect<'s>) -> Option<&Signature> {
@@ -133,7 +199,8 @@ impl<'s> Walk<'_, 's> {
             return Err(Stop::Unknown);
         }
         if let Some(form) = forms::form(name) {
-            return self.fault(first, wording::flat_form(name, form.usage));
+            let change = self.origin(first).and_then(|atom| habits::in_parentheses(self.author, atom));
+            return self.fault(first, wording::flat_form(name, form.usage).perhaps(change));
         }
         let plain = name.strip_prefix('$').unwrap_or(name);
         if let Some(signature) = self.host.get(plain) {
@@ -142,9 +209,52 @@ impl<'s> Walk<'_, 's> {
         if self.program.defined.contains_key(name) {
             return self.fault(first, wording::helper_call_missing(name));
         }
-        let functions = nearest::functions(plain, self.host, Some(self.program));
-        let words = wording::unknown_instruction(name, &ops::nearest(name), functions, Code::from_name(name));
-        self.fault(first, words)
+        let near = ops::nearest(name);
+        let functions = nearest::functions(plain.trim_end_matches('?'), self.host, Some(self.program));
+        let of_wat =
+            ["i32.", "i64.", "f32.", "f64.", "v128.", "local.", "global.", "memory.", "table.", "ref.", "elem."];
+        let of_host = at != first && plain.contains('.') && !of_wat.iter().any(|module| plain.starts_with(module));
+        let words = match of_host && near.is_empty() {
+            true => wording::unknown_head(name, self.host),
+            false => wording::unknown_instruction(name, &near, functions, Code::from_name(name)),
+        };
+        let prose = self.origin(first).filter(|_| at == first).and_then(|atom| habits::prose(self.author, atom));
+        if let Some(change) = prose {
+            return self.fault(first, words.safe(change));
+        }
+        let list = self.origin(first).filter(|_| at != first).and_then(|first| rewrite::parent(self.author, first));
+        self.fault(first, words.perhaps(list.and_then(|list| self.meant(list, name, &near))))
+    }
+
+    /// What a list is whose head is nothing that is known.
+    fn meant(&self, list: NodeId, name: &str, near: &[String]) -> Option<Change> {
+        if let Some(change) = habits::list(self.author, list, self.host) {
+            return Some(change);
+        }
+        let forms = forms::forms().map(|form| form.name);
+        if let Some(form) = nearest::certain(name, forms) {
+            return rewrite::head(self.author, list, form);
+        }
+        if let Some(meant) = ops::meant(name).or_else(|| nearest::certain(name, near.iter().map(String::as_str))) {
+            return rewrite::head(self.author, list, meant);
+        }
+        let (plain, question) = match name.strip_suffix('?') {
+            Some(plain) => (plain, "?"),
+            None => (name, ""),
+        };
+        let function = nearest::certain_function(plain.trim_start_matches('$'), self.host, Some(self.program))?;
+        let known = function.strip_prefix('$').filter(|known| self.host.get(known).is_some());
+        rewrite::head(self.author, list, format!("{}{question}", known.unwrap_or(&function)))
+    }
+
+    /// The names of the author's locals.
+    pub(super) fn local_names(&self) -> impl Iterator<Item = &'s str> {
+        self.func.locals.by_name.keys().copied().filter(|name| !name.starts_with("$."))
+    }
+
+    /// The local that a name is a slip of.
+    pub(super) fn certain_local(&self, name: &str) -> Option<Change> {
+        nearest::certain(name, self.local_names()).map(|near| Change::Instead(near.to_owned()))
     }
 
     /// Says how a bare name or number is written where an instruction is expected.
@@ -161,8 +271,8 @@ impl<'s> Walk<'_, 's> {
             None => match text.strip_prefix('$').and_then(|plain| self.host.get(plain)) {
                 Some(signature) => wording::call_missing(text, signature),
                 None if text.starts_with('$') => {
-                    let near = nearest::names(text, self.func.locals.by_name.keys().copied());
-                    wording::unknown_local(text, &near, false)
+                    let near = nearest::names(text, self.local_names());
+                    wording::unknown_local(text, &near, false).perhaps(self.certain_local(text))
                 }
                 None => return self.unknown(NodeId(u32::MAX), node, text),
             },

@@ -1,21 +1,22 @@
-//! A walk over the author's instructions that keeps the types on the stack, to say what is wrong with them and where.
+//! A walk over the instructions of a module's text that keeps the types on the stack, to say what is wrong with them and
+//! where in the author's text.
 //!
-//! It accepts what the engine accepts. An instruction that it does not know ends it without a finding.
+//! It knows WAT alone: forms were expanded when the module was written, and every place in it leads back to the source. It
+//! accepts what the engine accepts. An instruction that it does not know ends it without a finding.
 
 mod effect;
 mod finding;
-mod ops;
 mod stack;
-mod types;
 
-pub(super) use self::ops::Val;
 use self::stack::{After, Effect, Entry, Frame, FrameKind};
-use self::types::FuncType;
-pub(super) use self::types::Types;
-use super::forms;
-use super::program::{Func, Program};
+use super::locate;
+use super::module::Module;
+use super::ops::Val;
+use super::program::{self, Func, Program};
 use super::tree::{Kind, NodeId, Nodes, Tree};
+use super::types::{FuncType, Types};
 use super::wording::{self, Fault, Words};
+use super::{habits, rewrite};
 use crate::Signatures;
 
 /// Why a walk ended early.
@@ -43,36 +44,64 @@ pub(super) enum End {
     LacksCode,
 }
 
-/// Walks over one function of a program.
-pub(super) fn func<'s>(
-    tree: &Tree<'s>,
-    program: &Program<'s>,
-    types: &Types<'s>,
-    host: &Signatures,
-    at: usize,
-) -> Walked<End> {
-    let (Some(func), Some(Some(ty))) = (program.funcs.get(at), types.funcs.get(at)) else {
-        return Err(Stop::Unknown);
-    };
-    let run = at + 1 == program.funcs.len();
-    let frame = Frame {
-        kind: FrameKind::Func,
-        label: None,
-        params: Vec::new(),
-        results: ty.results.clone(),
-        height: 0,
-        unreachable: false,
-        node: func.node.unwrap_or(NodeId(0)),
-    };
-    let mut walk = Walk { tree, program, types, host, func, run, stack: Vec::new(), frames: vec![frame], floor: 1 };
-    let mut body = func.body;
-    walk.inside(&mut body)?;
-    let reachable = walk.frames.last().is_some_and(|frame| !frame.unreachable);
-    if run && reachable && walk.stack.is_empty() {
-        return Ok(End::LacksCode);
+/// The functions of a module as they were written, each piece with its place in the author's text.
+pub(super) struct Written<'m, 'a> {
+    tree: Tree<'m>,
+    program: Program<'m>,
+    types: Types<'m>,
+    host: &'a Signatures,
+    author: &'a Tree<'a>,
+    module: &'m Module,
+}
+
+impl<'m, 'a> Written<'m, 'a> {
+    /// Reads what was written for the author's tree.
+    pub(super) fn read(author: &'a Tree<'a>, module: &'m Module, host: &'a Signatures) -> Result<Self, Box<Fault>> {
+        let text = module.text.get(module.body.clone()).unwrap_or("");
+        // What is read here was made from a text that was accepted: a fault in it has no place in that.
+        let placed = |fault: Box<Fault>| {
+            let node = locate::origin(module, module.body.start + fault.span.start);
+            Fault::new(node.map_or(0..0, |node| author.span(node)), fault.words)
+        };
+        let mut tree = Tree::read_within(text, usize::MAX).map_err(placed)?;
+        let program = program::read(&mut tree, host).map_err(placed)?;
+        let types = Types::read(&tree, &program);
+        Ok(Written { tree, program, types, host, author, module })
     }
-    walk.close(func.node.unwrap_or(NodeId(0)))?;
-    Ok(End::Complete)
+
+    /// Walks over each function, the program last.
+    pub(super) fn walks(&self) -> impl Iterator<Item = Walked<End>> {
+        (0..self.program.funcs.len()).map(|at| self.walk(at))
+    }
+
+    fn walk(&self, at: usize) -> Walked<End> {
+        let (Some(func), Some(Some(ty))) = (self.program.funcs.get(at), self.types.funcs.get(at)) else {
+            return Err(Stop::Unknown);
+        };
+        let node = func.node.unwrap_or(NodeId(0));
+        let run = at + 1 == self.program.funcs.len();
+        let results = ty.results.clone();
+        let frame = Frame {
+            kind: FrameKind::Func,
+            label: None,
+            params: Vec::new(),
+            results,
+            height: 0,
+            unreachable: false,
+            node,
+        };
+        let Written { tree, program, types, host, author, module } = self;
+        let (stack, frames) = (Vec::new(), vec![frame]);
+        let mut walk = Walk { tree, program, types, host, author, module, func, run, stack, frames, floor: 1 };
+        let mut body = func.body;
+        walk.inside(&mut body)?;
+        let reachable = walk.frames.last().is_some_and(|frame| !frame.unreachable);
+        if run && reachable && walk.stack.is_empty() {
+            return Ok(End::LacksCode);
+        }
+        walk.close(node)?;
+        Ok(End::Complete)
+    }
 }
 
 /// The state of a walk.
@@ -81,6 +110,8 @@ pub(super) struct Walk<'a, 's> {
     program: &'a Program<'s>,
     types: &'a Types<'s>,
     host: &'a Signatures,
+    author: &'a Tree<'a>,
+    module: &'a Module,
     func: &'a Func<'s>,
     run: bool,
     stack: Vec<Entry>,
@@ -91,7 +122,13 @@ pub(super) struct Walk<'a, 's> {
 
 impl<'s> Walk<'_, 's> {
     fn fault<T>(&self, node: NodeId, words: Words) -> Walked<T> {
-        Err(Stop::Fault(Fault::new(self.tree.span(node), words)))
+        let span = self.origin(node).map_or(0..0, |node| self.author.span(node));
+        Err(Stop::Fault(Fault::new(span, words)))
+    }
+
+    /// What an instruction was written for.
+    pub(super) fn origin(&self, node: NodeId) -> Option<NodeId> {
+        locate::origin(self.module, self.module.body.start + self.tree.span(node).start)
     }
 
     /// Walks over the instructions of a list or function; the flat blocks in it must end in it.
@@ -123,10 +160,10 @@ impl<'s> Walk<'_, 's> {
         let tree = self.tree;
         let mut nodes = tree.children(list);
         let Some(first) = nodes.next(tree) else { return self.fault(list, wording::empty_form()) };
-        let Some(name) = tree.atom(first) else { return self.fault(list, wording::headless_form()) };
-        if let Some(form) = forms::form(name) {
-            return (form.walk)(self, list);
-        }
+        let Some(name) = tree.atom(first) else {
+            let change = self.origin(list).map(|list| rewrite::splice(self.author, list));
+            return self.fault(list, wording::headless_form().perhaps(change));
+        };
         match name {
             "block" | "loop" => {
                 let (label, ty) = self.block_type(&mut nodes)?;
@@ -135,7 +172,11 @@ impl<'s> Walk<'_, 's> {
                 self.close(list)
             }
             "if" => self.folded_if(list, nodes),
-            "then" | "else" => self.fault(list, wording::arm_outside(name)),
+            "then" | "else" => {
+                let change = self.origin(list).filter(|_| name == "else");
+                let change = change.and_then(|other| habits::late_else(self.author, other));
+                self.fault(list, wording::arm_outside(name).perhaps(change))
+            }
             "end" => self.fault(list, wording::stray_end(name)),
             _ => {
                 let mut effect = self.effect(list, first, name, &mut nodes)?;
@@ -242,42 +283,6 @@ impl<'s> Walk<'_, 's> {
         }
         let ty = self.types.signature(tree, nodes).ok_or(Stop::Unknown)?;
         Ok((label, ty))
-    }
-
-    /// Walks over a form's operand, an i32, and takes its value.
-    pub(super) fn operand(&mut self, form: NodeId, operand: NodeId) -> Walked<()> {
-        let name = self.tree.head(form).unwrap_or("");
-        match self.tree.node(operand).kind {
-            Kind::Text | Kind::Block => Ok(()),
-            Kind::Atom if self.tree.name(operand).is_some() => match self.local(operand)? {
-                Val::I32 => Ok(()),
-                other => {
-                    let usage = forms::form(name).map_or(name, |form| form.usage);
-                    let text = self.tree.text(operand);
-                    let hint = ops::conversion(other, Val::I32);
-                    self.fault(operand, wording::operand_type(usage, 0, None, Val::I32, other, text, hint))
-                }
-            },
-            Kind::Atom => Ok(()),
-            Kind::List => {
-                let base = self.stack.len();
-                self.list(operand)?;
-                let given = Some(self.stack.len().saturating_sub(base));
-                let (pops, pushes) = (vec![Val::I32], Vec::new());
-                self.apply(Effect { at: form, name, argument: None, pops, pushes, after: After::Next, given })
-            }
-        }
-    }
-
-    /// Checks that a local is an i32.
-    pub(super) fn pointer(&self, form: NodeId, node: NodeId) -> Walked<()> {
-        match self.local(node)? {
-            Val::I32 => Ok(()),
-            other => {
-                let name = self.tree.head(form).unwrap_or("");
-                self.fault(node, wording::form_target(name, self.tree.text(node), other))
-            }
-        }
     }
 }
 

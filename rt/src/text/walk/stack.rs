@@ -1,10 +1,10 @@
 //! The stack as a walk sees it: its values, each with the instruction that left it, and the blocks they are left in.
 
-use super::ops::{self, Val};
-use super::types::FuncType;
 use super::{Walk, Walked, list_types};
+use crate::text::ops::{self, Val};
 use crate::text::tree::NodeId;
-use crate::text::wording;
+use crate::text::types::FuncType;
+use crate::text::{habits, wording};
 
 /// A value.
 #[derive(Clone, Debug)]
@@ -163,8 +163,9 @@ impl<'s> Walk<'_, 's> {
         }
         let wanted = effect.pops.len();
         // Where parentheses are missing, operands that do not fit show that more than the last ones are.
-        let open = self.tree.open.contains(&effect.at);
-        let unfit = |given| given > wanted && !self.tree.open.is_empty() || given < wanted && open;
+        let all_open = &self.author.open;
+        let open = self.origin(effect.at).is_some_and(|node| all_open.contains(&node));
+        let unfit = |given| given > wanted && !all_open.is_empty() || given < wanted && open;
         if effect.given.is_some_and(unfit) {
             return self.fault(effect.at, wording::unclosed_form(effect.name, None));
         }
@@ -176,7 +177,9 @@ impl<'s> Walk<'_, 's> {
                 }
                 _ => wording::value_missing(&usage, wanted, available, effect.name, effect.argument),
             };
-            return self.fault(effect.at, words);
+            let called = self.host_of(&effect);
+            let change = self.origin(effect.at).and_then(|at| habits::lacking(self.author, at, effect.name, called));
+            return self.fault(effect.at, words.perhaps(change));
         }
         let taken = wanted.min(available);
         let first = self.stack.len() - taken;

@@ -1,0 +1,212 @@
+//! `date`: points in time as text. A date is RFC 3339, `2026-03-01T12:00:00Z`; in a named zone the zone follows it,
+//! `2026-03-01T13:00:00+01:00[Europe/Berlin]` (RFC 9557). What takes a date also takes `2026-03-01` and times without a zone, as UTC.
+
+use jiff::civil::{Time, Weekday};
+use jiff::fmt::rfc2822;
+use jiff::fmt::strtime::BrokenDownTime;
+use jiff::fmt::temporal::{Pieces, PiecesOffset};
+use jiff::tz::TimeZone;
+use jiff::{RoundMode, Span, Timestamp, ToSpan, Unit, Zoned, ZonedDifference};
+use wattle_rt::{Code, Failure, Run, capability};
+
+use crate::str::shown;
+
+capability! {
+    /// Points in time as text: RFC 3339 such as `2026-03-01T12:00:00Z`, in a named zone with its name behind it in brackets; a day alone is its midnight in UTC.
+    pub const DATE: "date" 1;
+
+    /// Gives the present time in UTC, to the second
+    #[example = r#"(when (> (date.diff? "2020-01-01" (date.now) "days") 0) (out "later"))"# => "later"]
+    fn now() -> date: str = now;
+
+    /// Reads a date; format is 0 for RFC 3339 or RFC 2822, or of strftime's fields; zone (0: UTC) is for a text that names none
+    #[example = r#"(ret (date.parse? "1.3.2026 9:30" "%d.%m.%Y %H:%M" "Europe/Berlin"))"# => "2026-03-01T09:30:00+01:00[Europe/Berlin]"]
+    fn parse(s: str, format: opt_str, zone: opt_str) -> date: str ! EPARSE ENOENT = parse;
+
+    /// Writes a date in strftime's fields (0: RFC 3339), in a zone (0: its own)
+    #[example = r#"(ret (date.format? "2026-03-01T12:00:00Z" "%A, %d %b %Y %H:%M" "Europe/Berlin"))"# => "Sunday, 01 Mar 2026 13:00"]
+    fn format(date: str, format: opt_str, zone: opt_str) -> ptr: str ! EPARSE ENOENT = formatted;
+
+    /// Adds n units to a date: seconds, minutes, hours, days, weeks, months or years; a day that a month lacks becomes its last
+    #[example = r#"(ret (date.add? "2026-01-31" 1 "months"))"# => "2026-02-28T00:00:00Z"]
+    fn add(date: str, n: int, unit: str) -> date: str ! EPARSE EBOUND = add;
+
+    /// Gives how many whole units lie between two dates: seconds, minutes, hours, days, weeks, months or years; below 0 where to comes first
+    #[example = r#"(ret (str.from_int (date.diff? "2026-03-01" "2026-03-31T18:00:00Z" "days")))"# => "30"]
+    fn diff(from: str, to: str, unit: str) -> n: int ! EPARSE EBOUND = diff;
+
+    /// Gives the day of the week: 1 for Monday to 7 for Sunday
+    #[example = r#"(ret (str.from_int (date.weekday? "2026-03-01")))"# => "7"]
+    fn weekday(date: str) -> n: int ! EPARSE = weekday;
+}
+
+/// The longest text of a date or format, in bytes.
+const LONGEST: usize = 1_024;
+
+fn unread(s: &str, why: impl std::fmt::Display) -> Failure {
+    let words = "no date; one is written as 2026-03-01, 2026-03-01T12:00:00Z or 2026-03-01T12:00:00+01:00";
+    Failure::new(Code::EPARSE, format!("{} is {words}: {why}", shown(s)))
+}
+
+/// The zone of that name.
+fn zone(name: Option<&str>) -> Result<TimeZone, Failure> {
+    match name {
+        None | Some("" | "UTC" | "Z") => Ok(TimeZone::UTC),
+        Some(name) => TimeZone::get(name).map_err(|_| {
+            let words = "no time zone; one is named as in the IANA database, such as Europe/Berlin or UTC";
+            Failure::new(Code::ENOENT, format!("{} is {words}", shown(name)))
+        }),
+    }
+}
+
+/// Reads a date as every function takes it; a text without an offset is in `zone`.
+fn read(s: &str, zone: TimeZone) -> Result<Zoned, Failure> {
+    let s = s.trim();
+    if s.len() > LONGEST {
+        return Err(unread(s, format!("it has {} bytes", s.len())));
+    }
+    let bad = |error: jiff::Error| unread(s, error);
+    let pieces = match Pieces::parse(s) {
+        Ok(pieces) => pieces,
+        Err(error) => return rfc2822::parse(s).map_err(|_| bad(error)),
+    };
+    let local = pieces.date().to_datetime(pieces.time().unwrap_or(Time::midnight()));
+    if pieces.time_zone_annotation().is_some() {
+        // The offset and the name of a zone have to agree.
+        return s.parse().map_err(bad);
+    }
+    match pieces.offset() {
+        None => local.to_zoned(zone).map_err(bad),
+        Some(PiecesOffset::Zulu) => local.to_zoned(TimeZone::UTC).map_err(bad),
+        Some(offset) => local.to_zoned(TimeZone::fixed(offset.to_numeric_offset())).map_err(bad),
+    }
+}
+
+/// Writes a date as every function takes it.
+fn written(date: &Zoned) -> String {
+    let zone = date.time_zone();
+    if *zone == TimeZone::UTC {
+        date.timestamp().to_string()
+    } else if zone.iana_name().is_some() {
+        date.to_string()
+    } else {
+        date.timestamp().display_with_offset(date.offset()).to_string()
+    }
+}
+
+fn now(run: &mut Run) -> Result<String, Failure> {
+    let seconds = crate::sys::now(run).div_euclid(1_000);
+    Ok(Timestamp::from_second(seconds).unwrap_or_default().to_string())
+}
+
+fn parse(_: &mut Run, s: &str, format: Option<&str>, name: Option<&str>) -> Result<String, Failure> {
+    let zone = zone(name)?;
+    let date = match format.filter(|format| !format.is_empty()) {
+        None => read(s, zone)?,
+        Some(format) => fields(s, format, zone)?,
+    };
+    Ok(written(&date))
+}
+
+/// Reads a date by strftime's fields; where they name no zone it is in `zone`, and where they name no time at midnight.
+fn fields(s: &str, format: &str, zone: TimeZone) -> Result<Zoned, Failure> {
+    let bad = |error: jiff::Error| {
+        Failure::new(Code::EPARSE, format!("{} is no date by the format {}: {error}", shown(s), shown(format)))
+    };
+    if s.len().max(format.len()) > LONGEST {
+        return Err(unread(s, format!("a date and its format have at most {LONGEST} bytes")));
+    }
+    let broken = BrokenDownTime::parse(format, s.trim()).map_err(bad)?;
+    if let Ok(timestamp) = broken.to_timestamp() {
+        // With an offset or a zone's name of its own, or seconds since 1970.
+        let offset = broken.offset().map(TimeZone::fixed);
+        return match broken.to_zoned() {
+            Ok(date) if broken.iana_time_zone().is_some() => Ok(date),
+            _ => Ok(timestamp.to_zoned(offset.unwrap_or(TimeZone::UTC))),
+        };
+    }
+    let date = broken.to_date().map_err(bad)?;
+    date.to_datetime(broken.to_time().unwrap_or(Time::midnight())).to_zoned(zone).map_err(bad)
+}
+
+fn formatted(_: &mut Run, date: &str, format: Option<&str>, name: Option<&str>) -> Result<String, Failure> {
+    let mut date = read(date, TimeZone::UTC)?;
+    if let Some(name) = name.filter(|name| !name.is_empty()) {
+        date = date.with_time_zone(zone(Some(name))?);
+    }
+    match format.filter(|format| !format.is_empty()) {
+        None => Ok(written(&date)),
+        Some(format) if format.len() > LONGEST => {
+            Err(Failure::new(Code::EPARSE, format!("the format has {} bytes, more than {LONGEST}", format.len())))
+        }
+        Some(format) => BrokenDownTime::from(&date).to_string(format).map_err(|error| {
+            Failure::new(Code::EPARSE, format!("{} is no format of strftime's fields: {error}", shown(format)))
+        }),
+    }
+}
+
+/// The units by name, in the singular or plural.
+fn unit(name: &str) -> Result<Unit, Failure> {
+    Ok(match name.strip_suffix('s').unwrap_or(name) {
+        "second" => Unit::Second,
+        "minute" => Unit::Minute,
+        "hour" => Unit::Hour,
+        "day" => Unit::Day,
+        "week" => Unit::Week,
+        "month" => Unit::Month,
+        "year" => Unit::Year,
+        _ => {
+            let words = "no unit; it is one of seconds, minutes, hours, days, weeks, months, years";
+            return Err(Failure::new(Code::EPARSE, format!("{} is {words}", shown(name))));
+        }
+    })
+}
+
+fn add(_: &mut Run, date: &str, n: i32, name: &str) -> Result<String, Failure> {
+    let date = read(date, TimeZone::UTC)?;
+    let n = i64::from(n);
+    let span = match unit(name)? {
+        Unit::Second => Ok(n.seconds()),
+        Unit::Minute => Ok(n.minutes()),
+        Unit::Hour => Span::new().try_hours(n),
+        Unit::Day => Span::new().try_days(n),
+        Unit::Week => Span::new().try_weeks(n),
+        Unit::Month => Span::new().try_months(n),
+        _ => Span::new().try_years(n),
+    };
+    let sum = span.and_then(|span| date.checked_add(span));
+    sum.map(|date| written(&date)).map_err(|_| {
+        Failure::new(Code::EBOUND, format!("{} and {n} {name} lies outside the years -9999 to 9999", written(&date)))
+    })
+}
+
+fn diff(_: &mut Run, from: &str, to: &str, name: &str) -> Result<i32, Failure> {
+    let (from, to, unit) = (read(from, TimeZone::UTC)?, read(to, TimeZone::UTC)?, unit(name)?);
+    let far = || {
+        let words = format!(
+            "the number of {name} from {} to {} is out of the range of an integer",
+            written(&from),
+            written(&to)
+        );
+        Failure::new(Code::EBOUND, words)
+    };
+    // Days and more are those of the first date's zone.
+    let there = to.with_time_zone(from.time_zone().clone());
+    let difference = ZonedDifference::new(&there).smallest(unit).largest(unit).mode(RoundMode::Trunc);
+    let span = from.until(difference).map_err(|_| far())?;
+    let n = match unit {
+        Unit::Second => span.get_seconds(),
+        Unit::Minute => span.get_minutes(),
+        Unit::Hour => span.get_hours().into(),
+        Unit::Day => span.get_days().into(),
+        Unit::Week => span.get_weeks().into(),
+        Unit::Month => span.get_months().into(),
+        _ => span.get_years().into(),
+    };
+    i32::try_from(n).map_err(|_| far())
+}
+
+fn weekday(_: &mut Run, date: &str) -> Result<i32, Failure> {
+    let weekday: Weekday = read(date, TimeZone::UTC)?.weekday();
+    Ok(weekday.to_monday_one_offset().into())
+}

@@ -1,0 +1,235 @@
+//! A JSON document that keeps its numbers as they were written: `1.10` stays `1.10`, and an integer of thirty digits stays whole.
+
+use std::fmt;
+
+use hifijson::token::Lex as _;
+use hifijson::{Error as Bad, Expect, SliceLexer, num::LexWrite as _, str::LexAlloc as _};
+use indexmap::IndexMap;
+use wattle_rt::{Code, Failure};
+
+/// How deep values may be nested. Every walk over a document recurses on a program's small stack.
+pub(super) const DEPTH: usize = 128;
+/// How many values a document may have: each costs the host some 60 bytes.
+const VALUES: usize = 1_000_000;
+
+/// A JSON value.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Document {
+    Null,
+    Bool(bool),
+    /// As it was written; always a number by the grammar of JSON.
+    Number(Box<str>),
+    Text(String),
+    Array(Vec<Document>),
+    /// In the order of the text; of a key that occurs twice, the last value counts.
+    Object(Box<IndexMap<String, Document>>),
+}
+
+impl Document {
+    /// Reads exactly one JSON value.
+    ///
+    /// # Errors
+    /// `EPARSE` with line and column where the text is no JSON or is nested too deep, `ENOMEM` where it holds too many values.
+    pub(crate) fn read(text: &str) -> Result<Document, Failure> {
+        let mut lexer = SliceLexer::new(text.as_bytes());
+        let mut left = VALUES;
+        let read = lexer.exactly_one(SliceLexer::ws_peek, |next, lexer| value(next, lexer, DEPTH, &mut left));
+        read.map_err(|bad| {
+            if left == 0 {
+                let words =
+                    "the document has more than 1,000,000 values; take it apart with `json.query` or `str.lines` first";
+                return Failure::new(Code::ENOMEM, words);
+            }
+            let why = match bad {
+                Bad::Depth => format!("values are nested deeper than {DEPTH}"),
+                Bad::Token(Expect::Value) if text.trim().is_empty() => "the text is empty".to_owned(),
+                other => other.to_string(),
+            };
+            let at = text.len() - lexer.as_slice().len();
+            Failure::new(Code::EPARSE, format!("the text is no JSON: {}: {why}", place(text, at)))
+        })
+    }
+
+    /// Reads JSON; what is none is taken as a string.
+    pub(crate) fn read_or_text(text: &str) -> Document {
+        Document::read(text).unwrap_or_else(|_| Document::Text(text.to_owned()))
+    }
+
+    /// The value as programs see it: a string without its quotes, anything else as JSON.
+    pub(crate) fn plain(&self) -> String {
+        match self {
+            Document::Text(text) => text.clone(),
+            other => other.to_string(),
+        }
+    }
+
+    /// How many values lie inside one another at the most, this one included.
+    pub(super) fn depth(&self) -> usize {
+        let inner = match self {
+            Document::Array(items) => items.iter().map(Document::depth).max(),
+            Document::Object(fields) => fields.values().map(Document::depth).max(),
+            _ => None,
+        };
+        1 + inner.unwrap_or(0)
+    }
+
+    /// The kind with its article, as a message says it.
+    pub(crate) fn a_kind(&self) -> String {
+        match self {
+            Document::Null => "null".to_owned(),
+            Document::Array(_) | Document::Object(_) => format!("an {}", self.kind()),
+            _ => format!("a {}", self.kind()),
+        }
+    }
+
+    /// The kind in one word, as `json.type` gives it.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Document::Null => "null",
+            Document::Bool(_) => "bool",
+            Document::Number(_) => "number",
+            Document::Text(_) => "string",
+            Document::Array(_) => "array",
+            Document::Object(_) => "object",
+        }
+    }
+}
+
+fn value(next: u8, lexer: &mut SliceLexer<'_>, depth: usize, left: &mut usize) -> Result<Document, Bad> {
+    *left = left.checked_sub(1).filter(|left| *left > 0).ok_or(Bad::Depth).inspect_err(|_| *left = 0)?;
+    let deeper = depth.checked_sub(1).ok_or(Bad::Depth)?;
+    Ok(match next {
+        b'a'..=b'z' => match lexer.null_or_bool().ok_or(Expect::Value)? {
+            None => Document::Null,
+            Some(yes) => Document::Bool(yes),
+        },
+        b'0'..=b'9' | b'-' => Document::Number(lexer.num_string().validated()?.0.into()),
+        b'"' => Document::Text(lexer.discarded().str_string().map_err(Bad::Str)?.into_owned()),
+        b'[' => {
+            let mut items = Vec::new();
+            lexer.discarded().seq(b']', SliceLexer::ws_peek, |next, lexer| {
+                items.push(value(next, lexer, deeper, left)?);
+                Ok::<_, Bad>(())
+            })?;
+            Document::Array(items)
+        }
+        b'{' => {
+            let mut fields = IndexMap::new();
+            lexer.discarded().seq(b'}', SliceLexer::ws_peek, |next, lexer| {
+                lexer.expect(|_| Some(next), b'"').ok_or(Expect::String)?;
+                let key = lexer.str_string().map_err(Bad::Str)?.into_owned();
+                lexer.expect(SliceLexer::ws_peek, b':').ok_or(Expect::Colon)?;
+                let next = lexer.ws_peek().ok_or(Expect::Value)?;
+                fields.insert(key, value(next, lexer, deeper, left)?);
+                Ok::<_, Bad>(())
+            })?;
+            Document::Object(Box::new(fields))
+        }
+        _ => Err(Expect::Value)?,
+    })
+}
+
+/// `line 2, column 5`, both from 1, columns in characters.
+fn place(text: &str, at: usize) -> String {
+    let before = text.get(..text.floor_char_boundary(at)).unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    format!("line {line}, column {column}")
+}
+
+/// A text as a JSON string, with quotes.
+pub(crate) fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// Writes the document without blanks.
+impl fmt::Display for Document {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Document::Null => f.write_str("null"),
+            Document::Bool(yes) => write!(f, "{yes}"),
+            Document::Number(number) => f.write_str(number),
+            Document::Text(text) => f.write_str(&quoted(text)),
+            Document::Array(items) => {
+                f.write_str("[")?;
+                for (n, item) in items.iter().enumerate() {
+                    write!(f, "{}{item}", if n == 0 { "" } else { "," })?;
+                }
+                f.write_str("]")
+            }
+            Document::Object(fields) => {
+                f.write_str("{")?;
+                for (n, (key, value)) in fields.iter().enumerate() {
+                    write!(f, "{}{}:{value}", if n == 0 { "" } else { "," }, quoted(key))?;
+                }
+                f.write_str("}")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn again(text: &str) -> Result<String, Failure> {
+        Document::read(text).map(|document| document.to_string())
+    }
+
+    #[test]
+    fn what_is_read_is_written_as_it_was() {
+        for text in [
+            "null",
+            "[true,false]",
+            "1.10",
+            "-0",
+            "-0.0",
+            "1e5",
+            "1E+400",
+            "123456789012345678901234567890.000",
+            r#"{"b":1,"a":[{},[],""]}"#,
+            r#""\"\\\n\u0001ä𝄞""#,
+        ] {
+            assert_eq!(again(text).as_deref(), Ok(text));
+        }
+        assert_eq!(again(" { \"a\" : [ 1 , 2 ] } \n").unwrap(), r#"{"a":[1,2]}"#);
+        assert_eq!(again(r#""\u00e4\ud834\udd1e\/""#).unwrap(), "\"ä𝄞/\"");
+        assert_eq!(again(r#"{"a":1,"b":2,"a":3}"#).unwrap(), r#"{"a":3,"b":2}"#);
+    }
+
+    #[test]
+    fn what_is_no_json_is_told_with_its_place() {
+        for (text, words) in [
+            ("", "line 1, column 1: the text is empty"),
+            ("{", "line 1, column 2"),
+            ("[1,\n 2,]", "line 2, column 4"),
+            ("{\"a\" 1}", "line 1, column 6"),
+            ("01", "line 1, column 2"),
+            ("1.", "line 1, column 3"),
+            ("NaN", "line 1, column 1"),
+            ("nul", "line 1"),
+            ("'a'", "line 1, column 1"),
+            ("\"a", "line 1, column 3"),
+            ("\"\t\"", "line 1"),
+            ("\"\\ud800\"", "line 1"),
+            ("1 2", "line 1, column 3"),
+            ("[1] x", "line 1, column 5"),
+        ] {
+            let failure = Document::read(text).unwrap_err();
+            assert_eq!(failure.code, Code::EPARSE);
+            assert!(failure.reason.contains(words), "{text:?}: {}", failure.reason);
+        }
+    }
+
+    #[test]
+    fn depth_and_size_are_bounded() {
+        let nested = |n: usize| "[".repeat(n) + &"]".repeat(n);
+        assert!(Document::read(&nested(DEPTH)).is_ok());
+        let deep = Document::read(&nested(DEPTH + 1)).unwrap_err();
+        assert!(deep.code == Code::EPARSE && deep.reason.contains("nested deeper than 128"), "{deep}");
+        assert_eq!(Document::read(&"[".repeat(1 << 20)).unwrap_err().code, Code::EPARSE);
+        assert_eq!(Document::read(&"{\"a\":".repeat(1 << 20)).unwrap_err().code, Code::EPARSE);
+        let wide = format!("[{}0]", "0,".repeat(VALUES));
+        assert_eq!(Document::read(&wide).unwrap_err().code, Code::ENOMEM);
+    }
+}

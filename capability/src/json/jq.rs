@@ -1,0 +1,61 @@
+//! `json.query`: a jq filter, run as a guest of the sandbox, so that one without an end meets a clock and a memory of its own.
+
+use std::sync::Arc;
+
+use tokio::sync::OnceCell;
+use wattle_rt::{Code, Failure, Guest, GuestFault, Run};
+
+use super::MOST;
+use crate::str::shown;
+
+/// Built from `toolbox/jq`.
+const MODULE: &[u8] = include_bytes!("jq.wasm");
+/// The most memory that a filter may use, in bytes.
+const MEMORY: usize = 128 << 20;
+/// The longest filter, in bytes.
+const FILTER: usize = 16 << 10;
+
+/// Compiled at its first use in the process.
+static JQ: OnceCell<Arc<Guest>> = OnceCell::const_new();
+
+async fn guest() -> Result<Arc<Guest>, Failure> {
+    let broken = |why: String| Failure::new(Code::EREMOTE, format!("jq cannot be started: {why}"));
+    let compile = || async {
+        let compiled = tokio::task::spawn_blocking(|| Guest::new(MODULE)).await;
+        let guest =
+            compiled.map_err(|stopped| broken(stopped.to_string()))?.map_err(|error| broken(error.to_string()))?;
+        Ok(Arc::new(guest))
+    };
+    JQ.get_or_try_init(compile).await.cloned()
+}
+
+pub(super) async fn query(run: &mut Run, doc: String, filter: String) -> Result<Vec<u8>, Failure> {
+    let filter_words = shown(&filter);
+    if filter.len() > FILTER {
+        return Err(Failure::new(Code::EPARSE, format!("the filter has {} bytes, more than {FILTER}", filter.len())));
+    }
+    if doc.len() > MOST {
+        let words =
+            format!("the document has {} bytes, more than 16 MiB; take it apart with `str.lines` first", doc.len());
+        return Err(Failure::new(Code::ENOMEM, words));
+    }
+    let answer = guest().await?.call(filter.as_bytes(), doc.as_bytes(), MEMORY, run.deadline()).await;
+    let answer = answer.map_err(|fault| match fault {
+        GuestFault::Time => {
+            Failure::new(Code::ETIME, format!("the filter {filter_words} did not end in the run's time"))
+        }
+        GuestFault::Stack => {
+            Failure::new(Code::EBOUND, format!("the filter {filter_words} or the document nests too deep"))
+        }
+        GuestFault::Memory => Failure::new(Code::ENOMEM, format!("the filter {filter_words} takes more than 128 MiB")),
+        GuestFault::Engine(error) => Failure::new(Code::EREMOTE, format!("jq failed: {error}")),
+    })?;
+    let reason = || String::from_utf8_lossy(&answer.output).into_owned();
+    match answer.status {
+        0 => Ok(answer.output),
+        1 => Err(Failure::new(Code::EPARSE, format!("the filter {filter_words} is no jq: {}", reason()))),
+        2 => Err(Failure::new(Code::EPARSE, format!("the text is no JSON: {}", reason()))),
+        3 => Err(Failure::new(Code::ETRFM, format!("the filter {filter_words} failed: {}", reason()))),
+        _ => Err(Failure::new(Code::ENOMEM, format!("the filter {filter_words} puts out more than 8 MiB"))),
+    }
+}

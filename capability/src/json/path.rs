@@ -1,0 +1,248 @@
+//! Paths into a JSON document: `a.b[0].c`, `$.a`, `["odd key"]`, or a JSON pointer `/a/b/0`.
+
+use wattle_rt::{Code, Failure};
+
+use super::document::{DEPTH, Document};
+
+/// One step of a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Step {
+    /// A key, or an index where the value there is an array.
+    Name(String),
+    /// An index in brackets; below 0 it counts from the end.
+    Index(i64),
+    /// The place behind an array's last item: `[-]`, or `-` in a pointer.
+    Behind,
+}
+
+/// A path, read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Path {
+    /// Each step with its end in the text.
+    steps: Vec<(Step, usize)>,
+    text: String,
+}
+
+impl Path {
+    /// Reads a path.
+    ///
+    /// # Errors
+    /// `EPARSE` with what is wrong about it.
+    pub(crate) fn read(text: &str) -> Result<Path, Failure> {
+        let steps = if text.starts_with('/') { pointer(text) } else { dotted(text)? };
+        if steps.len() > DEPTH {
+            return Err(Failure::new(Code::EPARSE, format!("the path has {} steps, more than {DEPTH}", steps.len())));
+        }
+        Ok(Path { steps, text: text.to_owned() })
+    }
+
+    /// The value that the path leads to.
+    ///
+    /// # Errors
+    /// `ENOENT` with how far the path leads, and what there is.
+    pub(crate) fn find<'d>(&self, document: &'d Document) -> Result<&'d Document, Failure> {
+        let mut value = document;
+        let mut from = 0;
+        for (step, to) in &self.steps {
+            value = child(value, step).ok_or_else(|| self.absent(from, *to, value))?;
+            from = *to;
+        }
+        Ok(value)
+    }
+
+    /// Puts a value where the path leads. Objects and arrays on the way are made where nothing, or `null`, is; the index behind an array's last
+    /// item appends.
+    ///
+    /// # Errors
+    /// `ENOENT` where the path leads through a value that has no such part; `EPARSE` where the document would be nested too deep.
+    pub(crate) fn put(&self, document: &mut Document, value: Document) -> Result<(), Failure> {
+        if self.steps.len() + value.depth() > DEPTH {
+            return Err(Failure::new(Code::EPARSE, format!("the document would be nested deeper than {DEPTH}")));
+        }
+        let mut slot = document;
+        let mut from = 0;
+        for (step, to) in &self.steps {
+            if *slot == Document::Null {
+                *slot = match step {
+                    Step::Name(_) => Document::Object(Box::default()),
+                    Step::Index(_) | Step::Behind => Document::Array(Vec::new()),
+                };
+            }
+            // A step that leads nowhere is looked at again for its words, once it can no longer be borrowed.
+            if !leads(slot, step) {
+                return Err(self.absent(from, *to, slot));
+            }
+            slot = match (slot, step) {
+                (Document::Object(fields), step) => fields.entry(key(step)).or_insert(Document::Null),
+                (Document::Array(items), step) => {
+                    let at = index(step, items.len()).unwrap_or(items.len());
+                    if at == items.len() {
+                        items.push(Document::Null);
+                    }
+                    items.get_mut(at).ok_or_else(|| Failure::new(Code::ENOENT, self.text.clone()))?
+                }
+                (other, _) => other,
+            };
+            from = *to;
+        }
+        *slot = value;
+        Ok(())
+    }
+
+    /// Takes out what the path leads to; the items behind it move up.
+    ///
+    /// # Errors
+    /// `ENOENT` as in [`find`](Path::find); `EPARSE` for the path of the whole document.
+    pub(crate) fn take(&self, document: &mut Document) -> Result<(), Failure> {
+        self.find(document)?;
+        let Some(((last, _), way)) = self.steps.split_last() else {
+            return Err(Failure::new(
+                Code::EPARSE,
+                "the path leads to the whole document, which cannot be removed from itself",
+            ));
+        };
+        let mut slot = document;
+        for (step, _) in way {
+            slot = match slot {
+                Document::Object(fields) => fields.get_mut(&key(step)),
+                Document::Array(items) => index(step, items.len()).and_then(|at| items.get_mut(at)),
+                _ => None,
+            }
+            .ok_or_else(|| Failure::new(Code::ENOENT, format!("nothing at {:?}", self.text)))?;
+        }
+        match slot {
+            Document::Object(fields) => drop(fields.shift_remove(&key(last))),
+            Document::Array(items) => {
+                if let Some(at) = index(last, items.len()).filter(|at| *at < items.len()) {
+                    items.remove(at);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Which part of the path is missing, and what there is instead.
+    fn absent(&self, from: usize, to: usize, at: &Document) -> Failure {
+        let part = |range| self.text.get(range).unwrap_or_default();
+        let missing = part(from..to).trim_start_matches('.');
+        let place = match part(0..from) {
+            "" | "$" | "." => "the document".to_owned(),
+            way => format!("{way:?}"),
+        };
+        let there = match at {
+            Document::Object(fields) if fields.is_empty() => "is an empty object".to_owned(),
+            Document::Object(fields) => {
+                let names: Vec<&str> = fields.keys().take(12).map(|key| clipped(key)).collect();
+                let more = if fields.len() > 12 { format!(" and {} more", fields.len() - 12) } else { String::new() };
+                format!("is an object with the keys {}{more}", names.join(", "))
+            }
+            Document::Array(items) => format!("is an array of {}", items.len()),
+            other => format!("is {}", other.a_kind()),
+        };
+        Failure::new(Code::ENOENT, format!("nothing at {:?}: {place} {there}, and has no {missing:?}", self.text))
+    }
+}
+
+fn clipped(key: &str) -> &str {
+    key.get(..key.floor_char_boundary(40)).unwrap_or(key)
+}
+
+/// The key that a step means in an object.
+fn key(step: &Step) -> String {
+    match step {
+        Step::Name(name) => name.clone(),
+        Step::Index(index) => index.to_string(),
+        Step::Behind => "-".to_owned(),
+    }
+}
+
+/// The index that a step means in an array of that length; it may be the length, and not more.
+fn index(step: &Step, length: usize) -> Option<usize> {
+    let index = match step {
+        Step::Behind => return Some(length),
+        Step::Name(name) => name.parse().ok()?,
+        Step::Index(index) => *index,
+    };
+    let from_end = || length.checked_sub(usize::try_from(index.unsigned_abs()).ok()?);
+    usize::try_from(index).ok().or_else(from_end).filter(|at| *at <= length)
+}
+
+fn child<'d>(value: &'d Document, step: &Step) -> Option<&'d Document> {
+    match value {
+        Document::Object(fields) => fields.get(&key(step)),
+        Document::Array(items) => items.get(index(step, items.len())?),
+        _ => None,
+    }
+}
+
+/// Whether a value can be put at that step.
+fn leads(value: &Document, step: &Step) -> bool {
+    match value {
+        Document::Object(_) => true,
+        Document::Array(items) => index(step, items.len()).is_some(),
+        _ => false,
+    }
+}
+
+/// Reads a JSON pointer, RFC 6901.
+fn pointer(text: &str) -> Vec<(Step, usize)> {
+    let mut end = 0;
+    let parts = text.split('/').skip(1);
+    parts
+        .map(|part| {
+            end += part.len() + 1;
+            let step = if part == "-" { Step::Behind } else { Step::Name(part.replace("~1", "/").replace("~0", "~")) };
+            (step, end)
+        })
+        .collect()
+}
+
+/// Reads names between dots and indices or quoted names in brackets.
+fn dotted(text: &str) -> Result<Vec<(Step, usize)>, Failure> {
+    let bad = |why: &str| Failure::new(Code::EPARSE, format!("the path {text:?} cannot be read: {why}"));
+    let mut rest = text.strip_prefix('$').unwrap_or(text);
+    let mut steps = Vec::new();
+    while !rest.is_empty() {
+        if let Some(inside) = rest.strip_prefix('[') {
+            let (step, tail) = bracket(inside).map_err(bad)?;
+            steps.push((step, text.len() - tail.len()));
+            rest = tail;
+            continue;
+        }
+        let dot = rest.strip_prefix('.');
+        if dot.is_none() && !steps.is_empty() {
+            return Err(bad("`.` or `[` is missing behind `]`"));
+        }
+        let name = dot.unwrap_or(rest);
+        let (name, tail) = name.split_at_checked(name.find(['.', '[']).unwrap_or(name.len())).unwrap_or((name, ""));
+        match name {
+            // `$` or `.` alone is the document itself; `.[0]` is `[0]`.
+            "" if steps.is_empty() && tail.is_empty() => {}
+            "" if tail.starts_with('[') => {}
+            "" => return Err(bad("a name is missing behind a dot")),
+            name => steps.push((Step::Name(name.to_owned()), text.len() - tail.len())),
+        }
+        rest = tail;
+    }
+    Ok(steps)
+}
+
+/// Reads what stands behind `[`, its `]` included.
+fn bracket(inside: &str) -> Result<(Step, &str), &'static str> {
+    for quote in ['"', '\''] {
+        if let Some(quoted) = inside.strip_prefix(quote) {
+            let (name, tail) = quoted.split_once(quote).ok_or("a quote is not closed")?;
+            let tail = tail.strip_prefix(']').ok_or("`]` is missing")?;
+            return Ok((Step::Name(name.to_owned()), tail));
+        }
+    }
+    let (index, tail) = inside.split_once(']').ok_or("`]` is missing")?;
+    match index.trim() {
+        "-" => Ok((Step::Behind, tail)),
+        index => {
+            let why = "an index is a number, counted from 0, or from the end where it is below 0; a name in brackets has quotes";
+            index.parse().map(|index| (Step::Index(index), tail)).map_err(|_| why)
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The manual: what the tables of functions say, as text for people and models and as JSON for machines.
+//!
+//! All of it are functions of the tables, byte for byte, so that a text can be kept in a file and compared.
+//!
+//! ```
+//! use wattle_capability::{ALL, manual};
+//!
+//! let text = manual::about(ALL, "str.cat").unwrap();
+//! assert!(text.starts_with("str.cat (a, b) → (ptr, err)\n"));
+//! assert!(manual::about(ALL, "str").unwrap().contains("str.cat (a, b)"));
+//! assert_eq!(manual::about(ALL, "str.cta"), None);
+//! ```
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value as Json, json};
+use wattle_rt::{Capability, Code, Function, Param, Signature, Ty};
+
+/// What there is to know about a topic: a capability (`str`) or a function (`str.cat`, also with the `$` or the `?` that
+/// programs write with it). `None` where no table has it.
+#[must_use]
+pub fn about(capabilities: &[Capability], topic: &str) -> Option<String> {
+    let topic = topic.trim().trim_start_matches('$').trim_end_matches('?');
+    let mut functions = capabilities.iter().flat_map(|c| c.functions);
+    functions
+        .find(|f| f.name == topic)
+        .map(function)
+        .or_else(|| capabilities.iter().find(|c| c.name == topic).map(capability))
+}
+
+/// A capability: its sentence, and a line for each function.
+#[must_use]
+pub fn capability(capability: &Capability) -> String {
+    let mut text = format!("{}: {}\n", capability.name, capability.about);
+    for f in capability.functions {
+        _ = writeln!(text, "- {}: {}", f.signature, f.about);
+    }
+    text
+}
+
+/// A function: signature, sentence, types, errors, an example and what it puts out.
+#[must_use]
+pub fn function(function: &Function) -> String {
+    let mut text = format!("{}\n{}\n", function.signature, function.about);
+    let Signature { params, results, errors, .. } = function.signature;
+    for (label, list) in [("takes", params), ("gives", results)] {
+        if !list.is_empty() {
+            _ = writeln!(text, "{label}: {}", types(list));
+        }
+    }
+    if !errors.is_empty() {
+        _ = writeln!(text, "errors: {}", codes(errors));
+    }
+    _ = writeln!(text, "example: {}", function.example);
+    if !function.gives.is_empty() {
+        _ = writeln!(text, "puts out: {}", function.gives.join("\n"));
+    }
+    text
+}
+
+/// The manual of all these capabilities as Markdown: a section for each, then one for each function.
+#[must_use]
+pub fn markdown(capabilities: &[Capability]) -> String {
+    let mut text = String::new();
+    for capability in capabilities {
+        _ = write!(text, "## {}\n\n{}\n", capability.name, capability.about);
+        for f in capability.functions {
+            let Signature { params, results, errors, .. } = f.signature;
+            _ = write!(text, "\n### {}\n\n    {}\n\n{}.\n", f.name, f.signature, f.about);
+            let facts = [("Takes", types(params)), ("Gives", types(results)), ("Errors", codes(errors))];
+            for (label, list) in facts.iter().filter(|(_, list)| !list.is_empty()) {
+                _ = write!(text, "\n{label}: {list}.\n");
+            }
+            _ = write!(text, "\n```wat\n{}\n```\n", f.example);
+            if !f.gives.is_empty() {
+                _ = write!(text, "\n```text\n{}\n```\n", f.gives.join("\n"));
+            }
+        }
+        text.push('\n');
+    }
+    text.truncate(text.trim_end().len());
+    text.push('\n');
+    text
+}
+
+/// The same as JSON: an array of capabilities `{name, version, about, functions}`, a function as in [`function_json`].
+#[must_use]
+pub fn json(capabilities: &[Capability]) -> Json {
+    let functions = |c: &Capability| c.functions.iter().map(function_json).collect::<Vec<_>>();
+    capabilities
+        .iter()
+        .map(|c| json!({"name": c.name, "version": c.version, "about": c.about, "functions": functions(c)}))
+        .collect()
+}
+
+/// A function as JSON: `{name, signature, about, params: [{name, type}], results: [{name, type}], errors: [code],
+/// waits, example, gives: [result]}`.
+#[must_use]
+pub fn function_json(function: &Function) -> Json {
+    let list =
+        |params: &[Param]| -> Json { params.iter().map(|p| json!({"name": p.name, "type": p.ty.word()})).collect() };
+    json!({
+        "name": function.name,
+        "signature": function.signature.to_string(),
+        "about": function.about,
+        "params": list(function.signature.params),
+        "results": list(function.signature.results),
+        "errors": function.signature.errors.iter().filter_map(|code| code.name()).collect::<Vec<_>>(),
+        "waits": function.waits,
+        "example": function.example,
+        "gives": function.gives,
+    })
+}
+
+/// The JSON Schema of a function's arguments as one object, for callers that hold values and not pointers: an array stands for
+/// its texts, a map for its keys and texts.
+#[must_use]
+pub fn schema(signature: &Signature) -> Json {
+    let properties: Map<String, Json> =
+        signature.params.iter().map(|p| (p.name.to_owned(), value_schema(p.ty))).collect();
+    let required: Vec<&str> = signature.params.iter().filter(|p| !p.ty.is_optional()).map(|p| p.name).collect();
+    json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
+}
+
+/// The JSON Schema of one value of that type.
+#[must_use]
+pub fn value_schema(ty: Ty) -> Json {
+    match ty {
+        Ty::Str | Ty::Bytes => json!({"type": "string"}),
+        Ty::OptStr | Ty::OptBytes => json!({"type": ["string", "null"]}),
+        Ty::Int => json!({"type": "integer", "minimum": i32::MIN, "maximum": i32::MAX}),
+        Ty::Long => json!({"type": "integer"}),
+        Ty::Float => json!({"type": "number"}),
+        Ty::Bool => json!({"type": "boolean"}),
+        Ty::Arr => json!({"type": "array", "items": {"type": "string"}}),
+        Ty::Map => json!({"type": "object", "additionalProperties": {"type": "string"}}),
+        Ty::Addr => json!({"type": "integer", "minimum": 0}),
+        Ty::Any => json!({}),
+    }
+}
+
+/// `s text, start i32`; `x f64` already says its type in the signature and is repeated for those who read only this.
+fn types(params: &[Param]) -> String {
+    params.iter().map(|p| format!("{} {}", p.name, p.ty.word())).collect::<Vec<_>>().join(", ")
+}
+
+/// `EBOUND (out of bounds), ENOMEM (out of memory)`.
+fn codes(codes: &[Code]) -> String {
+    let words = codes.iter().filter_map(|code| Some(format!("{} ({})", code.name()?, code.meaning())));
+    words.collect::<Vec<_>>().join(", ")
+}

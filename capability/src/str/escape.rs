@@ -1,0 +1,107 @@
+//! Texts in the writing of other formats, and back.
+
+use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
+use sha2::{Digest as _, Sha256};
+use wattle_rt::{Code, Failure, Run};
+
+use super::shown;
+use crate::json::document::{Document, quoted};
+use crate::{MOST, too_large};
+
+/// Everything but RFC 3986's unreserved characters.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// Writes with padding, reads with and without.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
+
+fn unread(why: String) -> Failure {
+    Failure::new(Code::EPARSE, why)
+}
+
+/// Refuses what would take more than `times` as many bytes as are allowed.
+fn within(s: &[u8], times: usize) -> Result<(), Failure> {
+    if s.len().saturating_mul(times) > MOST { Err(too_large()) } else { Ok(()) }
+}
+
+pub(super) fn url_encode(_: &mut Run, s: &[u8]) -> Result<String, Failure> {
+    within(s, 3)?;
+    Ok(percent_encode(s, RESERVED).to_string())
+}
+
+pub(super) fn url_decode(_: &mut Run, s: &str) -> Result<Vec<u8>, Failure> {
+    let hex = |at: usize| s.as_bytes().get(at).is_some_and(u8::is_ascii_hexdigit);
+    if let Some((at, _)) = s.match_indices('%').find(|(at, _)| !(hex(at + 1) && hex(at + 2))) {
+        let found = shown(s.get(at..).unwrap_or_default());
+        return Err(unread(format!("two hexadecimal digits are missing behind the % at byte {at}: {found}")));
+    }
+    Ok(percent_decode_str(s).collect())
+}
+
+pub(super) fn html_encode(_: &mut Run, s: &str) -> Result<String, Failure> {
+    within(s.as_bytes(), 6)?;
+    Ok(htmlize::escape_all_quotes(s).into_owned())
+}
+
+pub(super) fn html_decode(_: &mut Run, s: &str) -> Result<String, Failure> {
+    Ok(htmlize::unescape(s).into_owned())
+}
+
+pub(super) fn json_encode(_: &mut Run, s: &str) -> Result<String, Failure> {
+    within(s.as_bytes(), 6)?;
+    Ok(quoted(s))
+}
+
+pub(super) fn json_decode(_: &mut Run, s: &str) -> Result<String, Failure> {
+    match Document::read(s)? {
+        Document::Text(text) => Ok(text),
+        other => Err(unread(format!("the JSON is {}, not a string", other.a_kind()))),
+    }
+}
+
+pub(super) fn base64_encode(_: &mut Run, s: &[u8]) -> Result<String, Failure> {
+    within(s, 2)?;
+    Ok(BASE64.encode(s))
+}
+
+pub(super) fn base64_decode(_: &mut Run, s: &str) -> Result<Vec<u8>, Failure> {
+    let standard = |c: char| match c {
+        '-' => '+',
+        '_' => '/',
+        other => other,
+    };
+    let digits: String = s.chars().filter(|c| !c.is_ascii_whitespace()).map(standard).collect();
+    BASE64.decode(digits).map_err(|e| unread(format!("{} is no Base64: {}", shown(s), e.to_string().to_lowercase())))
+}
+
+pub(super) fn hex_encode(_: &mut Run, s: &[u8]) -> Result<String, Failure> {
+    within(s, 2)?;
+    Ok(hex(s))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect()
+}
+
+pub(super) fn hex_decode(_: &mut Run, s: &str) -> Result<Vec<u8>, Failure> {
+    let digits: Option<Vec<u8>> =
+        s.chars().filter(|c| !c.is_ascii_whitespace()).map(|c| u8::try_from(c.to_digit(16)?).ok()).collect();
+    let digits = digits.ok_or_else(|| unread(format!("{} has characters that are no hexadecimal digits", shown(s))))?;
+    let (pairs, rest) = digits.as_chunks::<2>();
+    if !rest.is_empty() {
+        return Err(unread(format!("{} has an odd number of hexadecimal digits", shown(s))));
+    }
+    Ok(pairs.iter().map(|[high, low]| high << 4 | low).collect())
+}
+
+pub(super) fn hash(_: &mut Run, s: &[u8]) -> Result<String, Failure> {
+    Ok(hex(&Sha256::digest(s)))
+}

@@ -1,0 +1,275 @@
+//! Regular expressions in time that is linear in the text, whatever the pattern: `str.match`, `str.find_all`, `str.replace_re`.
+//!
+//! The search is a lazy automaton that gives up where it would have to be rebuilt again and again; a slower engine then stands in for as
+//! long as pattern and text are small, and past that the call fails. Between matches it makes way for other runs.
+
+use std::time::{Duration, Instant};
+
+use regex_automata::hybrid::{dfa, regex as lazy};
+use regex_automata::nfa::thompson::{self, NFA, WhichCaptures, pikevm};
+use regex_automata::util::captures::Captures;
+use regex_automata::util::iter::Searcher;
+use regex_automata::util::primitives::PatternID;
+use regex_automata::util::syntax;
+use regex_automata::{Anchored, Input, Match, MatchError, MatchKind};
+use wattle_rt::{Code, Failure, Run};
+
+use super::shown;
+use crate::arr::{Arrays, Handle};
+use crate::{MOST, too_large};
+
+/// The longest pattern, in bytes.
+const PATTERN: usize = 4_096;
+/// The most bytes that a compiled pattern takes, and how deep its groups may be nested.
+const COMPILED: usize = 1 << 20;
+const NESTED: u32 = 100;
+/// The most states times slots that the engine for groups keeps.
+const SLOTS: usize = 1 << 20;
+/// The most states times bytes that the slower engine may look at in one search: about a second.
+const STEPS: usize = 100_000_000;
+/// How many patterns a run keeps compiled.
+const KEPT: usize = 4;
+/// How long a call goes on before it makes way for others.
+const TURN: Duration = Duration::from_millis(5);
+
+/// A compiled pattern with the memory that its searches work in.
+struct Pattern {
+    text: String,
+    search: lazy::Regex,
+    search_cache: lazy::Cache,
+    groups: pikevm::PikeVM,
+    groups_cache: pikevm::Cache,
+}
+
+/// The patterns of a run, the last used one last.
+#[derive(Default)]
+struct Patterns(Vec<Pattern>);
+
+fn refused(pattern: &str, why: &str) -> Failure {
+    Failure::new(Code::EPARSE, format!("the pattern {} is refused: {why}", shown(pattern)))
+}
+
+fn gave_up() -> Failure {
+    let words =
+        "the pattern is too much work on this text: make it more exact, or apply it to smaller pieces (`str.lines`)";
+    Failure::new(Code::ETRFM, words)
+}
+
+impl Pattern {
+    fn compile(text: &str) -> Result<Pattern, Failure> {
+        if text.len() > PATTERN {
+            return Err(refused(text, &format!("it has {} bytes, more than {PATTERN}", text.len())));
+        }
+        let hir = syntax::parse_with(text, &syntax::Config::new().nest_limit(NESTED)).map_err(|error| {
+            // The library shows the pattern with a mark below it; the last line says what is wrong.
+            let words = error.to_string();
+            refused(text, words.lines().last().unwrap_or_default().trim_start_matches("error: "))
+        })?;
+        let limit = thompson::Config::new().nfa_size_limit(Some(COMPILED));
+        let large = |_| refused(text, "it takes more than 1 MiB compiled; repeat less, or use `[0-9A-Za-z]` for `\\w`");
+        let nfa = |config| thompson::Compiler::new().configure(config).build_from_hir(&hir).map_err(large);
+        let forward = nfa(limit.clone())?;
+        let backward = nfa(limit.reverse(true).which_captures(WhichCaptures::None))?;
+        if forward.states().len().saturating_mul(forward.group_info().slot_len()) > SLOTS {
+            return Err(refused(text, "it has too many groups for its size; `(?:…)` groups without keeping"));
+        }
+        let dfa = |nfa: NFA, kind| {
+            let config = dfa::Config::new()
+                .match_kind(kind)
+                .cache_capacity(1 << 20)
+                .skip_cache_capacity_check(true)
+                .minimum_cache_clear_count(Some(10))
+                .minimum_bytes_per_state(Some(10))
+                .unicode_word_boundary(true);
+            dfa::Builder::new().configure(config).build_from_nfa(nfa).map_err(|e| refused(text, &e.to_string()))
+        };
+        let forward_dfa = dfa(forward.clone(), MatchKind::LeftmostFirst)?;
+        let search = lazy::Builder::new().build_from_dfas(forward_dfa, dfa(backward, MatchKind::All)?);
+        let groups = pikevm::PikeVM::new_from_nfa(forward).map_err(|e| refused(text, &e.to_string()))?;
+        Ok(Pattern {
+            text: text.to_owned(),
+            search_cache: search.create_cache(),
+            groups_cache: groups.create_cache(),
+            search,
+            groups,
+        })
+    }
+
+    /// Whether the slower engine may look at so many bytes.
+    fn affords(&self, bytes: usize) -> bool {
+        self.groups.get_nfa().states().len().saturating_mul(bytes) <= STEPS
+    }
+
+    fn next(&mut self, input: &Input<'_>) -> Result<Option<Match>, MatchError> {
+        self.search.try_search(&mut self.search_cache, input).or_else(|error| {
+            if !self.affords(input.get_span().len()) {
+                return Err(error);
+            }
+            let mut slots = [None, None];
+            let found = self.groups.search_slots(&mut self.groups_cache, input, &mut slots);
+            let [start, end] = slots.map(|slot| slot.map(|at| at.get()));
+            Ok(found.and_then(|id| Some(Match::new(id, start?..end?))))
+        })
+    }
+
+    /// The groups of a match.
+    fn groups_of(&mut self, s: &str, found: Match) -> Result<Captures, Failure> {
+        if !self.affords(found.len()) {
+            return Err(gave_up());
+        }
+        let mut captures = self.groups.create_captures();
+        let input = Input::new(s).span(found.range()).anchored(Anchored::Yes);
+        self.groups.search(&mut self.groups_cache, &input, &mut captures);
+        Ok(captures)
+    }
+
+    fn group_count(&self) -> usize {
+        self.groups.get_nfa().group_info().group_len(PatternID::ZERO)
+    }
+}
+
+/// The searches of one call.
+struct Search<'t> {
+    pattern: Pattern,
+    searcher: Searcher<'t>,
+    turn: Instant,
+}
+
+impl<'t> Search<'t> {
+    /// Begins with a pattern that the run keeps compiled, or compiles it.
+    fn begin(run: &mut Run, s: &'t str, pattern: &str) -> Result<Search<'t>, Failure> {
+        let Patterns(kept) = run.state();
+        let at = kept.iter().position(|known| known.text == pattern);
+        let pattern = match at {
+            Some(at) => kept.remove(at),
+            None => Pattern::compile(pattern)?,
+        };
+        Ok(Search { pattern, searcher: Searcher::new(Input::new(s)), turn: Instant::now() })
+    }
+
+    /// The next match, after making way for others where it is time.
+    async fn next(&mut self, run: &Run) -> Result<Option<Match>, Failure> {
+        if self.turn.elapsed() > TURN {
+            if Instant::now() >= run.deadline() {
+                return Err(Failure::new(Code::ETIME, "the run's time was up before all matches were found"));
+            }
+            tokio::task::yield_now().await;
+            self.turn = Instant::now();
+        }
+        self.searcher.try_advance(|input| self.pattern.next(input)).map_err(|_| gave_up())
+    }
+
+    /// Gives the pattern back to the run.
+    fn end(self, run: &mut Run) {
+        let Patterns(kept) = run.state();
+        if kept.len() >= KEPT {
+            kept.remove(0);
+        }
+        kept.push(self.pattern);
+    }
+}
+
+pub(super) async fn first(run: &mut Run, s: String, pattern: String) -> Result<Handle, Failure> {
+    let mut search = Search::begin(run, &s, &pattern)?;
+    let groups = match search.next(run).await? {
+        None => Vec::new(),
+        Some(found) => {
+            let captures = search.pattern.groups_of(&s, found)?;
+            let text = |n| captures.get_group(n).and_then(|span| s.get(span.range())).unwrap_or_default();
+            (0..search.pattern.group_count()).map(text).collect()
+        }
+    };
+    search.end(run);
+    Arrays::make(run, groups)
+}
+
+pub(super) async fn all(run: &mut Run, s: String, pattern: String) -> Result<Handle, Failure> {
+    let mut search = Search::begin(run, &s, &pattern)?;
+    let array = Arrays::make(run, std::iter::empty::<&str>())?;
+    while let Some(found) = search.next(run).await? {
+        let text = s.get(found.range()).unwrap_or_default();
+        run.charge(text.len())?;
+        Arrays::of(run).get(array)?.push(text.as_bytes().to_vec());
+    }
+    search.end(run);
+    Ok(array)
+}
+
+pub(super) async fn replace(run: &mut Run, s: String, pattern: String, with: String) -> Result<String, Failure> {
+    let mut search = Search::begin(run, &s, &pattern)?;
+    let parts = template(&with, &search.pattern)?;
+    let grouped = parts.iter().any(|part| matches!(part, Part::Group(n) if *n > 0));
+    let mut text = String::new();
+    let mut end = 0;
+    while let Some(found) = search.next(run).await? {
+        text.push_str(s.get(end..found.start()).unwrap_or_default());
+        let captures = if grouped { Some(search.pattern.groups_of(&s, found)?) } else { None };
+        for part in &parts {
+            text.push_str(match part {
+                Part::Text(words) => words,
+                Part::Group(n) => {
+                    let span = captures.as_ref().map_or(Some(found.span()), |captures| captures.get_group(*n));
+                    span.and_then(|span| s.get(span.range())).unwrap_or_default()
+                }
+            });
+        }
+        if text.len() > MOST {
+            return Err(too_large());
+        }
+        end = found.end();
+    }
+    search.end(run);
+    text.push_str(s.get(end..).unwrap_or_default());
+    Ok(text)
+}
+
+/// A part of the text that stands in for a match.
+enum Part<'w> {
+    Text(&'w str),
+    Group(usize),
+}
+
+/// Reads `$1`, `${name}` and `$$`; a dollar before anything else is itself.
+fn template<'w>(with: &'w str, pattern: &Pattern) -> Result<Vec<Part<'w>>, Failure> {
+    let mut parts = Vec::new();
+    let mut rest = with;
+    while let Some((before, behind)) = rest.split_once('$') {
+        parts.push(Part::Text(before));
+        let end = behind.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(behind.len());
+        let (name, tail) = if let Some(tail) = behind.strip_prefix('$') {
+            parts.push(Part::Text("$"));
+            rest = tail;
+            continue;
+        } else if let Some((name, tail)) = behind.strip_prefix('{').and_then(|inside| inside.split_once('}')) {
+            (name, tail)
+        } else if end > 0 {
+            behind.split_at_checked(end).unwrap_or((behind, ""))
+        } else {
+            parts.push(Part::Text("$"));
+            rest = behind;
+            continue;
+        };
+        parts.push(Part::Group(group(name, pattern)?));
+        rest = tail;
+    }
+    parts.push(Part::Text(rest));
+    Ok(parts)
+}
+
+/// The number of a group by its number or name.
+fn group(name: &str, pattern: &Pattern) -> Result<usize, Failure> {
+    let groups = pattern.group_count();
+    let by_name = || pattern.groups.get_nfa().group_info().to_index(PatternID::ZERO, name);
+    let found = name.parse().ok().filter(|n| *n < groups).or_else(by_name);
+    found.ok_or_else(|| {
+        let number: String = name.chars().take_while(char::is_ascii_digit).collect();
+        let hint = if number.is_empty() || number == name {
+            "write $$ for a dollar".to_owned()
+        } else {
+            format!("${{{number}}} sets a number apart from what follows")
+        };
+        let last = groups.saturating_sub(1);
+        let words = format!("the pattern has no group {name:?}, its groups are numbered to {last}; {hint}");
+        Failure::new(Code::EPARSE, words)
+    })
+}

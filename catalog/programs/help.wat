@@ -1,0 +1,35 @@
+;;; name = "help"
+;;; description = "Tell all about a host function, a program or an error code, or find them by words"
+;;; returns = "the manual's page about what has that name, or the best matches"
+;;; uses = ["help"]
+;;; tags = ["manual", "documentation", "find", "search"]
+;;; [[args]]
+;;; name = "topic"
+;;; type_hint = "string"
+;;; description = "A name such as str.cat, http_get or ENOENT, or words to look for; empty lists what there is"
+;;; default = ""
+;;; [[example]]
+;;; args = ["str.cat"]
+;;; contains = ["str.cat (a, b) → (ptr, err)"]
+;;; [[example]]
+;;; args = ["http_get"]
+;;; contains = ["program http_get(url: url)"]
+;;; [[example]]
+;;; args = ["ENOENT"]
+;;; contains = ["ENOENT (4): no such entry"]
+;;; [[example]]
+;;; args = ["count the words of a text"]
+;;; contains = ["program word_count(text: string)"]
+;;; [[example]]
+;;; args = ["zymurgy"]
+;;; code = "ENOENT"
+;;; results = []
+
+(argv 0 $topic)
+(local $page i32) (local $err i32)
+(call $help.about (local.get $topic))
+(local.set $err)
+(local.set $page)
+(check $err)
+(resv $page)
+(i32.const 0)

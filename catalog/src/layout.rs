@@ -1,0 +1,138 @@
+//! The standard layout of a program's file: front matter in the order of its keys, then the body in the language's layout.
+
+use std::fmt;
+
+use toml_edit::{Decor, DocumentMut, Item, RawString, Table};
+use wattle_rt::Diagnostic;
+
+use crate::problem::Problem;
+use crate::{Entry, Origin, front};
+
+/// The keys of the whole program, of an argument and of an example, in their order.
+const ORDER: &[(&str, &[&str])] = &[
+    (
+        "",
+        &[
+            "name",
+            "description",
+            "returns",
+            "uses",
+            "version",
+            "tags",
+            "exclusive",
+            "silent",
+            "timeout_ms",
+            "args",
+            "example",
+        ],
+    ),
+    ("args", &["name", "type_hint", "description", "default"]),
+    ("example", &["args", "files", "kv", "http", "ai", "code", "results", "contains", "files_after", "kv_after"]),
+    ("http", &["method", "url", "status", "headers", "body"]),
+    ("ai", &["when", "reply"]),
+];
+
+/// Why a file was not formatted.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FormatError {
+    /// Its front matter is not in order.
+    FrontMatter(Problem),
+    /// Its program cannot be read.
+    Program(Box<Diagnostic>),
+}
+
+impl fmt::Display for FormatError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FormatError::FrontMatter(problem) => problem.fmt(f),
+            FormatError::Program(diagnostic) => diagnostic.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for FormatError {}
+
+/// Puts the text of a program's file in its standard layout: the keys of the front matter in their order, one blank line, and the
+/// body as [`wattle_rt::format`] lays it out. A text without front matter is a body. What the file says does not change, and
+/// comments stay; a comment between lines of front matter becomes one of TOML.
+///
+/// ```
+/// use wattle_catalog::{Origin, format};
+///
+/// let text = ";;; description=\"Greet\"\n;;; name = \"hello\"\n(resv\n\"hello\")\n";
+/// let formatted = format(text, Origin::BuiltIn("hello.wat"))?;
+/// assert_eq!(formatted, ";;; name = \"hello\"\n;;; description = \"Greet\"\n\n(resv\n  \"hello\")\n");
+/// # Ok::<(), wattle_catalog::FormatError>(())
+/// ```
+///
+/// # Errors
+/// Where the front matter is not in order, or the program cannot be read. `origin` is where problems are said to be.
+pub fn format(text: &str, origin: Origin) -> Result<String, FormatError> {
+    let has_front = front::is_there(text);
+    if has_front {
+        Entry::parse(text, origin).map_err(FormatError::FrontMatter)?;
+    }
+    let laid_out = wattle_rt::format(text).map_err(FormatError::Program)?;
+    let Some((above, toml, body)) = front::split(text).filter(|_| has_front) else { return Ok(laid_out) };
+    let body = wattle_rt::format(body).map_err(FormatError::Program)?;
+    // It was read a moment ago, so it is TOML.
+    let Ok(mut document) = toml.parse::<DocumentMut>() else { return Ok(laid_out) };
+    let trailing = notes(document.trailing());
+    document.set_trailing(trailing);
+    let mut position = 0;
+    tidy(document.as_table_mut(), "", &mut position);
+    let mut out = above;
+    for line in document.to_string().lines() {
+        out.push_str(if line.is_empty() { ";;;" } else { ";;; " });
+        out.push_str(line);
+        out.push('\n');
+    }
+    out.push('\n');
+    out.push_str(&body);
+    Ok(out)
+}
+
+/// Orders a table and those below it, and gives all of them their places in the document.
+fn tidy(table: &mut Table, name: &str, position: &mut isize) {
+    let order = ORDER.iter().find(|(of, _)| *of == name).map_or(&[][..], |(_, order)| *order);
+    let rank = |key: &str| order.iter().position(|known| *known == key).unwrap_or(order.len());
+    if !table.is_dotted() {
+        *position += 1;
+        table.set_position(Some(*position));
+    }
+    table.sort_values_by(|a, _, b, _| rank(a.get()).cmp(&rank(b.get())));
+    for (mut key, item) in table.iter_mut() {
+        if let Item::Value(value) = item {
+            let decor = key.leaf_decor_mut();
+            let above = decor.prefix().map(notes).unwrap_or_default();
+            *decor = Decor::new(above, " ");
+            let beside = value.decor().suffix().and_then(RawString::as_str).unwrap_or("").trim();
+            let beside = if beside.is_empty() { String::new() } else { format!(" {beside}") };
+            *value.decor_mut() = Decor::new(" ", beside);
+        }
+    }
+    let mut keys: Vec<String> = table.iter().map(|(key, _)| key.to_owned()).collect();
+    keys.sort_by_key(|key| rank(key));
+    for key in keys {
+        match table.get_mut(&key) {
+            Some(Item::Table(inner)) => section(inner, &key, position),
+            Some(Item::ArrayOfTables(tables)) => tables.iter_mut().for_each(|inner| section(inner, &key, position)),
+            _ => {}
+        }
+    }
+}
+
+/// Tidies a table that has a header.
+fn section(table: &mut Table, name: &str, position: &mut isize) {
+    let above = table.decor().prefix().map(notes).unwrap_or_default();
+    let beside = table.decor().suffix().and_then(RawString::as_str).unwrap_or("").trim();
+    let beside = if beside.is_empty() { String::new() } else { format!(" {beside}") };
+    *table.decor_mut() = Decor::new(above, beside);
+    tidy(table, name, position);
+}
+
+/// The comments above a key, one a line, without the blank lines between.
+fn notes(above: &RawString) -> String {
+    let lines = above.as_str().unwrap_or("").lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.fold(String::new(), |notes, line| notes + line + "\n")
+}

@@ -1,0 +1,91 @@
+//! The manual page of a program, from its front matter.
+
+use std::fmt::Write as _;
+
+use crate::argument::excerpt;
+use crate::{AiAnswer, Entry, Example, Results};
+
+impl Entry {
+    /// The program's manual page: how it is called, what it does, its arguments, what it gives, and its examples.
+    ///
+    /// ```
+    /// let catalog = wattle_catalog::Catalog::built_in();
+    /// let page = catalog.get("http_get").expect("a built-in program").manual();
+    /// assert!(page.starts_with("http_get(url: url)\n  Fetch a URL"));
+    /// assert!(page.contains("  http_get(\"https://example.org/\") gives \"hello\"\n"));
+    /// ```
+    #[must_use]
+    pub fn manual(&self) -> String {
+        let meta = self.meta();
+        let mut page = format!("{}\n  {}\n", self.usage(), meta.description.trim());
+        for arg in &meta.args {
+            let default = arg.default.as_ref().map(|default| format!(" (default {default:?})")).unwrap_or_default();
+            _ = writeln!(page, "  {}: {}{default}", arg.name, arg.description);
+        }
+        if let Some(returns) = &meta.returns {
+            _ = writeln!(page, "  gives {returns}");
+        }
+        for (word, list) in [("uses", meta.uses.as_deref().unwrap_or_default()), ("tags", &meta.tags)] {
+            if !list.is_empty() {
+                _ = writeln!(page, "  {word} {}", list.join(", "));
+            }
+        }
+        if let Some(time) = meta.timeout {
+            _ = writeln!(page, "  may take {} ms", time.as_millis());
+        }
+        if meta.exclusive {
+            page.push_str("  runs with no other call beside it\n");
+        }
+        if meta.silent {
+            page.push_str("  its results stay out of the conversation\n");
+        }
+        if let Some(version) = &meta.version {
+            _ = writeln!(page, "  version {version}");
+        }
+        if !meta.examples.is_empty() {
+            page.push_str("examples:\n");
+        }
+        for example in &meta.examples {
+            _ = writeln!(page, "  {}", call(self, example));
+        }
+        page
+    }
+}
+
+/// An example in one line: the call, what it gives, and the world that it meets.
+fn call(entry: &Entry, example: &Example) -> String {
+    let args: Vec<String> = example.args.iter().map(|arg| excerpt(arg)).collect();
+    let mut line = format!("{}({})", entry.name(), args.join(", "));
+    let expected = &example.expected;
+    if !expected.code.is_success() {
+        _ = write!(line, " leaves with {}", expected.code);
+    }
+    let quoted = |texts: &[String]| texts.iter().map(|text| excerpt(text)).collect::<Vec<_>>().join(", ");
+    match &expected.results {
+        Results::Exactly(results) if !results.is_empty() => _ = write!(line, " gives {}", quoted(results)),
+        Results::Containing(parts) => _ = write!(line, " gives a text with {}", quoted(parts)),
+        Results::Exactly(_) | Results::Any => {}
+    }
+    for (path, content) in &expected.files {
+        _ = write!(line, ", writes {} to {path}", excerpt(content));
+    }
+    for (key, value) in &expected.kv {
+        _ = write!(line, ", sets {key} to {}", excerpt(value));
+    }
+    let fixtures = &example.fixtures;
+    let files = fixtures.files.iter().map(|(path, content)| format!("{path} is {}", excerpt(content)));
+    let state = fixtures.kv.iter().map(|(key, value)| format!("the key {key} is {}", excerpt(value)));
+    let answers = fixtures.http.iter().map(|answer| {
+        let body = excerpt(&answer.body);
+        format!("{} {} answers {} {body}", answer.method, answer.url, answer.status)
+    });
+    let said = fixtures.ai.iter().map(|answer| match answer {
+        AiAnswer::Next(reply) => format!("the model says {}", excerpt(reply)),
+        AiAnswer::When { when, reply } => format!("the model says {} to what has {}", excerpt(reply), excerpt(when)),
+    });
+    let world: Vec<String> = files.chain(state).chain(answers).chain(said).collect();
+    if !world.is_empty() {
+        _ = write!(line, ", where {}", world.join(", "));
+    }
+    line
+}

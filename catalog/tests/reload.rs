@@ -1,0 +1,138 @@
+//! Folders that are looked at again.
+
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
+use std::cell::RefCell;
+use std::fs;
+use std::path::Path;
+
+use wattle_catalog::{Catalog, Entry, Folders, Problem};
+
+fn program(name: &str, description: &str, body: &str) -> String {
+    format!(";;; name = \"{name}\"\n;;; description = \"{description}\"\n{body}\n")
+}
+
+fn any(_: &Entry) -> Result<(), Problem> {
+    Ok(())
+}
+
+fn described(catalog: &Catalog, name: &str) -> Option<String> {
+    catalog.get(name).map(|entry| entry.meta().description.clone())
+}
+
+fn problems(catalog: &Catalog, folder: &Path) -> Vec<String> {
+    let folder = folder.display().to_string();
+    catalog.problems().iter().map(|problem| problem.to_string().replace(&folder, "DIR")).collect()
+}
+
+#[test]
+fn files_come_change_and_go() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let empty = Folders::open(&[dir.path()], &any);
+    assert!(empty.look(&any).is_none());
+
+    fs::write(at("a.wat"), program("mine", "first", "0")).unwrap();
+    fs::write(at("notes.txt"), "no program").unwrap();
+    let one = empty.look(&any).unwrap();
+    assert_eq!(described(one.catalog(), "mine").as_deref(), Some("first"));
+    assert!(empty.catalog().get("mine").is_none(), "who holds the catalog from before keeps it");
+    assert!(one.look(&any).is_none());
+
+    fs::write(at("a.wat"), program("mine", "other", "0")).unwrap();
+    let other = one.look(&any).unwrap();
+    assert_eq!(described(other.catalog(), "mine").as_deref(), Some("other"));
+
+    fs::rename(at("a.wat"), at("b.wat")).unwrap();
+    let moved = other.look(&any).unwrap();
+    assert_eq!(moved.catalog().get("mine").unwrap().origin().path(), Some(at("b.wat").as_path()));
+
+    fs::remove_file(at("b.wat")).unwrap();
+    let gone = moved.look(&any).unwrap();
+    assert!(gone.catalog().get("mine").is_none());
+    assert_eq!(gone.catalog().problems(), []);
+}
+
+#[test]
+fn only_what_changed_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["a", "b", "c"] {
+        fs::write(dir.path().join(format!("{name}.wat")), program(name, "first", "0")).unwrap();
+    }
+    let read = RefCell::new(Vec::new());
+    let check = |entry: &Entry| {
+        read.borrow_mut().push(entry.name().to_string());
+        Ok(())
+    };
+    let before = Folders::open(&[dir.path()], &check);
+    assert_eq!(read.take(), ["a", "b", "c"]);
+    fs::write(dir.path().join("b.wat"), program("b", "second", "0")).unwrap();
+    assert!(before.look(&check).is_some());
+    assert_eq!(read.take(), ["b"]);
+}
+
+#[test]
+fn a_broken_version_keeps_the_one_before_and_a_mended_one_takes_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.wat");
+    fs::write(&path, program("mine", "good", "0")).unwrap();
+    let good = Folders::open(&[dir.path()], &any);
+
+    fs::write(&path, ";;; name = \"mine\"\n0\n").unwrap();
+    let kept = good.look(&any).unwrap();
+    assert_eq!(described(kept.catalog(), "mine").as_deref(), Some("good"));
+    assert_eq!(
+        problems(kept.catalog(), dir.path()),
+        ["failed to load `DIR/a.wat`, line 1: the key `description` is missing; the version before stays in use"]
+    );
+    assert!(kept.catalog().problems().iter().all(Problem::is_kept));
+    assert!(kept.look(&any).is_none(), "it is told once");
+
+    // A program that its checker refuses is broken too.
+    fs::write(&path, program("mine", "refused", "0")).unwrap();
+    let refuse = |entry: &Entry| {
+        let told = wattle_rt::assemble("(resv", &wattle_rt::Signatures::new([])).unwrap_err();
+        if entry.meta().description == "refused" { Err(entry.refused(&told)) } else { Ok(()) }
+    };
+    let refused = kept.look(&refuse).unwrap();
+    assert_eq!(described(refused.catalog(), "mine").as_deref(), Some("good"));
+    let told = problems(refused.catalog(), dir.path());
+    assert!(
+        told.first().is_some_and(|told| told.contains("the program does not compile") && told.contains("stays in use")),
+        "{told:?}"
+    );
+
+    fs::write(&path, program("mine", "mended", "0")).unwrap();
+    let mended = refused.look(&refuse).unwrap();
+    assert_eq!(described(mended.catalog(), "mine").as_deref(), Some("mended"));
+    assert_eq!(mended.catalog().problems(), []);
+}
+
+#[test]
+fn a_new_file_that_is_broken_has_no_version_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let before = Folders::open(&[dir.path()], &any);
+    fs::write(dir.path().join("http_get.wat"), "no front matter").unwrap();
+    let after = before.look(&any).unwrap();
+    assert!(after.catalog().get("http_get").unwrap().origin().path().is_none(), "the built-in program stays");
+    assert!(after.catalog().problems().iter().all(|problem| !problem.is_kept()));
+}
+
+#[test]
+fn a_folder_may_come_and_go() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("programs");
+    let missing = Folders::open(&[&folder], &any);
+    assert_eq!(missing.catalog().problems().len(), 1);
+    assert!(missing.look(&any).is_none(), "it is told once");
+    fs::create_dir(&folder).unwrap();
+    let there = missing.look(&any).unwrap();
+    assert_eq!(there.catalog().problems(), []);
+    fs::remove_dir(&folder).unwrap();
+    assert_eq!(there.look(&any).unwrap().catalog().problems().len(), 1);
+}
+
+#[test]
+fn a_catalog_of_no_folder_never_changes() {
+    assert!(Folders::from(Catalog::built_in()).look(&any).is_none());
+}

@@ -1,0 +1,36 @@
+//! Searches in the built-in programs, by words that somebody who does not know their names would use.
+
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
+use wattle_catalog::Catalog;
+
+#[test]
+fn the_program_that_is_meant_comes_first() {
+    let catalog = Catalog::built_in();
+    for (words, expected) in [
+        ("http_get", "http_get"),
+        ("kv set", "kv_set"),
+        ("find a file by its name", "find_files"),
+        ("how many words does this text have?", "word_count"),
+        ("summarizing a file", "summarize_file"),
+        ("download", "download"),
+        ("column of a csv", "csv_column"),
+        ("grep", "grep_file"),
+        ("delete", "delete_file"),
+        ("links on a page", "extract_links"),
+    ] {
+        let found: Vec<&str> = catalog.search(words).iter().map(|entry| entry.name().as_str()).collect();
+        assert_eq!(found.first(), Some(&expected), "{words}: {found:?}");
+    }
+    assert!(catalog.search("zymurgy").is_empty());
+    assert!(catalog.search("").is_empty());
+}
+
+#[test]
+fn a_message_of_any_length_is_a_question() {
+    let catalog = Catalog::built_in();
+    let message = format!("Please download https://example.org/data.csv. {}", "Thank you! 🌿 ".repeat(50_000));
+    let found = catalog.search(&message);
+    assert!(found.iter().take(5).any(|entry| entry.name().as_str() == "download"));
+    assert_eq!(found.len(), catalog.search(&message).len());
+}

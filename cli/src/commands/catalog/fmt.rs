@@ -1,0 +1,83 @@
+//! `wattle catalog fmt`: files of programs in their standard layout.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value as Json, json};
+use wattle_agent::catalog::{Origin, format};
+
+use crate::args::FmtArgs;
+use crate::config::{Config, Layer};
+use crate::fault::{Exit, Fault};
+use crate::input;
+use crate::output::{self, visible};
+
+/// Formats every file, or tells which would change; one that cannot be formatted does not keep the others from it.
+pub(super) fn fmt(args: FmtArgs, outer: Layer) -> Result<Exit, Fault> {
+    let config = Config::gather(&[args.flags.into(), outer])?;
+    let paths = paths(if args.files.is_empty() { config.catalog.value } else { args.files })?;
+    let (mut documents, mut sound) = (Vec::new(), true);
+    for path in &paths {
+        let done = file(path, args.check);
+        sound &= matches!(done, Ok(changed) if !(changed && args.check));
+        if args.json {
+            documents.push(to_json(path, &done));
+        } else if path != Path::new("-") || done.is_err() {
+            tell(path, &done, args.check)?;
+        }
+    }
+    if args.json {
+        output::json(&Json::from(documents))?;
+    }
+    Ok(if sound { Exit::Done } else { Exit::Failed })
+}
+
+/// The files that are named, and those in the folders that are.
+fn paths(named: Vec<PathBuf>) -> Result<Vec<PathBuf>, Fault> {
+    if named.is_empty() {
+        return Err(Fault::usage("no file is named").hint("name files or folders of programs, or `-` for stdin"));
+    }
+    let each = named.into_iter().map(|path| if path.is_dir() { super::files_in(&path) } else { Ok(vec![path]) });
+    Ok(each.collect::<Result<Vec<_>, _>>()?.concat())
+}
+
+/// Formats a file, or stdin onto stdout; says whether the layout is another one.
+fn file(path: &Path, check: bool) -> Result<bool, String> {
+    let text = input::text(path).map_err(|fault| fault.to_string())?;
+    let formatted = format(&text, Origin::File(path.to_owned())).map_err(|error| error.to_string())?;
+    let changed = formatted != text;
+    if path == Path::new("-") && !check {
+        output::data(formatted.as_bytes()).map_err(|fault| fault.to_string())?;
+    } else if changed && !check {
+        write(path, &formatted).map_err(|error| format!("failed to write `{}`: {error}", path.display()))?;
+    }
+    Ok(changed)
+}
+
+/// Puts a text in the place of a file's, all of it or nothing.
+fn write(path: &Path, text: &str) -> std::io::Result<()> {
+    let path = path.canonicalize()?;
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let mut new = tempfile::NamedTempFile::new_in(folder)?;
+    new.write_all(text.as_bytes())?;
+    new.as_file().set_permissions(std::fs::metadata(&path)?.permissions())?;
+    new.persist(&path)?;
+    Ok(())
+}
+
+fn tell(path: &Path, done: &Result<bool, String>, check: bool) -> Result<(), Fault> {
+    let shown = visible(&path.display().to_string());
+    match done {
+        Ok(false) => Ok(()),
+        Ok(true) if check => output::text(&format!("would change {shown}")),
+        Ok(true) => output::text(&format!("formatted {shown}")),
+        Err(error) => {
+            output::note(&format!("{shown}: {}", visible(error.trim_end())));
+            Ok(())
+        }
+    }
+}
+
+fn to_json(path: &Path, done: &Result<bool, String>) -> Json {
+    json!({"file": path, "changed": done.as_ref().is_ok_and(|changed| *changed), "error": done.as_ref().err()})
+}

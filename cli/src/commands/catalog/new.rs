@@ -1,0 +1,54 @@
+//! `wattle catalog new`: a program to begin with.
+
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use wattle_agent::catalog::{Name, skeleton};
+
+use crate::args::NewArgs;
+use crate::config::{Config, Layer};
+use crate::fault::{Exit, Fault};
+use crate::output::{self, DIM, paint, visible};
+use crate::setup;
+
+/// Writes a working program with examples into a new file, and says what to do with it.
+pub(super) fn new(args: NewArgs, outer: Layer) -> Result<Exit, Fault> {
+    let config = Config::gather(&[args.flags.into(), outer])?;
+    let name: Name = args
+        .name
+        .parse()
+        .map_err(|rule| Fault::usage(format!("`{}` is no name of a program", args.name)).hint(format!("{rule}")))?;
+    // The last folder wins over the others, so that is where an author's own programs are.
+    let folder = args.dir.or_else(|| config.catalog.value.last().cloned()).unwrap_or_else(|| PathBuf::from("."));
+    let path = folder.join(format!("{name}.wat"));
+    let path = path.strip_prefix(".").map(Path::to_owned).unwrap_or(path);
+    let shown = path.display();
+    let made = std::fs::create_dir_all(&folder).and_then(|()| {
+        let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(&path)?;
+        file.write_all(skeleton(&name).as_bytes())
+    });
+    made.map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => {
+            Fault::usage(format!("the file `{shown}` exists already")).hint("give another name, or another `--dir DIR`")
+        }
+        _ => Fault::failed(format!("failed to write `{shown}`: {error}")).hint("give another `--dir DIR`"),
+    })?;
+    if let Some(known) =
+        setup::folders(&config).catalog().get(name.as_str()).filter(|known| known.origin().path().is_none())
+    {
+        output::warn(&format!(
+            "from a catalog folder, it takes the place of the program `{}` ({})",
+            known.name(),
+            known.origin()
+        ));
+    }
+    if args.json {
+        output::json(&json!({"name": name.as_str(), "file": path}))?;
+        return Ok(Exit::Done);
+    }
+    output::text(&visible(&shown.to_string()))?;
+    let hint = format!("test it: wattle catalog test {shown}\nrun it:  wattle exec {shown}");
+    output::note(&paint(DIM, &visible(&hint)));
+    Ok(Exit::Done)
+}

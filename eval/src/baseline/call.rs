@@ -1,0 +1,133 @@
+//! Programs of one call: how a tool's call runs in the sandbox, with the same grants and guards as any program.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+use wattle_agent::rt::{Exit, Grants, Outcome, RunError, Runtime, Signature, Ty, ValType};
+
+/// An argument of a call.
+pub(super) enum Argument {
+    /// An optional text that is not given.
+    Absent,
+    Text(String),
+    Int(i32),
+    Long(i64),
+    Float(f64),
+    Array(Json),
+    Map(Json),
+}
+
+/// A program that calls one function and puts out what it gives: texts as they are, integers in digits, wider numbers as their eight
+/// bytes, arrays and maps as JSON. A function that gives nothing but takes an array or a map puts out that, as it is afterwards.
+pub(super) struct OneCall {
+    source: String,
+    args: Vec<String>,
+    gives: Option<Ty>,
+}
+
+impl OneCall {
+    pub(super) fn new(signature: Signature, arguments: Vec<Argument>) -> OneCall {
+        let (mut source, mut args, mut operands) = (String::new(), Vec::new(), String::new());
+        let mut changed = None;
+        for (at, argument) in arguments.into_iter().enumerate() {
+            let mut text = |text: String| {
+                args.push(text);
+                let n = args.len() - 1;
+                format!("(argv {n} $a{at})\n")
+            };
+            let operand = match argument {
+                Argument::Absent => "(i32.const 0)".to_owned(),
+                Argument::Int(n) => format!("(i32.const {n})"),
+                Argument::Long(n) => format!("(i64.const {n})"),
+                Argument::Float(x) => format!("(f64.const {x:?})"),
+                Argument::Text(given) => {
+                    source += &text(given);
+                    format!("(local.get $a{at})")
+                }
+                Argument::Array(given) | Argument::Map(given) => {
+                    let ty = if given.is_array() { Ty::Arr } else { Ty::Map };
+                    source += &text(given.to_string());
+                    let from = format!("(call ${}.from_json (local.get $a{at}))", namespace(ty));
+                    source += &fallible(&from, &format!("h{at}"), ValType::I32);
+                    changed.get_or_insert((ty, format!("h{at}")));
+                    format!("(local.get $h{at})")
+                }
+            };
+            let _ = write!(operands, " {operand}");
+        }
+        let call = format!("(call ${}.{}{operands})", signature.module, signature.name);
+        let result = signature.results.first().map(|result| result.ty);
+        source += &match (result, signature.fallible()) {
+            (Some(ty), true) => fallible(&call, "v", ty.val()),
+            (Some(ty), false) => format!("(local $v {}) (local.set $v {call})\n", ty.val()),
+            (None, true) => format!("(local $err i32) (local.set $err {call}) (check $err)\n"),
+            (None, false) => format!("{call}\n"),
+        };
+        let (gives, from) = match (result, changed) {
+            (Some(ty), _) => (Some(ty), "v".to_owned()),
+            (None, Some((ty, handle))) => (Some(ty), handle),
+            (None, None) => (None, String::new()),
+        };
+        source += &gives.map_or_else(String::new, |ty| put_out(ty, &from));
+        source += "(i32.const 0)\n";
+        OneCall { source, args, gives }
+    }
+
+    /// Runs it, and words what came of it for the model. An error is the host's.
+    pub(super) async fn run(self, runtime: &Runtime, grants: &Arc<Grants>) -> Result<String, String> {
+        let program = runtime.prepare(&self.source).await.map_err(|why| format!("a call's program is wrong: {why}"))?;
+        match runtime.run(&program, grants, self.args).await {
+            Err(denied @ RunError::Denied(_)) => Ok(format!("error: {denied}")),
+            Err(RunError::Engine(broken)) => Err(broken.to_string()),
+            Ok(outcome) => Ok(worded(self.gives, outcome)),
+        }
+    }
+}
+
+fn namespace(ty: Ty) -> &'static str {
+    if ty == Ty::Arr { "arr" } else { "map" }
+}
+
+/// A call that gives (value, err): its value in a local of that name.
+fn fallible(call: &str, name: &str, ty: ValType) -> String {
+    format!(
+        "{call} (local $e_{name} i32) (local ${name} {ty}) (local.set $e_{name}) (local.set ${name}) (check $e_{name})\n"
+    )
+}
+
+/// Puts out the local of that name.
+fn put_out(ty: Ty, name: &str) -> String {
+    match ty {
+        Ty::Int | Ty::Bool | Ty::Addr => format!("(call $sys.resv (call $str.from_int (local.get ${name})))\n"),
+        Ty::Long | Ty::Float => format!(
+            "(local $room i32) (local.set $room (call $sys.alloc (i32.const 12))) (i32.store (local.get $room) (i32.const 8))\n\
+             ({}.store (i32.add (local.get $room) (i32.const 4)) (local.get ${name})) (call $sys.resv (local.get $room))\n",
+            ty.val()
+        ),
+        Ty::Arr | Ty::Map => {
+            let to = format!("(call ${}.to_json (local.get ${name}))", namespace(ty));
+            fallible(&to, "json", ValType::I32) + "(resv $json)\n"
+        }
+        _ => format!("(resv ${name})\n"),
+    }
+}
+
+fn worded(gives: Option<Ty>, outcome: Outcome) -> String {
+    match (&outcome.exit, &outcome.failure) {
+        (Exit::Trapped(trap), _) => return format!("error: {}", trap.message),
+        (Exit::Returned(code), Some(failed)) if !code.is_success() => {
+            return format!("error: {code}: {}", failed.failure.reason);
+        }
+        (Exit::Returned(code), None) if !code.is_success() => return format!("error: {code}: {}", code.meaning()),
+        (Exit::Returned(_), _) => {}
+    }
+    let Some(result) = outcome.results.into_iter().next() else { return "done".to_owned() };
+    let eight = <[u8; 8]>::try_from(result.as_slice());
+    match (gives, eight) {
+        (Some(Ty::Long), Ok(bytes)) => i64::from_le_bytes(bytes).to_string(),
+        (Some(Ty::Float), Ok(bytes)) => f64::from_le_bytes(bytes).to_string(),
+        (Some(Ty::Bool), _) => if result == b"0" { "false" } else { "true" }.to_owned(),
+        _ => String::from_utf8_lossy(&result).into_owned(),
+    }
+}

@@ -1,0 +1,136 @@
+//! The baseline: the same tasks answered by calling host functions one by one, each a JSON tool.
+//!
+//! It is what programs are compared with, so it has the same grants, bounds and costs: every call runs in the sandbox, as a program of
+//! one call. Only the way the model says what it wants differs. It is a small loop of its own; the agent's loop knows nothing of it.
+
+mod call;
+mod tool;
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+use wattle_agent::machine::{Bound, Ending, FunctionCall, Message};
+use wattle_agent::model::{Delta, Model, ModelReply, ModelRequest, ask_within};
+use wattle_agent::rt::Grants;
+use wattle_agent::{Host, Settings};
+
+use crate::tally::Count;
+use crate::trial::Run;
+use tool::Toolbox;
+
+/// What the model is told about what it does here.
+const SYSTEM: &str = "You carry out the user's task by calling tools. Each tool is one function of the host; it sees only its \
+    arguments, the working directory's files, the session's state, and the network where the task needs it. Paths are relative to \
+    the working directory. Array and map arguments are JSON arrays and objects of strings; a tool that changes one gives it back. \
+    When the task is done, answer with the result and nothing else, without calling a tool.";
+
+/// Said when the steps are used up.
+const CONCLUDE: &str = "All steps are used up. Answer now, with what you know; no tool can be called any more.";
+
+/// Runs a task to its end, as [`wattle_agent::run`] does, by tools.
+pub(crate) async fn run(
+    host: &Host,
+    settings: &Settings,
+    model: &dyn Model,
+    prompt: &str,
+    grants: Grants,
+    cancel: &CancellationToken,
+) -> Run {
+    let mut talk = Talk::new(host, settings, model, prompt, grants);
+    let time = settings.timeout.unwrap_or(std::time::Duration::MAX);
+    let ending = tokio::select! {
+        biased;
+        () = cancel.cancelled() => Ending::Cancelled { text: "stopped: cancelled".to_owned() },
+        () = tokio::time::sleep(time) => {
+            let text = format!("stopped: reached timeout ({} ms)", time.as_millis());
+            Ending::Exhausted { text, bound: Bound::Time }
+        }
+        ending = talk.go_on() => ending,
+    };
+    Run { ending, steps: talk.steps, count: talk.count }
+}
+
+/// The conversation of one run.
+struct Talk<'a> {
+    host: &'a Host,
+    settings: &'a Settings,
+    model: &'a dyn Model,
+    grants: Arc<Grants>,
+    tools: Toolbox,
+    messages: Vec<Message>,
+    steps: u32,
+    count: Count,
+}
+
+impl<'a> Talk<'a> {
+    fn new(host: &'a Host, settings: &'a Settings, model: &'a dyn Model, prompt: &str, grants: Grants) -> Self {
+        let tools = Toolbox::new(host.runtime(), &grants);
+        let messages = vec![Message::system(SYSTEM), Message::user(prompt)];
+        let (grants, count) = (Arc::new(grants), Count::default());
+        Talk { host, settings, model, grants, tools, messages, steps: 0, count }
+    }
+
+    /// Asks and calls, until the model answers or its steps are used up.
+    async fn go_on(&mut self) -> Ending {
+        while self.steps < self.settings.machine.max_steps {
+            let reply = match self.ask(true).await {
+                Ok(reply) => reply,
+                Err(ending) => return ending,
+            };
+            if reply.calls.is_empty() {
+                return Ending::Answered { text: reply.text.trim().to_owned() };
+            }
+            self.steps += 1;
+            self.messages.push(Message::calling(reply.text, reply.calls.clone()));
+            for call in reply.calls {
+                match self.call(&call).await {
+                    Ok(result) => self.messages.push(Message::tool(call.id, result)),
+                    Err(ending) => return ending,
+                }
+            }
+        }
+        self.messages.push(Message::user(CONCLUDE));
+        match self.ask(false).await {
+            Ok(reply) => Ending::Exhausted { text: reply.text.trim().to_owned(), bound: Bound::Steps },
+            Err(ending) => ending,
+        }
+    }
+
+    async fn ask(&self, with_tools: bool) -> Result<ModelReply, Ending> {
+        let request = ModelRequest {
+            messages: &self.messages,
+            functions: if with_tools { self.tools.described() } else { &[] },
+            temperature: self.settings.temperature,
+            max_tokens: self.settings.max_tokens,
+        };
+        ask_within(self.model, &self.settings.timeouts, request, &mut |_: Delta<'_>| {})
+            .await
+            .map_err(|error| Ending::Failed { message: format!("error: {error}") })
+    }
+
+    /// Makes a call and words what came of it, bounded as an observation is.
+    async fn call(&mut self, call: &FunctionCall) -> Result<String, Ending> {
+        self.count.programs += 1;
+        let result = match self.tools.program(&call.name, &call.arguments) {
+            Err(why) => format!("error: {why}"),
+            Ok(program) => {
+                self.count.valid += 1;
+                let made = program.run(self.host.runtime(), &self.grants).await;
+                made.map_err(|broken| Ending::Failed { message: format!("error: {broken}") })?
+            }
+        };
+        self.count.failures += u32::from(result.starts_with("error: "));
+        Ok(bounded(result, self.settings.machine.observation_limit))
+    }
+}
+
+/// The beginning of a text that is too long, and how much is missing.
+fn bounded(text: String, limit: usize) -> String {
+    match text.char_indices().nth(limit) {
+        None => text,
+        Some((at, _)) => {
+            let left_out = text.chars().count() - limit;
+            format!("{}\n[… {left_out} more characters; ask for a part of it …]", text.get(..at).unwrap_or_default())
+        }
+    }
+}

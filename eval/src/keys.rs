@@ -1,0 +1,133 @@
+//! The keys of task files and of `eval.toml`, as they stand there.
+
+use std::collections::BTreeMap;
+use std::num::NonZero;
+use std::time::Duration;
+
+use serde::Deserialize;
+use wattle_agent::catalog::{AiAnswer, Fixtures, HttpAnswer};
+
+use crate::expect::{Expectation, Rule};
+use crate::task::Budget;
+
+/// A task's file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TaskKeys {
+    pub(crate) prompt: String,
+    clock: Option<String>,
+    #[serde(default)]
+    files: BTreeMap<String, String>,
+    #[serde(default)]
+    kv: BTreeMap<String, String>,
+    #[serde(default)]
+    http: Vec<HttpKeys>,
+    #[serde(default)]
+    ai: Vec<AiAnswer>,
+    #[serde(default)]
+    pub(crate) expect: ExpectKeys,
+    #[serde(default)]
+    pub(crate) budget: BudgetKeys,
+}
+
+/// `eval.toml`: what holds for all tasks.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct SuiteKeys {
+    pub(crate) about: String,
+    pub(crate) budget: BudgetKeys,
+    pub(crate) temperature: Option<f32>,
+    pub(crate) max_tokens: Option<NonZero<u32>>,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct BudgetKeys {
+    steps: Option<u32>,
+    tokens: Option<u64>,
+    timeout_ms: Option<u64>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ExpectKeys {
+    answer: Option<Rule>,
+    files: BTreeMap<String, Rule>,
+    kv: BTreeMap<String, Rule>,
+    program: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawHttp {
+    url: String,
+    #[serde(default = "get")]
+    method: String,
+    #[serde(default = "ok")]
+    status: u16,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    #[serde(default)]
+    body: String,
+}
+
+fn get() -> String {
+    "GET".to_owned()
+}
+
+fn ok() -> u16 {
+    200
+}
+
+/// An answer to HTTP requests, checked.
+#[derive(Deserialize)]
+#[serde(try_from = "RawHttp")]
+struct HttpKeys(HttpAnswer);
+
+impl TryFrom<RawHttp> for HttpKeys {
+    type Error = String;
+
+    fn try_from(raw: RawHttp) -> Result<Self, String> {
+        let RawHttp { url, method, status, headers, body } = raw;
+        if !url.starts_with("http://") && !url.starts_with("https://") {
+            return Err(format!("{url:?} is no absolute URL of http or https"));
+        }
+        if method.is_empty() || !method.bytes().all(|b| b.is_ascii_alphabetic()) {
+            return Err(format!("{method:?} is no HTTP method"));
+        }
+        if !(100..=599).contains(&status) {
+            return Err(format!("{status} is no HTTP status; it lies between 100 and 599"));
+        }
+        Ok(HttpKeys(HttpAnswer { url, method: method.to_ascii_uppercase(), status, headers, body }))
+    }
+}
+
+impl TaskKeys {
+    pub(crate) fn fixtures(&mut self) -> Fixtures {
+        Fixtures {
+            clock: self.clock.take(),
+            files: std::mem::take(&mut self.files),
+            kv: std::mem::take(&mut self.kv),
+            http: std::mem::take(&mut self.http).into_iter().map(|HttpKeys(answer)| answer).collect(),
+            ai: std::mem::take(&mut self.ai),
+        }
+    }
+}
+
+impl From<ExpectKeys> for Expectation {
+    fn from(keys: ExpectKeys) -> Self {
+        let ExpectKeys { answer, files, kv, program } = keys;
+        Expectation { answer, files, kv, program }
+    }
+}
+
+impl BudgetKeys {
+    /// The budget of a task that says this, in a suite whose budget is `common`.
+    pub(crate) fn over(self, common: Budget) -> Budget {
+        Budget {
+            steps: self.steps.unwrap_or(common.steps),
+            tokens: self.tokens.or(common.tokens),
+            time: self.timeout_ms.map_or(common.time, Duration::from_millis),
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Evaluations: sets of tasks, run against models, and what comes of it per model.
+//!
+//! A [`Suite`] is a folder of [`Task`]s: a prompt, a world of fixtures, what is expected of the answer and of the world afterwards, a
+//! budget. [`evaluate`] gives every task to every [`Contender`] and makes an [`Attempt`] of each; [`Results`] keeps them, so that a
+//! run that was cut short is taken up again; a [`Scorecard`] sums them up.
+//!
+//! ```
+//! use wattle_agent::{Host, capability::egress::Egress, catalog::Catalog, rt::Limits};
+//! use wattle_eval::{Answers, Approach, Contender, Plan, Suite, evaluate};
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let folder = tempfile::tempdir()?;
+//! std::fs::create_dir_all(folder.path().join("recordings/some-model/sums"))?;
+//! std::fs::create_dir(folder.path().join("sums"))?;
+//! std::fs::write(folder.path().join("sums/two.toml"), "prompt = 'two and two?'\nexpect.answer.number = 4")?;
+//! std::fs::write(
+//!     folder.path().join("recordings/some-model/sums/two.jsonl"),
+//!     "{\"wattle_cassette\":1,\"model\":\"some-model\"}\n{\"reply\":\"ToolCall::Response(\\\"four: 4\\\")\"}\n",
+//! )?;
+//!
+//! let suite = Suite::load(folder.path()).map_err(|errors| errors[0].clone())?;
+//! let host = Host::new(Limits::default(), Catalog::built_in(), Egress::new(Default::default()))?;
+//! let model = Contender { model: "some-model".to_owned(), approach: Approach::Programs, answers: Answers::Recorded };
+//! let done = evaluate(&host, &suite, &[model], &Plan::default(), None, &|_| {}).await?;
+//! assert!(done.attempts[0].passed());
+//! # Ok(()) }
+//! ```
+
+mod attempt;
+mod baseline;
+mod error;
+mod expect;
+mod keys;
+mod meter;
+mod number;
+mod recording;
+mod results;
+mod runner;
+mod scorecard;
+mod suite;
+mod table;
+mod tally;
+mod task;
+mod trial;
+
+pub use attempt::{Approach, Attempt, Tokens, Verdict};
+pub use error::EvalError;
+pub use expect::{Expectation, Rule};
+pub use recording::Recordings;
+pub use results::Results;
+pub use runner::{Answers, Contender, Evaluation, Plan, evaluate};
+pub use scorecard::{Comparison, Row, Score, Scorecard};
+pub use suite::Suite;
+pub use task::{Budget, Task};

@@ -1,0 +1,149 @@
+//! Suites: folders of tasks.
+
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use wattle_agent::Settings;
+
+use crate::error::EvalError;
+use crate::keys::{SuiteKeys, TaskKeys};
+use crate::recording::Recordings;
+use crate::task::{Budget, Task};
+
+/// The file of a suite's own settings.
+const SETTINGS: &str = "eval.toml";
+/// The kind of tasks that stand in the suite's folder itself.
+const GENERAL: &str = "general";
+/// The largest file of a suite, in bytes.
+const LARGEST: u64 = 4 << 20;
+
+/// A set of tasks with what holds for all of them.
+#[derive(Clone, Debug)]
+pub struct Suite {
+    /// The folder.
+    pub dir: PathBuf,
+    /// What it is for; empty where `eval.toml` does not say.
+    pub about: String,
+    /// The tasks, sorted by id.
+    pub tasks: Vec<Task>,
+    /// The recordings that lie beside the tasks.
+    pub recordings: Recordings,
+    /// What the model is asked with.
+    pub(crate) settings: Settings,
+}
+
+impl Suite {
+    /// Loads `DIR/*.toml` and `DIR/KIND/*.toml`, with `DIR/eval.toml` for what holds for all.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, at least one thing.
+    pub fn load(dir: &Path) -> Result<Suite, Vec<EvalError>> {
+        let (text, keys) = settings(dir).map_err(|error| vec![error])?;
+        let budget = keys.budget.over(Budget::default());
+        let mut settings = Settings::default();
+        settings.temperature = keys.temperature.unwrap_or(settings.temperature);
+        settings.max_tokens = keys.max_tokens.map_or(settings.max_tokens, std::num::NonZero::get);
+
+        let (mut tasks, mut errors) = (Vec::new(), Vec::new());
+        let files = files(dir).map_err(|error| vec![error])?;
+        for (kind, path) in files {
+            match task(kind, &path, budget, &text) {
+                Ok(task) => tasks.push(task),
+                Err(error) => errors.push(error),
+            }
+        }
+        if tasks.is_empty() && errors.is_empty() {
+            errors.push(EvalError::no_tasks(dir));
+        }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        tasks.sort_by(|a, b| a.id.cmp(&b.id));
+        let recordings = Recordings::beside(dir);
+        Ok(Suite { dir: dir.to_owned(), about: keys.about.trim().to_owned(), tasks, recordings, settings })
+    }
+
+    /// Keeps the tasks whose id has that text in it.
+    pub fn filter(&mut self, part: &str) {
+        self.tasks.retain(|task| task.id.contains(part));
+    }
+}
+
+/// The suite's settings and their text; both empty where it has none.
+fn settings(dir: &Path) -> Result<(String, SuiteKeys), EvalError> {
+    let path = dir.join(SETTINGS);
+    if !path.exists() {
+        return Ok((String::new(), SuiteKeys::default()));
+    }
+    let text = read(&path)?;
+    let keys: SuiteKeys = parse(&path, &text)?;
+    if keys.temperature.is_some_and(|t| !(0.0..=2.0).contains(&t)) {
+        return Err(EvalError::load(&path, "the temperature does not lie between 0 and 2"));
+    }
+    Ok((text, keys))
+}
+
+/// The tasks' files with their kinds.
+fn files(dir: &Path) -> Result<Vec<(String, PathBuf)>, EvalError> {
+    let mut files = Vec::new();
+    for path in entries(dir)? {
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+            return Err(EvalError::load(&path, "its name is not UTF-8"));
+        };
+        if path.is_dir() && name != Recordings::FOLDER && !name.starts_with('.') {
+            files.extend(entries(&path)?.into_iter().filter(|path| is_task(path)).map(|path| (name.to_owned(), path)));
+        } else if is_task(&path) && name != SETTINGS {
+            files.push((GENERAL.to_owned(), path));
+        }
+    }
+    Ok(files)
+}
+
+fn is_task(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "toml") && path.is_file()
+}
+
+fn entries(dir: &Path) -> Result<Vec<PathBuf>, EvalError> {
+    let unreadable = |why: std::io::Error| EvalError::load(dir, why.to_string());
+    std::fs::read_dir(dir)
+        .map_err(unreadable)?
+        .map(|entry| entry.map(|entry| entry.path()).map_err(unreadable))
+        .collect()
+}
+
+fn task(kind: String, path: &Path, common: Budget, settings: &str) -> Result<Task, EvalError> {
+    let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+    let plain = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c));
+    if !plain(name) || !plain(&kind) {
+        return Err(EvalError::load(path, "the names of tasks and kinds are letters, digits, `-`, `_` and `.`"));
+    }
+    let text = read(path)?;
+    let mut keys: TaskKeys = parse(path, &text)?;
+    if keys.prompt.trim().is_empty() {
+        return Err(EvalError::load(path, "the prompt is empty"));
+    }
+    let fixtures = keys.fixtures();
+    let budget = keys.budget.over(common);
+    let expect = crate::expect::Expectation::from(keys.expect);
+    if expect.is_empty() {
+        return Err(EvalError::expects_nothing(path));
+    }
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(settings.as_bytes()).update(&[0]).update(text.as_bytes());
+    let mut fingerprint = hasher.finalize().to_hex().to_string();
+    fingerprint.truncate(16);
+    let prompt = keys.prompt.trim().to_owned();
+    Ok(Task { id: format!("{kind}/{name}"), kind, prompt, fixtures, expect, budget, fingerprint })
+}
+
+fn read(path: &Path) -> Result<String, EvalError> {
+    let unreadable = |why: std::io::Error| EvalError::load(path, why.to_string());
+    if std::fs::metadata(path).map_err(unreadable)?.len() > LARGEST {
+        return Err(EvalError::load(path, format!("larger than {LARGEST} bytes")));
+    }
+    std::fs::read_to_string(path).map_err(unreadable)
+}
+
+fn parse<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, EvalError> {
+    toml::from_str(text).map_err(|error| EvalError::toml(path, text, &error))
+}

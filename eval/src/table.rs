@@ -1,0 +1,85 @@
+//! The scorecard as a table for people.
+
+use std::fmt;
+
+use crate::attempt::Approach;
+use crate::scorecard::{Comparison, Score, Scorecard};
+
+const HEAD: [&str; 12] = [
+    "model",
+    "approach",
+    "kind",
+    "tasks",
+    "success",
+    "valid",
+    "repairs",
+    "failures",
+    "steps",
+    "tokens in",
+    "out",
+    "time",
+];
+
+/// How many columns stand at the left of their place: words; numbers stand at the right.
+const WORDS: usize = 3;
+
+impl fmt::Display for Scorecard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut lines = vec![HEAD.map(str::to_owned).to_vec()];
+        for row in &self.rows {
+            let kind = row.kind.as_deref().unwrap_or("all");
+            lines.push(line(&row.model, row.approach, kind, &row.score));
+        }
+        for Comparison { model, programs, tools } in &self.comparisons {
+            lines.push(line(model, Approach::Programs, "both ways", programs));
+            lines.push(line(model, Approach::Tools, "both ways", tools));
+        }
+        let width = |column: usize| lines.iter().filter_map(|line| line.get(column)).map(|c| c.chars().count()).max();
+        let widths: Vec<usize> = (0..HEAD.len()).map(|column| width(column).unwrap_or(0)).collect();
+        for line in &lines {
+            let cells = line.iter().zip(&widths).enumerate();
+            let padded = cells.map(
+                |(at, (cell, width))| {
+                    if at < WORDS { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+                },
+            );
+            writeln!(f, "{}", padded.collect::<Vec<_>>().join("  ").trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+fn line(model: &str, approach: Approach, kind: &str, score: &Score) -> Vec<String> {
+    let percent = |share: Option<f64>| share.map_or("-".to_owned(), |share| format!("{:.0}%", floor(share * 100.0)));
+    let about = if score.tokens.estimated { "~" } else { "" };
+    let tasks = match score.errors {
+        0 => score.attempts.to_string(),
+        errors => format!("{} (+{errors} errors)", score.attempts),
+    };
+    vec![
+        model.to_owned(),
+        approach.to_string(),
+        kind.to_owned(),
+        tasks,
+        percent(score.success),
+        percent(score.first_try_validity),
+        score.repairs.to_string(),
+        score.failures.to_string(),
+        score.mean_steps.map_or("-".to_owned(), |steps| format!("{steps:.1}")),
+        format!("{about}{}", score.tokens.input),
+        format!("{about}{}", score.tokens.output),
+        time(score.median_ms),
+    ]
+}
+
+/// Down to whole percents, so that only what is whole shows as 100.
+fn floor(percent: f64) -> f64 {
+    (percent + 1e-9).floor()
+}
+
+fn time(ms: u64) -> String {
+    match ms {
+        0..1_000 => format!("{ms}ms"),
+        ms => format!("{}.{}s", ms / 1_000, ms % 1_000 / 100),
+    }
+}

@@ -1,0 +1,284 @@
+//! Control: conditions, loops, and the ways to end a program.
+
+use super::super::emit::{Emitted, Emitter, Loop};
+use super::super::ops::Val;
+use super::super::out::{Flow, Out, Place};
+use super::super::plain::Ends;
+use super::super::tree::{Kind, NodeId, Nodes};
+use super::super::wording::Fault;
+use super::super::{habits, rewrite};
+use super::binding::{binding_list, target_name};
+use super::value::Join;
+use super::{all_operands, macros, operand_count, operands, words};
+
+/// `(when C …)`, `(unless C …)`.
+pub(super) fn when(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted {
+    let tree = emit.tree;
+    let (condition, mut body) = first_and_rest(emit, list)?;
+    let unless = tree.head(list) == Some("unless");
+    emit.put(list, if unless { "(if (i32.eqz " } else { "(if " });
+    emit.enter(list)?;
+    emit.condition(list, condition)?;
+    emit.put(list, if unless { ") (then" } else { " (then" });
+    statements(emit, &mut body)?;
+    emit.depth -= 1;
+    emit.out.push_str("))");
+    Ok(Out::NOTHING)
+}
+
+/// `(cond (C …) … (else …))`: the first clause whose condition is true.
+pub(super) fn cond(emit: &mut Emitter<'_, '_>, list: NodeId, place: Place) -> Emitted {
+    let tree = emit.tree;
+    let clauses = all_operands(tree, list);
+    let Some((last, others)) = clauses.split_last() else { return Err(operand_count(tree, list, 2, 0)) };
+    let mut value = Join::at(place);
+    if value.is_wanted() && tree.head(*last) != Some("else") {
+        return Err(Fault::new(tree.span(list), words::value_needs_else("cond")));
+    }
+    if let Some(early) = others.iter().find(|clause| tree.head(**clause) == Some("else")) {
+        return Err(Fault::new(tree.span(*early), words::else_not_last()));
+    }
+    let number = emit.number();
+    let done = emit.made("done", number);
+    emit.put(list, &format!("(block {done}"));
+    let type_at = emit.out.len();
+    emit.enter(list)?;
+    for clause in &clauses {
+        if tree.node(*clause).kind != Kind::List {
+            return Err(Fault::new(tree.span(*clause), words::clause(tree.text(*clause))));
+        }
+        let mut nodes = tree.children(*clause);
+        let Some(condition) = nodes.next(tree) else {
+            return Err(Fault::new(tree.span(*clause), words::clause("()")));
+        };
+        emit.gap(*clause);
+        if tree.atom(condition) == Some("else") {
+            value.branch(emit, *clause, &mut nodes)?;
+            continue;
+        }
+        emit.put(*clause, "(if ");
+        emit.enter(*clause)?;
+        emit.condition(list, condition)?;
+        emit.put(*clause, " (then");
+        emit.enter(*clause)?;
+        let flow = value.branch(emit, *clause, &mut nodes)?;
+        if flow != Flow::Never && clause != last {
+            emit.put(*clause, &format!(" (br {done})"));
+        }
+        emit.depth -= 2;
+        emit.out.push_str("))");
+    }
+    emit.depth -= 1;
+    emit.out.push(')');
+    Ok(value.close(emit, list, type_at))
+}
+
+/// `(while C …)`.
+pub(super) fn repeat(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted {
+    let (condition, mut body) = first_and_rest(emit, list)?;
+    let around = Loop { leave: emit.number(), next: emit.number() };
+    let (leave, next) = (emit.made("leave", around.leave), emit.made("next", around.next));
+    emit.put(list, &format!("(block {leave} (loop {next} (br_if {leave} (i32.eqz "));
+    emit.enter(list)?;
+    emit.condition(list, condition)?;
+    emit.put(list, "))");
+    emit.loops.push(around);
+    statements(emit, &mut body)?;
+    emit.loops.pop();
+    emit.depth -= 1;
+    emit.put(list, &format!(" (br {next})))"));
+    Ok(Out::NOTHING)
+}
+
+/// `(for $i FROM TO …)`, TO excluded.
+pub(super) fn count(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted {
+    let tree = emit.tree;
+    let mut body = tree.children(list);
+    body.next(tree);
+    binding_list(emit, list)?;
+    let (Some(target), Some(from), Some(to)) = (body.next(tree), body.next(tree), body.next(tree)) else {
+        return Err(operand_count(tree, list, 3, all_operands(tree, list).len()));
+    };
+    let name = target_name(emit, list, target)?;
+    let around = Loop { leave: emit.number(), next: emit.number() };
+    let (leave, next) = (emit.made("leave", around.leave), emit.made("next", around.next));
+    let again = emit.number();
+    let again = emit.made("again", again);
+    emit.put(list, "(local.set ");
+    emit.put(target, name);
+    emit.blank();
+    emit.enter(list)?;
+    through(emit, list, from)?;
+    let known = emit.local(name).or_else(|| bound_type(emit, to));
+    let ty = emit.value(list, from, known)?.ty;
+    let ty = if ty == Val::Any { Val::I32 } else { ty };
+    if !matches!(ty, Val::I32 | Val::I64) {
+        return Err(Fault::new(tree.span(from), words::count_type(tree.text(from), ty)));
+    }
+    emit.declare(name, ty, target)?;
+    let ty_name = ty.name();
+    emit.put(list, ") ");
+    // The bound is taken once, before the first round.
+    let bound = match tree.node(to).kind {
+        Kind::Atom if tree.name(to).is_none() => None,
+        _ => {
+            let number = emit.number();
+            let bound = emit.hide("to", number, ty);
+            emit.put(list, &format!("(local.set {bound} "));
+            emit.value(list, to, Some(ty))?;
+            emit.put(list, ") ");
+            Some(bound)
+        }
+    };
+    emit.put(list, &format!("(block {leave} (loop {again} (br_if {leave} ({ty_name}.ge_s (local.get {name}) "));
+    match bound {
+        Some(bound) => emit.put(list, &format!("(local.get {bound})")),
+        None => {
+            emit.value(list, to, Some(ty))?;
+        }
+    }
+    emit.put(list, &format!(")) (block {next}"));
+    emit.loops.push(around);
+    statements(emit, &mut body)?;
+    emit.loops.pop();
+    emit.depth -= 1;
+    let step = format!("(local.set {name} ({ty_name}.add (local.get {name}) ({ty_name}.const 1)))");
+    emit.put(list, &format!(") {step} (br {again})))"));
+    Ok(Out::NOTHING)
+}
+
+/// The type of a bound that is a local, so that a number before it takes it.
+fn bound_type(emit: &Emitter<'_, '_>, to: NodeId) -> Option<Val> {
+    emit.tree.name(to).and_then(|name| emit.local(name))
+}
+
+/// `(each $item ARR …)`.
+pub(super) fn each(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted {
+    let tree = emit.tree;
+    let mut body = tree.children(list);
+    body.next(tree);
+    binding_list(emit, list)?;
+    let (Some(target), Some(array)) = (body.next(tree), body.next(tree)) else {
+        return Err(operand_count(tree, list, 2, all_operands(tree, list).len()));
+    };
+    let name = target_name(emit, list, target)?;
+    let around = Loop { leave: emit.number(), next: emit.number() };
+    let (leave, next) = (emit.made("leave", around.leave), emit.made("next", around.next));
+    let number = emit.number();
+    let (arr, at, again) =
+        (emit.hide("arr", number, Val::I32), emit.hide("at", number, Val::I32), emit.made("again", number));
+    emit.put(list, &format!("(local.set {arr} "));
+    emit.enter(list)?;
+    through(emit, list, array)?;
+    emit.value(list, array, Some(Val::I32))?;
+    emit.declare(name, Val::I32, target)?;
+    emit.put(list, &format!(") (local.set {at} (i32.const 0)) "));
+    emit.put(list, &format!("(block {leave} (loop {again} (br_if {leave} (i32.ge_s (local.get {at}) "));
+    emit.open_call(list, "arr.len")?;
+    emit.put(list, &format!(" (local.get {arr})))) "));
+    emit.open_call(list, "arr.get")?;
+    emit.put(list, &format!(" (local.get {arr}) (local.get {at})) (drop) (local.set "));
+    emit.put(target, name);
+    emit.put(list, &format!(") (block {next}"));
+    emit.loops.push(around);
+    statements(emit, &mut body)?;
+    emit.loops.pop();
+    emit.depth -= 1;
+    emit.put(list, &format!(") (local.set {at} (i32.add (local.get {at}) (i32.const 1))) (br {again})))"));
+    Ok(Out::NOTHING)
+}
+
+/// `(break)`.
+pub(super) fn leave(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted {
+    branch(emit, list, "leave", |around| around.leave)
+}
+
+/// `(continue)`.
+pub(super) fn next(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted {
+    branch(emit, list, "next", |around| around.next)
+}
+
+fn branch(emit: &mut Emitter<'_, '_>, list: NodeId, label: &str, which: fn(&Loop) -> usize) -> Emitted {
+    let [] = operands::<0>(emit.tree, list)?;
+    let Some(number) = emit.loops.last().map(which) else {
+        let head = emit.tree.head(list).unwrap_or("");
+        return Err(Fault::new(emit.tree.span(list), words::outside_loop(head)));
+    };
+    let label = emit.made(label, number);
+    emit.put(list, &format!("(br {label})"));
+    Ok(Out::NEVER)
+}
+
+/// `(do …)`.
+pub(super) fn sequence(emit: &mut Emitter<'_, '_>, list: NodeId, place: Place) -> Emitted {
+    let tree = emit.tree;
+    let mut nodes = tree.children(list);
+    nodes.next(tree);
+    let ends = match place {
+        Place::Statement => Ends::Bare,
+        Place::Operand(want) => Ends::Value(want),
+    };
+    let out = emit.sequence(&mut nodes, ends)?;
+    Ok(Out { spare: place == Place::Statement && out.spare, ..out })
+}
+
+/// `(ret P)`, `(ret)`: puts out a result and ends the program.
+pub(super) fn ret(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted {
+    let tree = emit.tree;
+    if !emit.run {
+        let words = words::ret_in_helper(tree.text(list)).perhaps(rewrite::head(tree, list, "return"));
+        return Err(Fault::new(tree.span(list), words));
+    }
+    match all_operands(tree, list).as_slice() {
+        [] => {}
+        [operand] => {
+            macros::result(emit, list, *operand)?;
+            emit.out.push(' ');
+        }
+        more => return Err(operand_count(tree, list, 1, more.len())),
+    }
+    emit.put(list, "(return (i32.const 0))");
+    Ok(Out::NEVER)
+}
+
+/// `(fail CODE)`: ends with that code.
+pub(super) fn fail(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted {
+    let [operand] = operands::<1>(emit.tree, list)?;
+    emit.returns_code(list)?;
+    emit.put(list, "(return ");
+    emit.value(list, operand, Some(Val::I32))?;
+    emit.out.push(')');
+    Ok(Out::NEVER)
+}
+
+/// Refuses a word between the name of a loop and what it goes through.
+fn through(emit: &Emitter<'_, '_>, list: NodeId, word: NodeId) -> Emitted<()> {
+    let tree = emit.tree;
+    match habits::through(tree, list) {
+        Some(change) => {
+            let head = tree.head(list).unwrap_or("");
+            let words = words::not_a_value(head, super::usage(head), tree.text(word), false);
+            Err(Fault::new(tree.span(word), words.safe(change)))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Writes the body of a form.
+fn statements(emit: &mut Emitter<'_, '_>, body: &mut Nodes) -> Emitted<()> {
+    emit.depth += 1;
+    emit.sequence(body, Ends::Bare)?;
+    emit.depth -= 1;
+    Ok(())
+}
+
+/// A form's first operand, and what follows it.
+fn first_and_rest(emit: &Emitter<'_, '_>, list: NodeId) -> Emitted<(NodeId, Nodes)> {
+    let tree = emit.tree;
+    let mut nodes = tree.children(list);
+    nodes.next(tree);
+    match nodes.next(tree) {
+        Some(first) => Ok((first, nodes)),
+        None => Err(operand_count(tree, list, 2, 0)),
+    }
+}

@@ -1,0 +1,225 @@
+//! `fmt`: text with holes.
+
+use std::borrow::Cow;
+
+use super::super::emit::{Emitted, Emitter};
+use super::super::fix::Change;
+use super::super::ops::Val;
+use super::super::out::{Out, Place};
+use super::super::sorts::{self, Sort};
+use super::super::tree::{Kind, NodeId, Tree};
+use super::super::wording::Fault;
+use super::call::hole as hole_for;
+use super::{all_operands, operand_count, words};
+
+/// A piece of the text.
+enum Piece {
+    Text(Vec<u8>),
+    /// `{}`: a string.
+    Str,
+    /// `{i}`: an i32 in decimal.
+    Int,
+    /// `{.N}`: an f64 with N digits after the point.
+    Float(u32),
+}
+
+/// `(fmt "{} has {i}" $name $n)`: joins strings.
+pub(super) fn fmt(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted {
+    let tree = emit.tree;
+    let nodes = all_operands(tree, list);
+    let Some((template, values)) = nodes.split_first() else { return Err(operand_count(tree, list, 1, 0)) };
+    if !matches!(tree.node(*template).kind, Kind::Text | Kind::Block) {
+        return Err(Fault::new(tree.span(*template), words::fmt_template(tree.text(*template))));
+    }
+    let text = emit.text_value(*template)?;
+    let pieces = pieces(&text).map_err(|found| {
+        let words = words::fmt_hole(&found).perhaps(holes(emit, list, *template, values));
+        Fault::new(tree.span(*template), words)
+    })?;
+    let holes = pieces.iter().filter(|piece| !matches!(piece, Piece::Text(_))).count();
+    if holes != values.len() {
+        let words = match values.len() > holes && !tree.open.is_empty() {
+            true => super::wording::unclosed_form("fmt", None),
+            false => words::fmt_count(holes, values.len()).perhaps(percent(tree, *template, holes, values.len())),
+        };
+        return Err(Fault::new(tree.span(list), words));
+    }
+    let mut values = values.iter();
+    emit.enter(list)?;
+    for (at, piece) in pieces.iter().enumerate() {
+        if at > 0 {
+            emit.blank();
+        }
+        match piece {
+            Piece::Text(bytes) => {
+                let address = emit.data.address(Cow::Owned(bytes.clone()));
+                emit.put(*template, &format!("(i32.const {address})"));
+            }
+            hole => {
+                let Some(value) = values.next() else { continue };
+                self::value(emit, list, hole, *value)?;
+            }
+        }
+        if at > 0 {
+            emit.blank();
+            emit.open_call(list, "str.cat")?;
+            emit.out.push_str(") ");
+            emit.leave_on_error(list)?;
+        }
+    }
+    if pieces.is_empty() {
+        let address = emit.data.address(Cow::Borrowed(b""));
+        emit.put(*template, &format!("(i32.const {address})"));
+    }
+    emit.depth -= 1;
+    Ok(Out::one(Val::I32))
+}
+
+/// The holes of other languages as the ones of `fmt`: `{name}` with the local of that name behind the text, `{0}` where
+/// all are in order, `{s}`, `{d}`, `{:.2f}`; and braces that open no hole doubled.
+fn holes(emit: &Emitter<'_, '_>, list: NodeId, template: NodeId, values: &[NodeId]) -> Option<Change> {
+    let tree = emit.tree;
+    let (mut edits, mut names, mut count) = (Vec::new(), String::new(), 0);
+    for (span, inside) in sorts::holes(tree, template) {
+        let local = format!("${}", inside.trim_start_matches('$'));
+        let word = inside.trim_start_matches(':').trim_end_matches('f');
+        let written = match inside {
+            "" | "i" => None,
+            _ if inside.starts_with('.') && inside.get(1..).is_some_and(|digits| digits.parse::<u32>().is_ok()) => None,
+            "s" | ":s" | "str" if values.len() > count => Some("{}".to_owned()),
+            "d" | ":d" | "int" | "n" if values.len() > count => Some("{i}".to_owned()),
+            _ if inside.parse() == Ok(count) => values.get(count).map(|value| hole_for(emit, *value).to_owned()),
+            _ if word.starts_with('.') && word.get(1..)?.parse::<u32>().is_ok() => Some(format!("{{{word}}}")),
+            _ if emit.local(&local).is_some() && values.is_empty() => {
+                names.push(' ');
+                names.push_str(&local);
+                let known = emit.locals.get(&local)?;
+                let sort = sorts::of_local(tree, emit.program, emit.host, template, &local);
+                Some(match (known.ty, sort) {
+                    ("f64", _) => "{.2}".to_owned(),
+                    (_, Some(Sort::Number | Sort::Code)) => "{i}".to_owned(),
+                    _ => "{}".to_owned(),
+                })
+            }
+            _ => return braces(tree, template),
+        };
+        count += 1;
+        edits.extend(written.map(|written| (span, written)));
+    }
+    let end = tree.span(list).end.checked_sub(1)?;
+    if !names.is_empty() {
+        edits.push((end..end, names));
+    }
+    (!edits.is_empty()).then_some(Change::Edits(edits))
+}
+
+/// Braces of JSON in a template, doubled: those that open no hole, and as many that close.
+fn braces(tree: &Tree<'_>, template: NodeId) -> Option<Change> {
+    let (text, start) = (tree.text(template), tree.span(template).start);
+    let (mut edits, mut open, mut at) = (Vec::new(), 0_usize, 0);
+    while let Some(found) = text.get(at..).and_then(|rest| rest.find(['{', '}'])).map(|found| at + found) {
+        let rest = text.get(found..)?;
+        let hole = ["{}", "{i}", "{{", "}}"].into_iter().find(|hole| rest.starts_with(hole));
+        at = found + hole.map_or(1, str::len);
+        match hole {
+            Some("}}") if open > 0 => {
+                // Both close a brace that is doubled.
+                edits.push((start + found..start + found + 2, "}}}}".to_owned()));
+                open = open.checked_sub(2)?;
+            }
+            Some(_) => {}
+            None if rest.starts_with('{') => {
+                open += 1;
+                edits.push((start + found..start + found + 1, "{{".to_owned()));
+            }
+            None => {
+                open = open.checked_sub(1)?;
+                edits.push((start + found..start + found + 1, "}}".to_owned()));
+            }
+        }
+    }
+    (open == 0 && !edits.is_empty()).then_some(Change::Edits(edits))
+}
+
+/// `%s` and `%d` in a text without holes, as holes.
+fn percent(tree: &Tree<'_>, template: NodeId, holes: usize, values: usize) -> Option<Change> {
+    let (text, start) = (tree.text(template), tree.span(template).start);
+    let found: Vec<_> = text
+        .match_indices('%')
+        .filter_map(|(at, _)| {
+            let hole = match text.get(at + 1..at + 2)? {
+                "s" => "{}",
+                "d" | "i" => "{i}",
+                _ => return None,
+            };
+            Some((start + at..start + at + 2, hole.to_owned()))
+        })
+        .collect();
+    (holes == 0 && found.len() == values && values > 0).then_some(Change::Edits(found))
+}
+
+/// Writes the text of a value.
+fn value(emit: &mut Emitter<'_, '_>, list: NodeId, hole: &Piece, node: NodeId) -> Emitted<()> {
+    let (function, ty, after) = match hole {
+        Piece::Int => ("str.from_int", Val::I32, ")".to_owned()),
+        Piece::Float(digits) => ("str.from_float", Val::F64, format!(" (i32.const {digits}))")),
+        _ => {
+            emit.value(list, node, Some(Val::I32))?;
+            return Ok(());
+        }
+    };
+    emit.open_call(list, function)?;
+    emit.out.push(' ');
+    emit.value(list, node, Some(ty))?;
+    emit.put(list, &after);
+    Ok(())
+}
+
+/// Takes a template apart; gives a hole that is none.
+fn pieces(template: &[u8]) -> Result<Vec<Piece>, String> {
+    let mut pieces = Vec::new();
+    let mut text = Vec::new();
+    let mut rest = template;
+    while let Some((byte, after)) = rest.split_first() {
+        rest = after;
+        match (byte, after.first()) {
+            (b'{', Some(b'{')) | (b'}', Some(b'}')) => {
+                text.push(*byte);
+                rest = after.get(1..).unwrap_or(&[]);
+            }
+            (b'{', _) => {
+                let Some(end) = after.iter().position(|byte| *byte == b'}') else {
+                    return Err(shown(after.get(..after.len().min(12)).unwrap_or(&[]), ""));
+                };
+                let inside = after.get(..end).unwrap_or(&[]);
+                let hole = hole(inside).ok_or_else(|| shown(inside, "}"))?;
+                if !text.is_empty() {
+                    pieces.push(Piece::Text(std::mem::take(&mut text)));
+                }
+                pieces.push(hole);
+                rest = after.get(end + 1..).unwrap_or(&[]);
+            }
+            _ => text.push(*byte),
+        }
+    }
+    if !text.is_empty() {
+        pieces.push(Piece::Text(text));
+    }
+    Ok(pieces)
+}
+
+fn hole(inside: &[u8]) -> Option<Piece> {
+    match inside {
+        b"" => Some(Piece::Str),
+        b"i" => Some(Piece::Int),
+        [b'.', digits @ ..] => match std::str::from_utf8(digits).ok()?.parse() {
+            Ok(digits @ 0..=17) => Some(Piece::Float(digits)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn shown(inside: &[u8], end: &str) -> String {
+    format!("{{{}{end}", String::from_utf8_lossy(inside))
+}

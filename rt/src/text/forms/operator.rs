@@ -1,0 +1,208 @@
+//! Operators, of the type of their operands.
+
+use super::super::emit::{Emitted, Emitter};
+use super::super::fix::Change;
+use super::super::ops::Val;
+use super::super::out::{Out, Place};
+use super::super::rewrite;
+use super::super::tree::{Kind, NodeId, Tree};
+use super::super::wording::Fault;
+use super::value::{is_number, number_type};
+use super::{all_operands, operand_count, operands, words};
+use crate::Signatures;
+
+/// `+ - * / %`.
+pub(super) fn arithmetic(emit: &mut Emitter<'_, '_>, list: NodeId, place: Place) -> Emitted {
+    let tree = emit.tree;
+    let head = tree.head(list).unwrap_or("");
+    let nodes = all_operands(tree, list);
+    match (head, nodes.len()) {
+        ("-", 1) => return negative(emit, list, place),
+        (_, 2) => {}
+        ("+" | "*", 3..) => {}
+        ("-" | "/" | "%", 3..) if tree.open.is_empty() => {
+            let words = words::two_operands(head, nodes.len()).perhaps(nested(tree, list, head, &nodes));
+            return Err(Fault::new(tree.span(list), words));
+        }
+        (_, count) => return Err(operand_count(tree, list, 2, count)),
+    }
+    let ty = operate(emit, list, &nodes, place.want(), |ty| match (head, ty) {
+        ("+", _) => Some("add"),
+        ("-", _) => Some("sub"),
+        ("*", _) => Some("mul"),
+        ("/", Val::I32 | Val::I64) => Some("div_s"),
+        ("/", _) => Some("div"),
+        ("%", Val::I32 | Val::I64) => Some("rem_s"),
+        _ => None,
+    })?;
+    Ok(Out::one(ty))
+}
+
+/// `= != < <= > >=`.
+pub(super) fn compare(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted {
+    let tree = emit.tree;
+    let head = tree.head(list).unwrap_or("");
+    let nodes = operands::<2>(tree, list)?;
+    if nodes.iter().any(|node| matches!(tree.node(*node).kind, Kind::Text | Kind::Block)) {
+        let texts = nodes.map(|node| tree.text(node));
+        let words = words::compared_text(head, texts).perhaps(compared(tree, emit.host, list, head));
+        return Err(Fault::new(tree.span(list), words));
+    }
+    operate(emit, list, &nodes, None, |ty| {
+        let float = matches!(ty, Val::F32 | Val::F64);
+        Some(match (head, float) {
+            ("=", _) => "eq",
+            ("!=", _) => "ne",
+            ("<", false) => "lt_s",
+            ("<", true) => "lt",
+            ("<=", false) => "le_s",
+            ("<=", true) => "le",
+            (">", false) => "gt_s",
+            (">", true) => "gt",
+            (_, false) => "ge_s",
+            (_, true) => "ge",
+        })
+    })?;
+    Ok(Out::TRUTH)
+}
+
+/// `(- A B C)` as what it means: `(- (- A B) C)`.
+fn nested(tree: &Tree<'_>, list: NodeId, head: &str, nodes: &[NodeId]) -> Option<Change> {
+    let start = tree.span(list).start;
+    let between = nodes.get(1..nodes.len().checked_sub(1)?)?;
+    let opened = (start..start, format!("({head} ").repeat(between.len()));
+    let closed = between.iter().map(|node| tree.span(*node).end).map(|end| (end..end, ")".to_owned()));
+    Some(Change::Edits(std::iter::once(opened).chain(closed).collect()))
+}
+
+/// The comparison of two strings by what they hold.
+fn compared(tree: &Tree<'_>, host: &Signatures, list: NodeId, head: &str) -> Option<Change> {
+    let end = tree.span(list).end;
+    match (head, rewrite::head(tree, list, "str.eq")?) {
+        ("=", change) => Some(change),
+        ("!=", Change::Edits(mut edits)) => {
+            edits.iter_mut().for_each(|(_, text)| *text = "not (str.eq".to_owned());
+            edits.push((end..end, ")".to_owned()));
+            Some(Change::Edits(edits))
+        }
+        (_, Change::Edits(mut edits)) if host.get("str.cmp").is_some() => {
+            edits.iter_mut().for_each(|(_, text)| *text = format!("{head} (str.cmp"));
+            edits.push((end - 1..end - 1, ") 0".to_owned()));
+            Some(Change::Edits(edits))
+        }
+        _ => None,
+    }
+}
+
+/// `(- X)`.
+fn negative(emit: &mut Emitter<'_, '_>, list: NodeId, place: Place) -> Emitted {
+    let [node] = operands::<1>(emit.tree, list)?;
+    let at = emit.out.len();
+    let ty = emit.value(list, node, place.want())?.ty;
+    let ty = if ty == Val::Any { Val::I32 } else { ty };
+    let open = match ty {
+        Val::F32 | Val::F64 => format!("({}.neg ", ty.name()),
+        _ => format!("({0}.sub ({0}.const 0) ", ty.name()),
+    };
+    emit.wrap(list, at, &open);
+    Ok(Out::one(ty))
+}
+
+/// `(not A)`.
+pub(super) fn not(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted {
+    let [node] = operands::<1>(emit.tree, list)?;
+    emit.put(list, "(i32.eqz ");
+    emit.enter(list)?;
+    emit.condition(list, node)?;
+    emit.depth -= 1;
+    emit.put(list, ")");
+    Ok(Out::TRUTH)
+}
+
+/// `and or`: stop at the first operand that decides.
+pub(super) fn logic(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted {
+    let tree = emit.tree;
+    let all = tree.head(list) == Some("and");
+    let nodes = all_operands(tree, list);
+    let Some((last, before)) = nodes.split_last().filter(|(_, before)| !before.is_empty()) else {
+        return Err(operand_count(tree, list, 2, nodes.len()));
+    };
+    let (open, close) = match all {
+        true => (" (then ", ") (else (i32.const 0)))"),
+        false => (" (then (i32.const 1)) (else ", "))"),
+    };
+    for node in before {
+        emit.put(list, "(if (result i32) ");
+        emit.enter(list)?;
+        emit.gap(*node);
+        emit.condition(list, *node)?;
+        emit.put(list, open);
+    }
+    emit.gap(*last);
+    let at = emit.out.len();
+    if !emit.condition(list, *last)?.truth {
+        emit.wrap(list, at, "(i32.ne (i32.const 0) ");
+    }
+    for _ in before {
+        emit.depth -= 1;
+        emit.put(list, close);
+    }
+    Ok(Out::TRUTH)
+}
+
+/// Writes operands of one type and the instruction between each two of them; gives that type. Numbers take the type of the
+/// first operand that has one of its own, else `want`.
+fn operate(
+    emit: &mut Emitter<'_, '_>,
+    list: NodeId,
+    nodes: &[NodeId],
+    want: Option<Val>,
+    instruction: impl Fn(Val) -> Option<&'static str>,
+) -> Emitted<Val> {
+    let tree = emit.tree;
+    let begin = emit.out.len();
+    let number = |node: &NodeId| tree.atom(*node).and_then(number_type);
+    let typed = nodes.iter().position(|node| number(node).is_none());
+    let (numbers, others) = nodes.split_at(typed.unwrap_or(nodes.len()));
+    let mut ty = want.filter(|want| *want != Val::Any);
+    if ty.is_none() && others.is_empty() {
+        ty = numbers.iter().filter_map(number).max_by_key(|ty| rank(*ty));
+    }
+    emit.enter(list)?;
+    for (at, node) in others.iter().enumerate() {
+        emit.gap(*node);
+        let found = emit.value(list, *node, ty)?.ty;
+        ty = ty.or(Some(found).filter(|found| *found != Val::Any));
+        if at + numbers.len() > 0 {
+            emit.put(list, ")");
+        }
+    }
+    emit.depth -= 1;
+    let ty = ty.unwrap_or(Val::I32);
+    let Some(instruction) = instruction(ty) else {
+        return Err(Fault::new(tree.span(list), words::no_operator(tree.head(list).unwrap_or(""), ty)));
+    };
+    // What stands before the operands that were written.
+    let mut before = format!("({}.{instruction} ", ty.name()).repeat(nodes.len().saturating_sub(1));
+    for (at, node) in numbers.iter().enumerate() {
+        let text = tree.text(*node);
+        if !is_number(ty, text) {
+            return Err(Fault::new(tree.span(*node), words::number_type(text, ty, number(node).unwrap_or(ty))));
+        }
+        let close = if at > 0 { ")" } else { "" };
+        before.push_str(&format!("({}.const {text}){close} ", ty.name()));
+    }
+    if others.is_empty() {
+        before.truncate(before.trim_end().len());
+    }
+    emit.insert(list, begin, &before);
+    Ok(ty)
+}
+
+fn rank(ty: Val) -> u8 {
+    match ty {
+        Val::F64 => 2,
+        Val::I64 => 1,
+        _ => 0,
+    }
+}

@@ -1,0 +1,91 @@
+//! Changes to the author's text in terms of its tree.
+
+use super::fix::Change;
+use super::tree::{Kind, NodeId, Tree};
+use crate::Signature;
+
+/// The nodes of a list.
+pub(super) fn items(tree: &Tree<'_>, list: NodeId) -> Vec<NodeId> {
+    let mut nodes = tree.children(list);
+    std::iter::from_fn(|| nodes.next(tree)).collect()
+}
+
+/// Another head for a list.
+pub(super) fn head(tree: &Tree<'_>, list: NodeId, text: impl Into<String>) -> Option<Change> {
+    let first = tree.children(list).next(tree).filter(|first| tree.atom(*first).is_some())?;
+    Some(Change::Edits(vec![(tree.span(first), text.into())]))
+}
+
+/// What a call of a host function is with a `?`.
+pub(super) fn question(tree: &Tree<'_>, call: NodeId, signature: &Signature) -> Option<Change> {
+    let items = items(tree, call);
+    let first = *items.first()?;
+    let head = tree.atom(first)?;
+    let end = match head {
+        "call" => tree.span(*items.get(1)?).end,
+        _ => tree.span(first).end,
+    };
+    let name = format!("{}.{}?", signature.module, signature.name);
+    Some(Change::Edits(vec![(tree.span(first).start..end, name)]))
+}
+
+/// A list that becomes one of its nodes.
+pub(super) fn unwrap(tree: &Tree<'_>, list: NodeId, inner: NodeId) -> Change {
+    let (outer, inner) = (tree.span(list), tree.span(inner));
+    Change::Edits(vec![(outer.start..inner.start, String::new()), (inner.end..outer.end, String::new())])
+}
+
+/// A list that becomes its nodes.
+pub(super) fn splice(tree: &Tree<'_>, list: NodeId) -> Change {
+    let span = tree.span(list);
+    Change::Edits(vec![
+        (span.start..span.start + 1, String::new()),
+        (span.end.saturating_sub(1)..span.end, String::new()),
+    ])
+}
+
+/// Two nodes in each other's place.
+pub(super) fn swap(tree: &Tree<'_>, a: NodeId, b: NodeId) -> Change {
+    Change::Edits(vec![(tree.span(a), tree.text(b).to_owned()), (tree.span(b), tree.text(a).to_owned())])
+}
+
+/// A node that goes away, with the blanks of its line behind it.
+pub(super) fn remove(tree: &Tree<'_>, node: NodeId) -> Change {
+    let span = tree.span(node);
+    let rest = tree.source.get(span.end..).unwrap_or("");
+    let blanks = rest.len() - rest.trim_start_matches([' ', '\t']).len();
+    Change::Edits(vec![(span.start..span.end + blanks, String::new())])
+}
+
+/// Text before a node and text behind it.
+pub(super) fn around(
+    tree: &Tree<'_>,
+    node: NodeId,
+    before: &str,
+    after: &str,
+) -> Vec<(std::ops::Range<usize>, String)> {
+    let span = tree.span(node);
+    vec![(span.start..span.start, before.to_owned()), (span.end..span.end, after.to_owned())]
+}
+
+/// The list that a node stands in.
+pub(super) fn parent(tree: &Tree<'_>, node: NodeId) -> Option<NodeId> {
+    let around = |list: &NodeId| tree.node(*list).kind == Kind::List && tree.holds(*list, node);
+    (0..node.0).rev().map(NodeId).find(around)
+}
+
+/// The node before one in the same list or text.
+pub(super) fn before(tree: &Tree<'_>, node: NodeId) -> Option<NodeId> {
+    let mut nodes = parent(tree, node).map_or(tree.top(), |list| tree.children(list));
+    let mut last = None;
+    while let Some(sibling) = nodes.next(tree).filter(|sibling| *sibling < node) {
+        last = Some(sibling);
+    }
+    last
+}
+
+/// The node after one in the same list or text.
+pub(super) fn after(tree: &Tree<'_>, node: NodeId) -> Option<NodeId> {
+    let list = parent(tree, node);
+    tree.after(node).next(tree).filter(|next| list.is_none_or(|list| tree.holds(list, *next)))
+}

@@ -1,0 +1,158 @@
+//! The types of the functions, globals and named function types of a text.
+
+use std::collections::HashMap;
+
+use super::forms::index;
+use super::ops::Val;
+use super::program::{Func, Program};
+use super::tree::{NodeId, Nodes, Tree};
+
+/// What a function or block takes and gives.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct FuncType {
+    pub(super) params: Vec<Val>,
+    pub(super) results: Vec<Val>,
+}
+
+/// A global.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Global {
+    pub(super) ty: Val,
+    pub(super) mutable: bool,
+}
+
+/// Things that are found by name or by number.
+pub(super) struct Table<'s, T> {
+    pub(super) list: Vec<T>,
+    pub(super) by_name: HashMap<&'s str, usize>,
+}
+
+impl<'s, T> Table<'s, T> {
+    fn new() -> Self {
+        Table { list: Vec::new(), by_name: HashMap::new() }
+    }
+
+    pub(super) fn get(&self, text: &str) -> Option<&T> {
+        let at = self.by_name.get(text).copied().or_else(|| index(text))?;
+        self.list.get(at)
+    }
+}
+
+/// All of them; `None` in a place is a type that the walk does not know.
+pub(super) struct Types<'s> {
+    pub(super) funcs: Vec<Option<FuncType>>,
+    pub(super) globals: Table<'s, Option<Global>>,
+    pub(super) named: Table<'s, Option<FuncType>>,
+}
+
+impl<'s> Types<'s> {
+    pub(super) fn read(tree: &Tree<'s>, program: &Program<'s>) -> Types<'s> {
+        let mut types = Types { funcs: Vec::new(), globals: Table::new(), named: Table::new() };
+        for item in &program.items {
+            let mut nodes = tree.children(*item);
+            let head = nodes.next(tree).and_then(|head| tree.atom(head));
+            let name = nodes.peek(tree).and_then(|node| tree.name(node));
+            if name.is_some() {
+                nodes.next(tree);
+            }
+            match head {
+                Some("global") => {
+                    if let Some(name) = name {
+                        types.globals.by_name.insert(name, types.globals.list.len());
+                    }
+                    types.globals.list.push(global(tree, nodes));
+                }
+                Some("type") => {
+                    if let Some(name) = name {
+                        types.named.by_name.insert(name, types.named.list.len());
+                    }
+                    let described = nodes.next(tree).filter(|node| tree.head(*node) == Some("func"));
+                    types.named.list.push(described.and_then(|node| {
+                        let mut inner = tree.children(node);
+                        inner.next(tree);
+                        types.signature(tree, &mut inner)
+                    }));
+                }
+                _ => {}
+            }
+        }
+        let last = program.funcs.len().saturating_sub(1);
+        for (at, func) in program.funcs.iter().enumerate() {
+            let ty = if at == last {
+                Some(FuncType { params: Vec::new(), results: vec![Val::I32] })
+            } else {
+                types.of(tree, func)
+            };
+            types.funcs.push(ty);
+        }
+        types
+    }
+
+    fn of(&self, tree: &Tree<'s>, func: &Func<'s>) -> Option<FuncType> {
+        let mut whole = FuncType::default();
+        for node in &func.header {
+            // A type alone names parameters that the locals do not have; leave that to the engine.
+            if tree.head(*node) == Some("type") {
+                return None;
+            }
+            add(tree, *node, &mut whole)?;
+        }
+        Some(whole)
+    }
+
+    /// Reads `(type $t)`, `(param …)` and `(result …)` lists, as far as they go.
+    pub(super) fn signature(&self, tree: &Tree<'s>, nodes: &mut Nodes) -> Option<FuncType> {
+        let mut whole = FuncType::default();
+        let mut named = None;
+        while let Some(node) = nodes.peek(tree) {
+            match tree.head(node) {
+                Some("type") => {
+                    let mut inner = tree.children(node);
+                    inner.next(tree);
+                    named = Some(self.named.get(tree.text(inner.next(tree)?))?.clone()?);
+                }
+                Some("param" | "result") => add(tree, node, &mut whole)?,
+                _ => break,
+            }
+            nodes.next(tree);
+        }
+        Some(named.unwrap_or(whole))
+    }
+}
+
+/// Adds the types of a `(param …)` or `(result …)` list.
+fn add(tree: &Tree<'_>, list: NodeId, whole: &mut FuncType) -> Option<()> {
+    let mut nodes = tree.children(list);
+    let to = match nodes.next(tree).and_then(|head| tree.atom(head)) {
+        Some("param") => &mut whole.params,
+        _ => &mut whole.results,
+    };
+    let mut waiting = 0;
+    while let Some(node) = nodes.next(tree) {
+        if tree.name(node).is_some() {
+            waiting += 1;
+            continue;
+        }
+        let ty = Val::from_wat(tree.atom(node)?)?;
+        for _ in 0..waiting.max(1) {
+            to.push(ty);
+        }
+        waiting = 0;
+    }
+    Some(())
+}
+
+fn global(tree: &Tree<'_>, mut nodes: Nodes) -> Option<Global> {
+    while let Some(node) = nodes.next(tree) {
+        match tree.head(node) {
+            Some("export") => {}
+            Some("mut") => {
+                let mut inner = tree.children(node);
+                inner.next(tree);
+                return Some(Global { ty: Val::from_wat(tree.atom(inner.next(tree)?)?)?, mutable: true });
+            }
+            _ => return Some(Global { ty: Val::from_wat(tree.atom(node)?)?, mutable: false }),
+        }
+    }
+    None
+}

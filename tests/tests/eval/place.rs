@@ -1,0 +1,86 @@
+//! A suite of its own for each test.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use wattle_agent::Host;
+use wattle_agent::model::Model;
+use wattle_capability::egress::{Egress, Policy};
+use wattle_catalog::Catalog;
+use wattle_eval::{Answers, Approach, Attempt, Contender, Evaluation, Plan, Results, Suite, evaluate};
+use wattle_rt::Limits;
+
+/// A folder of tasks, gone with the test, and a host to do them on.
+pub(crate) struct Place {
+    dir: tempfile::TempDir,
+    pub(crate) host: Host,
+}
+
+impl Place {
+    /// Makes a suite of these files.
+    pub(crate) fn new(files: &[(&str, &str)]) -> Place {
+        let host = Host::new(Limits::default(), Catalog::built_in(), Egress::new(Policy::default())).unwrap();
+        let place = Place { dir: tempfile::tempdir().unwrap(), host };
+        files.iter().for_each(|(path, content)| place.write(path, content));
+        place
+    }
+
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
+        self.dir.path().join(path)
+    }
+
+    pub(crate) fn write(&self, path: &str, content: &str) {
+        let path = self.path(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+
+    /// Records the replies of a model, which are text or JSON objects.
+    pub(crate) fn record(&self, path: &str, replies: &[&str]) {
+        let reply = |reply: &&str| match reply.starts_with('{') {
+            true => format!("{{\"reply\":{reply}}}\n"),
+            false => serde_json::json!({"reply": reply}).to_string() + "\n",
+        };
+        let turns: String = replies.iter().map(reply).collect();
+        self.write(&format!("recordings/{path}"), &format!("{{\"wattle_cassette\":1}}\n{turns}"));
+    }
+
+    pub(crate) fn suite(&self) -> Suite {
+        Suite::load(self.dir.path()).unwrap_or_else(|errors| panic!("{errors:?}"))
+    }
+
+    pub(crate) fn results(&self, name: &str) -> Results {
+        Results::open(&self.path(name), false).unwrap()
+    }
+
+    /// Plays the recordings of the model `m` once.
+    pub(crate) async fn play(&self, approach: Approach) -> Vec<Attempt> {
+        self.evaluate(&[recorded(approach)], None).await.attempts
+    }
+
+    pub(crate) async fn evaluate(&self, contenders: &[Contender], results: Option<&Results>) -> Evaluation {
+        evaluate(&self.host, &self.suite(), contenders, &Plan::default(), results, &|_| {}).await.unwrap()
+    }
+}
+
+pub(crate) fn recorded(approach: Approach) -> Contender {
+    Contender { model: "m".to_owned(), approach, answers: Answers::Recorded }
+}
+
+pub(crate) fn live(model: impl Model + 'static) -> Contender {
+    let answers = Answers::Live { model: Arc::new(model), record: false };
+    Contender { model: "m".to_owned(), approach: Approach::Programs, answers }
+}
+
+/// The files below a folder.
+pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
+    let (mut folders, mut files) = (vec![folder.to_owned()], Vec::new());
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { folders.push(path) } else { files.push(path) }
+        }
+    }
+    files.sort();
+    files
+}

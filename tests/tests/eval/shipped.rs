@@ -1,0 +1,98 @@
+//! The set that comes along, all of it, from its recordings.
+
+use std::path::Path;
+
+use wattle_eval::{Answers, Approach, Attempt, Contender, Plan, Scorecard, Suite, Verdict, evaluate};
+
+use crate::place::Place;
+
+/// Where the set lies.
+const SHIPPED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../evals");
+/// Replies that a model might well give, and that are wrong.
+const WRONG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/eval/wrong");
+
+fn suite() -> Suite {
+    Suite::load(Path::new(SHIPPED)).unwrap_or_else(|errors| panic!("{errors:?}"))
+}
+
+fn by_hand(approach: Approach) -> Contender {
+    Contender { model: "by-hand".to_owned(), approach, answers: Answers::Recorded }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_task_passes_both_ways_as_recorded() {
+    let (place, suite) = (Place::new(&[]), suite());
+    let contenders = [by_hand(Approach::Programs), by_hand(Approach::Tools)];
+    let done = evaluate(&place.host, &suite, &contenders, &Plan::default(), None, &|_| {}).await.unwrap();
+    let of = |approach| done.attempts.iter().filter(move |attempt| attempt.approach == approach);
+    // Only a service that is busy makes a call fail; what the programs are about they get right.
+    let busy = |attempt: &Attempt| attempt.approach == Approach::Tools && attempt.task == "web/try_again";
+    let bad = done.attempts.iter().filter(|attempt| !attempt.passed() || (attempt.failures > 0 && !busy(attempt)));
+    assert_eq!(bad.collect::<Vec<_>>(), Vec::<&Attempt>::new());
+    assert_eq!(of(Approach::Programs).count(), suite.tasks.len(), "every task has its recording");
+    assert!(of(Approach::Tools).count() >= 10, "the baseline has enough to do");
+
+    let card = Scorecard::of(&done.attempts);
+    let kinds: Vec<_> = card.rows.iter().filter_map(|row| row.kind.as_deref()).take(5).collect();
+    assert_eq!(kinds, ["data", "files", "state", "text", "web"]);
+    assert!(
+        card.rows
+            .iter()
+            .filter(|row| row.kind.is_some() && row.approach == Approach::Programs)
+            .all(|row| row.score.attempts >= 8)
+    );
+    let all = card.rows.iter().find(|row| row.kind.is_none()).unwrap();
+    assert!(all.score.attempts >= 40);
+    assert!(
+        all.score.repairs >= 3 && all.score.valid < all.score.programs,
+        "some programs are mended: {:?}",
+        all.score
+    );
+    assert!(of(Approach::Programs).any(|attempt| attempt.steps == 0), "some tasks need no program");
+    assert!(of(Approach::Programs).any(|attempt| attempt.steps > attempt.programs), "some call the catalog");
+    assert!(of(Approach::Programs).any(|attempt| attempt.steps > 1), "some take several steps");
+}
+
+/// No task passes by talk alone: with its world untouched, another answer, an empty one or none at all fails.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_task_passes_without_the_right_answer_or_the_work() {
+    let (place, suite) = (Place::new(&[]), suite());
+    for said in ["Done.", "I have carried out the task as you asked; everything is in place.", "0", "null"] {
+        for task in &suite.tasks {
+            let scene = wattle_agent::Scene::new(&task.fixtures).await.unwrap();
+            let problems = task.expect.problems(&place.host, &scene, said).await.unwrap();
+            assert!(!problems.is_empty(), "{} passes with {said:?}", task.id);
+        }
+    }
+}
+
+/// For every kind there are replies that are wrong and plausible; none of them passes, and none for another reason than its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_plausible_and_wrong_fails() {
+    let place = Place::new(&[]);
+    let mut suite = suite();
+    let wrong = Place::new(&[]);
+    let mut kinds = std::collections::BTreeSet::new();
+    let mut expected = Vec::new();
+    for path in crate::place::files(Path::new(WRONG)) {
+        let id = path.strip_prefix(WRONG).unwrap().with_extension("").to_str().unwrap().to_owned();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let (problem, replies) = text.split_once('\n').unwrap();
+        let replies: Vec<&str> = replies.split("\n=== reply\n").map(|r| r.trim_start_matches("=== reply\n")).collect();
+        wrong.record(&format!("by-hand/{id}.jsonl"), &replies);
+        kinds.insert(id.split('/').next().unwrap().to_owned());
+        expected.push((id, problem.to_owned()));
+    }
+    assert_eq!(kinds.len(), 5, "{kinds:?}");
+    suite.tasks.retain(|task| expected.iter().any(|(id, _)| *id == task.id));
+    assert_eq!(suite.tasks.len(), expected.len(), "every wrong answer has its task");
+    wrong.write("x.toml", "prompt = 'p'\nexpect.answer.equals = 'x'");
+    suite.recordings = wrong.suite().recordings;
+    let done =
+        evaluate(&place.host, &suite, &[by_hand(Approach::Programs)], &Plan::default(), None, &|_| {}).await.unwrap();
+    for attempt in &done.attempts {
+        let (_, problem) = expected.iter().find(|(id, _)| *id == attempt.task).unwrap();
+        assert_eq!(attempt.verdict, Verdict::Failed, "{attempt:?}");
+        assert!(attempt.problems.iter().any(|p| p.contains(problem)), "{}: {:?}", attempt.task, attempt.problems);
+    }
+}
