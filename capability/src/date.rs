@@ -95,8 +95,8 @@ fn written(date: &Zoned) -> String {
 }
 
 fn now(run: &mut Run) -> Result<String, Failure> {
-    let seconds = crate::sys::now(run).div_euclid(1_000);
-    Ok(Timestamp::from_second(seconds).unwrap_or_default().to_string())
+    let seconds = crate::sys::now_ms(run).div_euclid(1_000);
+    Ok(Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX).to_string())
 }
 
 fn parse(_: &mut Run, s: &str, format: Option<&str>, name: Option<&str>) -> Result<String, Failure> {

@@ -14,10 +14,12 @@ capability! {
 
     /// Writes a line into the run's trace
     #[example = r#"(dbg.log "here")"#]
+    #[prompt(signature)]
     fn log(ptr: str) = log;
 
     /// Writes what a value is into the run's trace: a text or bytes with length, kind and beginning, an array or map with its items, or a number
     #[example = r#"(dbg.dump "answer" "{\"a\":1}")"#]
+    #[prompt(name)]
     fn dump(label: str, value: any) = dump;
 }
 

@@ -3,6 +3,7 @@
 pub(crate) mod document;
 mod jq;
 mod path;
+mod table;
 
 use wattle_rt::{Code, Failure, Run, capability};
 
@@ -17,6 +18,7 @@ capability! {
 
     /// Gives the value at path; ENOENT where there is none
     #[example = r#"(ret (json.get? "{\"a\":[1,{\"b\":\"x\"}]}" "a[1].b"))"# => "x"]
+    #[prompt(signature)]
     fn get(doc: str, path: str) -> ptr: str ! ENOENT EPARSE ENOMEM = get;
 
     /// Gives the document with value (JSON, or else a string) at path; makes the objects on the way, and appends at an array's length
@@ -25,18 +27,22 @@ capability! {
 
     /// Gives the document without what is at path; ENOENT where there is nothing
     #[example = r#"(ret (json.del? "{\"a\":1,\"b\":2}" "a"))"# => r#"{"b":2}"#]
+    #[prompt(signature)]
     fn del(doc: str, path: str) -> ptr: str ! ENOENT EPARSE ENOMEM = del;
 
     /// Gives the type at path: object, array, string, number, bool or null
     #[example = r#"(ret (json.type? "{\"a\":[]}" "a"))"# => "array"]
+    #[prompt(signature)]
     fn type(doc: str, path: str) -> ptr: str ! ENOENT EPARSE ENOMEM = kind;
 
     /// Gives the number of items, keys or characters at path; EPARSE where a number, bool or null is there
     #[example = r#"(ret (str.from_int (json.len? "{\"a\":[4,5]}" "a")))"# => "2"]
+    #[prompt(signature)]
     fn len(doc: str, path: str) -> n: int ! ENOENT EPARSE ENOMEM = len;
 
     /// Gives the keys of the object at path as an array, in the document's order
     #[example = r#"(ret (str.join? (json.keys? "{\"b\":1,\"a\":2}" "") ","))"# => "b,a"]
+    #[prompt(signature)]
     fn keys(doc: str, path: str) -> arr: arr ! ENOENT EPARSE ENOMEM = keys;
 
     /// Applies a jq filter; puts its values one per line, strings without quotes, as `jq -r -c`; ETRFM where the filter raises an error
@@ -50,6 +56,14 @@ capability! {
     /// Makes an array of an array's texts: one that is JSON stays it, any other becomes a string
     #[example = r#"(ret (json.make_arr? (str.split? "1 b {}" " ")))"# => r#"[1,"b",{}]"#]
     fn make_arr(items: arr) -> ptr: str ! EBOUND ENOMEM = make_arr;
+
+    /// Reads CSV whose head line names the columns: an array of objects of strings; sep is 0 for a comma; EPARSE where a quote is not closed or a row has too many fields
+    #[example = r#"(ret (json.from_csv? "name,n\npen,2\n"))"# => r#"[{"name":"pen","n":"2"}]"#]
+    fn from_csv(text: str, sep: opt_str) -> doc: str ! EPARSE ENOMEM = from_csv;
+
+    /// Writes an array of objects as CSV with a head line, a column for each key; a string stands there without quotes, null as nothing; sep is 0 for a comma
+    #[example = r#"(ret (json.to_csv? "[{\"a\":1},{\"a\":\"x,y\"}]"))"# => "a\n1\n\"x,y\"\n"]
+    fn to_csv(doc: str, sep: opt_str) -> text: str ! EPARSE ENOMEM = to_csv;
 }
 
 /// The most bytes of a document.
@@ -137,6 +151,14 @@ fn make(run: &mut Run, fields: i32) -> Result<String, Failure> {
 
 fn make_arr(run: &mut Run, items: i32) -> Result<String, Failure> {
     crate::bounded(('[', ']'), Arrays::of(run).get(Handle(items))?.iter().map(|item| part(item)))
+}
+
+fn from_csv(_: &mut Run, text: &str, sep: Option<&str>) -> Result<String, Failure> {
+    table::read(text, sep)
+}
+
+fn to_csv(run: &mut Run, doc: &str, sep: Option<&str>) -> Result<String, Failure> {
+    table::write(read(run, doc)?, sep)
 }
 
 /// A value of serde's as programs see it, for callers that need no digits kept.

@@ -33,10 +33,23 @@ pub struct Function {
     pub example: &'static str,
     /// What the example puts out.
     pub gives: &'static [&'static str],
+    /// How much of the row a model's prompt has.
+    pub shown: Shown,
     /// Whether the function waits: a program that imports only functions that do not needs no timer.
     pub waits: bool,
     #[doc(hidden)]
     pub link: fn(&mut Linker<Run>, usize) -> wasmtime::Result<()>,
+}
+
+/// How much of a row a model's prompt has; the manual has all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// The name alone: the function is seldom used.
+    Name,
+    /// How a call is written: names and parameters tell what it does.
+    Signature,
+    /// That, and the sentence.
+    Sentence,
 }
 
 /// Declares a capability as a table: a `const` [`Capability`] of the given name, from rows of the form
@@ -44,13 +57,16 @@ pub struct Function {
 /// ```text
 /// /// Sentence for prompt and manual, on one line or several.
 /// #[example = "a program that uses it" => "what it puts out", …]
+/// #[prompt(signature)]
 /// fn name(param: type, …) -> result: type ! CODE CODE = rust_function;
 /// ```
 ///
+/// `#[prompt(…)]` may be left out: a model's prompt then has the sentence, else the `signature` alone, or the `name` ([`Shown`](crate::Shown)).
 /// `fn` rows are synchronous, `async` rows may wait. A row with codes after `!` is fallible: it pushes `err` last. A row without
 /// codes traps where its function fails. Types: `str`, `opt_str`, `bytes`, `opt_bytes`, `int`, `long`, `float`, `bool`, `arr`, `map`,
 /// `addr`, `any` (a number of unknown meaning, with the bytes that it points to, for rows that may not fail); and texts that name something outside the program, which authority and policy go by: `url`, `read_path`, `write_path`,
-/// `tree_path` (with everything below), `key`, `key_prefix`, `program`, `agent` ([`Target`](crate::Target)), each `str` in all else.
+/// `tree_path` (with everything below), `key`, `key_prefix`, `program`, `agent` ([`Target`](crate::Target)), each `str` in all else, and `urls` and `programs`, handles of arrays of them, whose items the
+/// function itself has [admitted](Run::admit).
 /// The Rust function takes [`&mut Run`](Run) and the arguments (`&str`, `Option<&str>`, `&[u8]`, `Option<&[u8]>`, `i32`, `i64`, `f64`, `wire::Any`;
 /// owned in `async` rows) and gives `Result<value, Failure>`, where a value is anything that is [`Value`](crate::Value).
 ///
@@ -80,6 +96,7 @@ macro_rules! capability {
         $(
             $(#[doc = $sentence:literal])+
             #[example = $example:literal $(=> $($gives:literal),+)?]
+            $(#[prompt($shown:ident)])?
             $kind:ident $name:ident ( $($param:ident : $ty:ident),* $(,)? ) $(-> $result:ident : $rty:ident)? $(! $($code:ident)+)? = $function:path;
         )*
     ) => {
@@ -109,6 +126,7 @@ macro_rules! capability {
                     about: concat!($($sentence),+).trim_ascii(),
                     example: $example,
                     gives: &[$($($gives),+)?],
+                    shown: $crate::__shown!($($shown)?),
                     waits: $crate::__waits!($kind),
                     link: |linker, id| $crate::__link!(
                         $kind, linker, id, $module, stringify!($name), ($($param : $ty),*), [$($rty)?], [$($($code)+)?], $function
@@ -116,6 +134,20 @@ macro_rules! capability {
                 },
             )*],
         };
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __shown {
+    () => {
+        $crate::Shown::Sentence
+    };
+    (signature) => {
+        $crate::Shown::Signature
+    };
+    (name) => {
+        $crate::Shown::Name
     };
 }
 
@@ -154,6 +186,12 @@ macro_rules! __ty {
     };
     (addr) => {
         $crate::Ty::Addr
+    };
+    (urls) => {
+        $crate::Ty::Arr
+    };
+    (programs) => {
+        $crate::Ty::Arr
     };
     (any) => {
         $crate::Ty::Any
@@ -219,6 +257,12 @@ macro_rules! __target {
     };
     (agent) => {
         Some($crate::Target::Agent)
+    };
+    (urls) => {
+        Some($crate::Target::Url)
+    };
+    (programs) => {
+        Some($crate::Target::Program)
     };
     ($plain:ident) => {
         None
@@ -289,6 +333,12 @@ macro_rules! __read {
     ($memory:ident, $raw:ident, addr) => {
         $raw
     };
+    ($memory:ident, $raw:ident, urls) => {
+        $raw
+    };
+    ($memory:ident, $raw:ident, programs) => {
+        $raw
+    };
     ($memory:ident, $raw:ident, $target:ident) => {
         $crate::__text!($target => $crate::__read!($memory, $raw, str))
     };
@@ -330,9 +380,46 @@ macro_rules! __own {
     ($memory:ident, $raw:ident, addr) => {
         $raw
     };
+    ($memory:ident, $raw:ident, urls) => {
+        $raw
+    };
+    ($memory:ident, $raw:ident, programs) => {
+        $raw
+    };
     ($memory:ident, $raw:ident, $target:ident) => {
         $crate::__text!($target => $crate::__own!($memory, $raw, str))
     };
+}
+
+// Asks the run's guard about an argument that names something outside the program.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __admit {
+    ($run:expr, $module:literal, $name:expr, $p:ident, url) => {
+        $run.admit(concat!($module, ".", $name), $crate::Target::Url, &$p)?
+    };
+    ($run:expr, $module:literal, $name:expr, $p:ident, read_path) => {
+        $run.admit(concat!($module, ".", $name), $crate::Target::Read, &$p)?
+    };
+    ($run:expr, $module:literal, $name:expr, $p:ident, write_path) => {
+        $run.admit(concat!($module, ".", $name), $crate::Target::Write, &$p)?
+    };
+    ($run:expr, $module:literal, $name:expr, $p:ident, tree_path) => {
+        $run.admit(concat!($module, ".", $name), $crate::Target::Tree, &$p)?
+    };
+    ($run:expr, $module:literal, $name:expr, $p:ident, key) => {
+        $run.admit(concat!($module, ".", $name), $crate::Target::Key, &$p)?
+    };
+    ($run:expr, $module:literal, $name:expr, $p:ident, key_prefix) => {
+        $run.admit(concat!($module, ".", $name), $crate::Target::Keys, &$p)?
+    };
+    ($run:expr, $module:literal, $name:expr, $p:ident, program) => {
+        $run.admit(concat!($module, ".", $name), $crate::Target::Program, &$p)?
+    };
+    ($run:expr, $module:literal, $name:expr, $p:ident, agent) => {
+        $run.admit(concat!($module, ".", $name), $crate::Target::Agent, &$p)?
+    };
+    ($run:expr, $module:literal, $name:expr, $p:ident, $plain:ident) => {};
 }
 
 // One arm per kind of row; what they share is in `crate::host`. The result's shape on the stack follows from whether the row
@@ -346,6 +433,7 @@ macro_rules! __link {
                 let outcome = $crate::host::call(&mut caller, $id, |memory, run| {
                     let _ = memory;
                     $(let $p = $crate::__read!(memory, $p, $ty);)*
+                    $($crate::__admit!(run, $module, $name, $p, $ty);)*
                     $function(run, $($p),*)
                 });
                 $crate::__push!(caller, $id, outcome, [$($rty)?], [$($code)*])
@@ -360,7 +448,11 @@ macro_rules! __link {
                         let _ = memory;
                         Ok(($($crate::__own!(memory, $p, $ty),)*))
                     });
-                    let outcome = match read {
+                    let admitted = read.and_then(|($($p,)*)| {
+                        $($crate::__admit!(caller.data(), $module, $name, $p, $ty);)*
+                        Ok(($($p,)*))
+                    });
+                    let outcome = match admitted {
                         Ok(($($p,)*)) => $function(caller.data_mut(), $($p),*).await,
                         Err(failure) => Err(failure),
                     };

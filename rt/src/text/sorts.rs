@@ -29,18 +29,22 @@ pub(super) enum Sort {
 impl Sort {
     fn of(ty: Ty) -> Option<Sort> {
         match ty {
-            Ty::Str | Ty::OptStr | Ty::Bytes => Some(Sort::Text),
+            Ty::Str | Ty::OptStr | Ty::Bytes | Ty::OptBytes => Some(Sort::Text),
             Ty::Int | Ty::Bool => Some(Sort::Number),
             Ty::Arr => Some(Sort::Array),
             Ty::Map => Some(Sort::Map),
-            Ty::Long | Ty::Float | Ty::Addr => None,
+            Ty::Long | Ty::Float | Ty::Addr | Ty::Any => None,
         }
     }
 
     /// Whether a value of the sort may be given where one of the other is taken.
     fn serves(self, wanted: Sort) -> bool {
-        let numeric = |sort| matches!(sort, Sort::Number | Sort::Code);
-        self == wanted || numeric(self) && numeric(wanted)
+        match wanted {
+            // A handle may be shown as the number that it is.
+            Sort::Number => self != Sort::Text,
+            Sort::Code => matches!(self, Sort::Number | Sort::Code),
+            Sort::Text | Sort::Array | Sort::Map => self == wanted,
+        }
     }
 
     /// The sort in words.
