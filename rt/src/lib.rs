@@ -23,7 +23,7 @@ mod signature;
 mod text;
 pub mod wire;
 
-pub use capability::{Capability, Function};
+pub use capability::{Capability, Function, Shown};
 pub use code::Code;
 pub use engine::{Limits, engine_config};
 pub use failure::Failure;
