@@ -20,8 +20,8 @@
 ;;; code = "EBOUND"
 ;;; results = ["there is no question"]
 
-(let $text (arg 0))
-(let $question (arg 1))
+(argv 0 $text)
+(argv 1 $question)
 (unless (str.len (str.trim? $question)) (out "there is no question") (fail EBOUND))
 ;; Of a long text only what each part has on the question is kept.
 (let $parts (str.chunk? $text 24000))

@@ -25,7 +25,7 @@
 ;;; code = "EBOUND"
 ;;; results = ["there is no text to summarize"]
 
-(let $text (arg 0))
+(argv 0 $text)
 (unless (str.len (str.trim? $text)) (out "there is no text to summarize") (fail EBOUND))
 ;; A long text is noted piece by piece, and the notes take its place. A model that writes more than it reads must not keep this going.
 (for $round 0 4

@@ -20,7 +20,7 @@
 ;;; args = ["\n\n"]
 ;;; results = ['{"lines":2,"words":0,"characters":2,"bytes":2}']
 
-(let $text (arg 0))
+(argv 0 $text)
 (ret
   (fmt "{{\"lines\":{i},\"words\":{i},\"characters\":{i},\"bytes\":{i}}}"
     (arr.len (str.lines? $text))

@@ -26,7 +26,7 @@
 ;;; code = "EREMOTE"
 ;;; results = []
 
-(let $url (arg 0))
+(argv 0 $url)
 ;; The page's address in its parts: all but the query, up to the last /, up to the path, the scheme.
 (let $page (arr.get? (str.match? $url "^[^?#]*") 0))
 (let $origin (arr.get? (str.match? $page "^\\w+://[^/]*") 0))
