@@ -1,10 +1,13 @@
 //! Whole runs through the driver: a scripted model, the real runtime, what the model is told, what is left behind.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value as Json;
 use wattle_agent::model::{Cassette, Timeouts};
 use wattle_agent::{Job, Settings};
+use wattle_capability::kv::Backend as _;
+use wattle_capability::policy::{Policy, Preflight};
 use wattle_machine::{Bound, EXAMPLE_PROGRAM, Ending, Event, Message, OnMaxSteps, Role};
 use wattle_rt::Limits;
 use wattle_tests::{Scripted, World};
@@ -290,4 +293,24 @@ async fn a_cassette_plays_a_run() {
     let tape = "{\"wattle_cassette\":1,\"model\":\"demo\"}\n{\"reply\":\"ToolCall::Catalog(\\\"text_count\\\", \\\"a b\\\")\"}\n{\"reply\":\"two words\"}\n";
     let (report, _) = world.run(&Cassette::parse(tape).unwrap(), &Settings::default(), world.job("count")).await;
     assert_eq!(report.ending.text(), "two words");
+}
+
+#[tokio::test]
+async fn a_program_outside_the_policy_is_refused_before_it_runs() {
+    let world = World::new();
+    let program = "ToolCall::Wat(```wat\n(check (call $kv.set \"seen\" \"yes\"))\n(check (call $fs.write \"secret/a.txt\" \"x\"))\n(i32.const 0)\n```)";
+    let model = Scripted::new(&[program, "ToolCall::Response(\"no\")"]);
+    let policy = Policy::new(Vec::new(), Vec::new(), vec!["write:secret".parse().unwrap()]);
+    let job = world.job("write it");
+    let guarded = job.grants.as_ref().clone().guarded(Arc::new(Preflight::new(policy, None)));
+    let (report, events) = world.run(&model, &Settings::default(), Job { grants: Arc::new(guarded), ..job }).await;
+    assert_eq!(report.ending.text(), "no");
+    let told = model.asked()[1].last().unwrap().content.clone();
+    assert!(
+        told.contains("Execution FAILED:\ndenied before it ran: `fs.write` may not write secret/a.txt (denied by the rule `write:/secret`)"),
+        "{told}"
+    );
+    assert!(told.contains("(line 2: (check (call $fs.write"), "{told}");
+    assert_eq!(world.store.state("s").get("seen".to_owned()).await.unwrap(), None, "nothing of it ran");
+    assert!(events.iter().any(|e| matches!(&e.event, Event::ToolResult { success: false, exit_code: None, dur_ms: 0, .. })));
 }
