@@ -29,6 +29,11 @@
   (let $notes (arr.new))
   (each $part $parts
     (arr.push? $notes
-      (ai.assist? $part (fmt "Note in at most 10 short lines what this part of a longer text says on: {}" $question))))
+      (ai.assist? $part
+        (fmt
+          "Note in at most 10 short lines what this part of a longer text says on: {}"
+          $question))))
   (set $text (str.join? $notes "\n\n")))
-(ret (ai.assist? $text (fmt "Answer from the text alone, and say so where it does not tell: {}" $question)))
+(ret
+  (ai.assist? $text
+    (fmt "Answer from the text alone, and say so where it does not tell: {}" $question)))

@@ -33,7 +33,9 @@
 (let $folder (str.replace_re? $page "(://.*/)[^/]*$" "$1"))
 (when (str.eq $page $origin) (set $folder (str.cat? $origin "/")))
 (let $links (arr.new))
-(each $tag (str.find_all? (http.get? $url) "(?is)<a\\s(?:[^>]*\\s)?href\\s*=\\s*(?:\"[^\"]*|'[^']*|[^\\s>]+)")
+(each $tag (str.find_all?
+             (http.get? $url)
+             "(?is)<a\\s(?:[^>]*\\s)?href\\s*=\\s*(?:\"[^\"]*|'[^']*|[^\\s>]+)")
   (let $link (str.replace_re? $tag "(?is)^.*?\\shref\\s*=\\s*[\"']?\\s*" ""))
   (set $link (str.trim? (str.html_decode? $link)))
   (cond

@@ -39,9 +39,10 @@ fn names() -> Vec<String> {
 #[tokio::test]
 async fn plain_versions_do_the_same() {
     let world = World::new();
+    let catalog = world.host.catalog();
     let mut wrong = Vec::new();
     for name in names() {
-        let entry = world.host.catalog().get(&name).unwrap();
+        let entry = catalog.get(&name).unwrap();
         let front = entry.source().lines().filter(|line| line.starts_with(";;;"));
         let plain = front.chain([text(&name, "plain.wat").as_str()]).collect::<Vec<_>>().join("\n");
         let plain = Entry::parse(&plain, Origin::File(folder().join(format!("{name}.plain.wat")))).unwrap();
@@ -117,7 +118,8 @@ fn difference(example: &Example, found: &Json) -> Option<String> {
 
 #[test]
 fn python_versions_do_the_same() {
-    let python = Command::new("python3").arg(folder().join("prelude.py")).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut python = Command::new("python3");
+    python.arg(folder().join("prelude.py")).stdin(Stdio::piped()).stdout(Stdio::piped());
     let Ok(mut child) = python.spawn() else {
         eprintln!("skipped: there is no python3");
         return;

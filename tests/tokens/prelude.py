@@ -26,11 +26,11 @@ def case_world(case):
             raise TypeError("a result is a text")
         results.append(text)
 
-    def ask(method, url):
+    def ask(url):
         if urlsplit(url).scheme not in ("http", "https"):
             fail("EPARSE")
         for answer in case["http"]:
-            if (answer["method"], answer["url"].rstrip("/")) == (method, url.rstrip("/")):
+            if answer["method"] == "GET" and answer["url"].rstrip("/") == url.rstrip("/"):
                 return answer["status"], answer["body"]
         fail("EREMOTE")
 
@@ -42,7 +42,7 @@ def case_world(case):
     def fetched(url):
         item = {"url": url}
         try:
-            answer = ask("GET", url)
+            answer = ask(url)
             item["status"] = answer[0]
             item["body"] = accepted(answer)
         except Failed as failed:
@@ -58,10 +58,15 @@ def case_world(case):
                 return answer["reply"]
         fail("EREMOTE")
 
-    def kv_set(key, value):
-        if not key:
+    def ai_classify(text, labels):
+        if not labels:
             fail("EBOUND")
-        state[key] = value
+        return ai_assist(text, "")
+
+    def ai_extract(text, schema):
+        if not isinstance(json.loads(schema)["type"], str):
+            fail("EPARSE")
+        return ai_assist(text, "")
 
     def kv_incr(key, by):
         total = int(state.get(key, "0")) + by
@@ -72,14 +77,14 @@ def case_world(case):
         "args": case["args"],
         "out": out,
         "fail": fail,
-        "http_get": lambda url: accepted(ask("GET", url)),
-        "http_post": lambda url, body, content_type: accepted(ask("POST", url)),
+        "http_get": lambda url: accepted(ask(url)),
         "http_get_all": lambda urls: [fetched(url) for url in urls],
         "kv_get": lambda key: state[key],
-        "kv_set": kv_set,
         "kv_list": lambda prefix: sorted(key for key in state if key.startswith(prefix)),
         "kv_incr": kv_incr,
         "ai_assist": ai_assist,
+        "ai_classify": ai_classify,
+        "ai_extract": ai_extract,
     }
     return names, results, state
 
