@@ -34,6 +34,11 @@
 ;;; args = ["empty.txt"]
 ;;; files = { "empty.txt" = "" }
 ;;; results = [""]
+;;; [[example]]
+;;; args = ["empty.txt", 2]
+;;; files = { "empty.txt" = "" }
+;;; code = "EBOUND"
+;;; results = []
 
 (let $lines (str.lines? (fs.read? (arg 0))))
 (let $from (str.to_int? (arg 1)))

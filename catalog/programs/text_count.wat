@@ -2,7 +2,7 @@
 ;;; description = "Count the lines, words, characters and bytes of a text"
 ;;; returns = "JSON {lines, words, characters, bytes}; words are what blanks and line ends part"
 ;;; uses = ["str", "arr", "json"]
-;;; tags = ["wc", "length", "word"]
+;;; tags = ["wc", "length", "how many words"]
 ;;; [[args]]
 ;;; name = "text"
 ;;; type_hint = "string"

@@ -29,8 +29,7 @@ fn text(name: &str, kind: &str) -> String {
 /// The programs that are compared, by name.
 fn names() -> Vec<String> {
     let files = std::fs::read_dir(folder()).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
-    let mut names: Vec<String> =
-        files.filter_map(|file| file.strip_suffix(".plain.wat").map(str::to_owned)).collect();
+    let mut names: Vec<String> = files.filter_map(|file| file.strip_suffix(".plain.wat").map(str::to_owned)).collect();
     names.sort();
     assert_eq!(names.len(), 30);
     names
@@ -61,9 +60,7 @@ fn case(name: &str, entry: &Entry, example: &Example) -> Json {
     let http: Vec<Json> = fixtures
         .http
         .iter()
-        .map(|answer| {
-            json!({"url": answer.url, "method": answer.method, "status": answer.status, "body": answer.body})
-        })
+        .map(|answer| json!({"url": answer.url, "method": answer.method, "status": answer.status, "body": answer.body}))
         .collect();
     let ai = fixtures.ai.iter().map(|answer| match answer {
         AiAnswer::Next(text) => json!(text),
@@ -106,7 +103,9 @@ fn difference(example: &Example, found: &Json) -> Option<String> {
     let same = match &expected.results {
         Results::Any => true,
         Results::Exactly(texts) => texts.iter().map(|text| plain(text)).eq(results.iter().cloned()),
-        Results::Containing(parts) => parts.iter().all(|part| results.iter().any(|result| result.contains(part.as_str()))),
+        Results::Containing(parts) => {
+            parts.iter().all(|part| results.iter().any(|result| result.contains(part.as_str())))
+        }
     };
     if !same {
         return Some(format!("gave {results:?}"));
@@ -163,8 +162,7 @@ fn the_language_is_short() {
     let mut all = [0; 3];
     for name in names() {
         let entry = catalog.get(&name).unwrap();
-        let texts =
-            [bare(entry.source(), ";;"), bare(&text(&name, "plain.wat"), ";;"), bare(&text(&name, "py"), "#")];
+        let texts = [bare(entry.source(), ";;"), bare(&text(&name, "plain.wat"), ";;"), bare(&text(&name, "py"), "#")];
         let [lisp, plain, python] = texts.map(|text| count(&text));
         writeln!(table, "| `{name}` | {lisp} | {plain} | {python} |").unwrap();
         all = [all[0] + lisp, all[1] + plain, all[2] + python];

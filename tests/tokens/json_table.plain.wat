@@ -55,7 +55,7 @@
         (local.set $i4 (i32.add (local.get $i4) (i32.const 1)))
         (call $map.get (local.get $fields) (local.get $key))
         (local.set $err) (local.set $value)
-        (if (local.get $err) (then (local.set $count "")))
+        (if (local.get $err) (then (local.set $value "")))
         (call $str.replace (local.get $value) "|" "\\|")
         (local.set $err) (local.set $cell) (check $err)
         (call $str.replace_re (local.get $cell) "\\s*[\r\n]\\s*" " ")

@@ -1,4 +1,4 @@
-;;; name = "text_words"
+;;; name = "text_frequency"
 ;;; description = "Count how often each word occurs"
 ;;; returns = "one word a line with its count, such as 3 the; the most frequent first"
 ;;; uses = ["str", "arr", "map"]
