@@ -22,6 +22,9 @@ use std::path::Path;
 
 use wattle_rt::{Certainty, Diagnostic, Mended, Signatures, assemble, explain, faults, mend};
 
+/// How many of a hundred broken programs must be put right without a question.
+const CERTAIN: usize = 60;
+
 #[test]
 fn every_broken_program_gets_its_diagnostic_and_its_fix() {
     let host = common::host();
@@ -56,8 +59,8 @@ fn every_broken_program_gets_its_diagnostic_and_its_fix() {
         }
     }
     assert!(failed.is_empty(), "{failed}");
-    println!("{fixed} of {broken} broken programs are mended");
-    assert!(broken >= 150, "{broken} broken programs");
+    assert!(broken >= 200, "{broken} broken programs");
+    assert!(fixed * 100 >= broken * CERTAIN, "{fixed} of {broken} broken programs are mended");
 }
 
 /// What is told about a program.
@@ -128,11 +131,11 @@ fn shown(diagnostic: &Diagnostic, source: &str) -> String {
 #[test]
 fn people_see_the_place() {
     let host = common::host();
-    let source = "\t(call $dbg.lag \"日本\")\n(i32.const 0)";
+    let source = "\t(call $dbg.lgo \"日本\")\n(i32.const 0)";
     assert_eq!(
         shown(&explain(source, &host).unwrap(), source),
-        "error[unknown-function]: no host function `$dbg.lag`\n --> line 1, column 8\n  1 |     (call $dbg.lag \"日本\")\n    |           \
-         ^^^^^^^^\nhint: nearest: `$dbg.log (ptr)`\nfix: `$dbg.lag` → `$dbg.log`\n  1 -     (call $dbg.lag \"日本\")\n  1 +     (call \
+        "error[unknown-function]: no host function `$dbg.lgo`\n --> line 1, column 8\n  1 |     (call $dbg.lgo \"日本\")\n    |           \
+         ^^^^^^^^\nhint: nearest: `$dbg.log (ptr)`\nfix: `$dbg.lgo` → `$dbg.log`\n  1 -     (call $dbg.lgo \"日本\")\n  1 +     (call \
          $dbg.log \"日本\")\n"
     );
     let source = "(resv \"日本\") (drop\n  (call $dbg.log\n    \"x\"))\n(i32.const 0)";

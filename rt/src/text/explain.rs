@@ -1,9 +1,11 @@
 //! Why a module cannot be encoded or compiled.
 
+use super::diagnostic::{Diagnostic, Severity};
+use super::fix::Change;
 use super::locate;
 use super::module::Module;
 use super::program::Program;
-use super::tree::Tree;
+use super::tree::{NodeId, Tree};
 use super::walk::{Stop, Written};
 use super::wording::{self, Fault};
 use crate::Signatures;
@@ -26,6 +28,39 @@ pub(super) fn first_fault(
     }
 }
 
+/// The finding as it is shown. A form that is not closed may have one place only for its parenthesis.
+pub(super) fn told(fault: Fault, source: &str, host: &Signatures) -> Diagnostic {
+    let change = match fault.words.is_unclosed() && fault.words.lacks_fix() {
+        true => closed_anywhere(source, host),
+        false => None,
+    };
+    Fault { words: fault.words.perhaps(change), ..fault }.told(source, Severity::Error)
+}
+
+/// The longest text in which the place of a parenthesis is searched, in bytes.
+const MAX_SEARCHED: usize = 4 << 10;
+
+/// The most places that are tried.
+const MAX_TRIED: usize = 48;
+
+/// The one place for the one parenthesis that a text lacks: the only one with which it is a program.
+fn closed_anywhere(source: &str, host: &Signatures) -> Option<Change> {
+    let tree = Tree::read(source).ok().filter(|_| source.len() <= MAX_SEARCHED)?;
+    let [open] = tree.open.as_slice() else { return None };
+    // Before and behind a run of parentheses are one place.
+    let behind = |at: usize| at + source.get(at..).map_or(0, |rest| rest.len() - rest.trim_start_matches(')').len());
+    let mut places: Vec<usize> = (open.0..tree.len()).map(|node| tree.span(NodeId(node)).end).map(behind).collect();
+    places.sort_unstable();
+    places.dedup();
+    if places.len() > MAX_TRIED {
+        return None;
+    }
+    let closed = |at: usize| Some(format!("{}){}", source.get(..at)?, source.get(at..)?));
+    let mut right = places.into_iter().filter(|at| closed(*at).is_some_and(|text| super::fault(&text, host).is_none()));
+    let at = right.next()?;
+    right.next().is_none().then(|| Change::Edits(vec![(at..at, ")".to_owned())]))
+}
+
 /// What the module's reader and validator say, at the place that they mean.
 fn invalid(tree: &Tree<'_>, program: &Program<'_>, module: &Module) -> Result<(), Box<Fault>> {
     let at = |node: Option<_>| node.map_or(0..0, |node| tree.span(node));
@@ -35,7 +70,7 @@ fn invalid(tree: &Tree<'_>, program: &Program<'_>, module: &Module) -> Result<()
     let binary =
         wast::parser::parse::<wast::Wat<'_>>(&buffer).and_then(|mut wat| wat.encode()).map_err(|e| read(&e))?;
     wasmparser::Validator::new().validate_all(&binary).map_err(|e| {
-        let in_code = usize::try_from(e.offset()).ok().and_then(|offset| locate::node_at(module, offset));
+        let in_code = usize::try_from(e.offset()).ok().and_then(|offset| locate::nodes_at(module, &[offset])?.pop()?);
         let global = |nth| program.items.iter().filter(|item| tree.head(**item) == Some("global")).nth(nth).copied();
         let node = in_code.or_else(|| global(locate::global_at(module, e.offset())?));
         Fault::new(at(node), wording::invalid(e.message()))

@@ -198,7 +198,7 @@ fn infix(tree: &Tree<'_>, items: &[NodeId]) -> Option<Change> {
         _ => None,
     };
     let (first, rest) = items.split_first()?;
-    if items.len() < 3 || items.len() % 2 == 0 || operator(first).is_some() {
+    if items.len() < 3 || items.len().is_multiple_of(2) || operator(first).is_some() {
         return None;
     }
     let used = rest.iter().step_by(2).map(operator).collect::<Option<Vec<_>>>()?;
@@ -287,7 +287,7 @@ pub(super) fn arms(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
     if tree.name(*condition).is_some() && parent(tree, list).is_none() && arms.is_empty() {
         return None;
     }
-    let Some(last) = arms.last() else { return None };
+    let last = arms.last()?;
     let has_else = tree.head(*last) == Some("else");
     Some(match arms {
         [then, _] if has_else => Change::Edits(around(tree, *then, "(then ", ")")),

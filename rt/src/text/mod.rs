@@ -92,7 +92,7 @@ const MAX_WARNINGS: usize = 16;
 /// The first thing in the text that cannot be read, or a function that there is not, at its place.
 pub fn assemble(source: &str, host: &Signatures) -> Result<Assembled, Box<Diagnostic>> {
     let Built { module, .. } =
-        build(source, host, false).map_err(|fault| Box::new(fault.told(source, Severity::Error)))?;
+        build(source, host, false).map_err(|fault| Box::new(explain::told(*fault, source, host)))?;
     let warnings = module.warnings.into_iter().take(MAX_WARNINGS);
     let warnings = warnings.map(|fault| fault.told(source, Severity::Warning)).collect();
     Ok(Assembled { module: module.text, imports: module.imports, heap_base: module.heap_base, warnings })
@@ -143,19 +143,34 @@ impl std::error::Error for EncodeError {}
 /// `None` where nothing is wrong with it. Takes far longer than assembling, so it is for after a failure, or for checks.
 #[must_use]
 pub fn explain(source: &str, host: &Signatures) -> Option<Box<Diagnostic>> {
-    let fault = build(source, host, true)
-        .and_then(|built| explain::first_fault(&built.tree, &built.program, &built.module, host))
-        .err()?;
-    Some(Box::new(fault.told(source, Severity::Error)))
+    let fault = fault(source, host)?;
+    Some(Box::new(explain::told(*fault, source, host)))
+}
+
+/// The first thing that is wrong with a text.
+fn fault(source: &str, host: &Signatures) -> Option<Box<Fault>> {
+    let built = build(source, host, true);
+    built.and_then(|built| explain::first_fault(&built.tree, &built.program, &built.module, host)).err()
 }
 
 /// The author's place of the instruction at byte `module_offset` of the binary that [`Assembled::encode`] gives for
 /// this source; `None` where no instruction is there.
 #[must_use]
 pub fn locate(source: &str, host: &Signatures, module_offset: usize) -> Option<std::ops::Range<u32>> {
-    let built = build(source, host, true).ok()?;
-    let span = built.tree.span(locate::node_at(&built.module, module_offset)?);
-    Some(diagnostic::clamp(span.start)..diagnostic::clamp(span.end))
+    locate_all(source, host, &[module_offset]).pop()?
+}
+
+/// As [`locate`], for several places at the price of one.
+pub(crate) fn locate_all(source: &str, host: &Signatures, offsets: &[usize]) -> Vec<Option<std::ops::Range<u32>>> {
+    let found = build(source, host, true).ok().and_then(|built| {
+        let nodes = locate::nodes_at(&built.module, offsets)?;
+        let range = |node| {
+            let span = built.tree.span(node);
+            diagnostic::clamp(span.start)..diagnostic::clamp(span.end)
+        };
+        Some(nodes.into_iter().map(|node| node.map(range)).collect())
+    });
+    found.unwrap_or_else(|| vec![None; offsets.len()])
 }
 
 /// A text on all its levels.

@@ -93,7 +93,7 @@ pub(super) fn certain_function(name: &str, host: &Signatures, program: Option<&P
         let slip =
             !word(last, host) && module.is_none_or(|module| module == known.module || is_slip(module, known.module));
         let full = || format!("{}.{}", known.module, known.name);
-        let near = slip && (is_slip(last, known.name) && module.is_some() || is_slip(name, &full()));
+        let near = slip && if module.is_some() { is_slip(last, known.name) } else { is_slip(name, &full()) };
         let module_slip =
             module.is_some_and(|module| module.len() > 2 && strsim::damerau_levenshtein(module, known.module) == 1);
         if same || same_module && means(last) || near || last == known.name && module_slip {

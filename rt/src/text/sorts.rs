@@ -39,8 +39,12 @@ impl Sort {
 
     /// Whether a value of the sort may be given where one of the other is taken.
     fn serves(self, wanted: Sort) -> bool {
-        let numeric = |sort| matches!(sort, Sort::Number | Sort::Code);
-        self == wanted || numeric(self) && numeric(wanted)
+        match wanted {
+            // A handle may be shown as the number that it is.
+            Sort::Number => self != Sort::Text,
+            Sort::Code => matches!(self, Sort::Number | Sort::Code),
+            Sort::Text | Sort::Array | Sort::Map => self == wanted,
+        }
     }
 
     /// The sort in words.

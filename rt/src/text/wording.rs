@@ -54,6 +54,11 @@ impl Words {
         self.code == "unclosed-form"
     }
 
+    /// Whether they know nothing that puts it right.
+    pub(super) fn lacks_fix(&self) -> bool {
+        self.mend.is_none()
+    }
+
     /// Adds what puts it right, for certain.
     pub(super) fn safe(self, change: Change) -> Words {
         Words { mend: Some(Mend { change, certainty: Certainty::Safe }), ..self }
@@ -597,11 +602,14 @@ pub(super) fn results_as_operand(usage: &str, wanted: usize, found: usize, calle
 fn pop_before(called: &Signature) -> String {
     let names = called.results.iter().map(|p| p.name).chain(called.fallible().then_some("err"));
     let pops: Vec<String> = names.rev().map(|name| format!("(local.set ${name})")).collect();
-    format!(
-        "`${called}` leaves {} values: call it before, and pop them, the last one first: `{}`",
-        pops.len(),
-        pops.join(" ")
-    )
+    let (count, pops) = (pops.len(), pops.join(" "));
+    match called.results {
+        [_] => format!(
+            "`${called}` leaves {count} values: write `({}.{}? …)`, or pop both before, err first: `{pops}`",
+            called.module, called.name
+        ),
+        _ => format!("`${called}` leaves {count} values: call it before, and pop them, the last one first: `{pops}`"),
+    }
 }
 
 pub(super) fn value_missing(usage: &str, wanted: usize, found: usize, name: &str, argument: Option<&str>) -> Words {
@@ -666,8 +674,13 @@ pub(super) fn result_left(signature: &Signature, nth: usize, count: usize) -> Wo
     words("value-left", message).hint(match (names.len(), left.len()) {
         (1, _) if signature.fallible() => format!("end the program where it fails: `(check {call})`"),
         (1, _) => format!("use the value, or `(drop {call})`"),
-        (all, left) if left < all => format!("pop all results, the last one first: `{}`", pops.join(" ")),
-        _ => format!("pop err first: `{}`", pops.join(" ")),
+        (2, _) => format!(
+            "write `({}.{}? …)`, or pop both, err first: `{}`",
+            signature.module,
+            signature.name,
+            pops.join(" ")
+        ),
+        _ => format!("pop all results, the last one first: `{}`", pops.join(" ")),
     })
 }
 
@@ -747,8 +760,10 @@ pub(super) fn names_swapped(value: &str, err: &str, catch: bool) -> Words {
     );
     match catch {
         true => said.hint(format!("`catch` names the value first: `(catch {err} {value} …)`")),
-        false => said
-            .hint(format!("err lies on top of the value and is popped first: `(local.set {value}) (local.set {err})`")),
+        false => said.hint(format!(
+            "as it stands the program would end with a pointer, and no error code has this number: err lies on top of the value \
+             and is popped first: `(local.set {value}) (local.set {err})`"
+        )),
     }
 }
 
