@@ -9,9 +9,9 @@ use wattle_capability::egress::{HeaderMap, HeaderName, HeaderValue, Url};
 use wattle_capability::files::Files;
 use wattle_capability::http;
 use wattle_capability::kv::{Backend as _, InMemory, Kv};
-use wattle_capability::sys::Clock;
+use wattle_capability::sys::Fixed;
 use wattle_catalog::{AiAnswer, Fixtures, HttpAnswer};
-use wattle_rt::{Code, Failure};
+use wattle_rt::{Code, Failure, Grants};
 
 use crate::{Access, Host};
 
@@ -37,15 +37,15 @@ pub struct Scene {
     state: Arc<InMemory>,
     tenant: Arc<InMemory>,
     network: Arc<Recorded>,
-    clock: Option<Clock>,
     model: Arc<Scripted>,
+    fixed: Fixed,
 }
 
 impl Scene {
     /// Lays the fixtures out.
     ///
     /// # Errors
-    /// Where they cannot be: a path that no file can have, a header that no answer can carry, a clock that stands at no date.
+    /// Where they cannot be: a path that no file can have, a header that no answer can carry, a time that is none.
     pub async fn new(fixtures: &Fixtures) -> Result<Scene, String> {
         let files = Files::overlay(None, FILE_BYTES);
         let scene = Scene {
@@ -53,13 +53,8 @@ impl Scene {
             state: Arc::new(InMemory::default()),
             tenant: Arc::new(InMemory::default()),
             network: Arc::new(Recorded::new(&fixtures.http)?),
-            clock: fixtures
-                .clock
-                .as_deref()
-                .map(Clock::at)
-                .transpose()
-                .map_err(|e| format!("the clock: {}", e.reason))?,
             model: Arc::new(Scripted::new(&fixtures.ai)),
+            fixed: Fixed::new(fixtures.now.as_deref(), &fixtures.random)?,
         };
         for (path, content) in &fixtures.files {
             scene.files.write(path, content.as_bytes()).map_err(|e| e.to_string())?;
@@ -86,9 +81,14 @@ impl Scene {
             tenant: Arc::<InMemory>::clone(&self.tenant),
             network: Arc::<Recorded>::clone(&self.network),
             inference: Some(Arc::<Scripted>::clone(&self.model)),
-            clock: self.clock,
             ..Access::new(host, Arc::clone(&self.files))
         }
+    }
+
+    /// What a run in the scene is granted: that access, and the scene's clock and random numbers.
+    #[must_use]
+    pub fn grants(&self, access: Access) -> Grants {
+        access.grants().with(self.fixed.clone())
     }
 
     /// What a file holds now.
@@ -254,9 +254,9 @@ mod tests {
         assert_eq!(Scene::new(&fixtures).await.err().as_deref(), Some("`a b: x` is no header"));
         let fixtures = Fixtures { files: [("../a".to_owned(), String::new())].into(), ..Fixtures::default() };
         assert!(Scene::new(&fixtures).await.is_err());
-        let fixtures = Fixtures { clock: Some("noon".to_owned()), ..Fixtures::default() };
+        let fixtures = Fixtures { now: Some("noon".to_owned()), ..Fixtures::default() };
         let told = Scene::new(&fixtures).await.err().unwrap();
-        assert!(told.starts_with("the clock: \"noon\" is no date such as 2026-03-01T12:00:00Z"), "{told}");
+        assert!(told.starts_with("\"noon\" is no point in time"), "{told}");
     }
 
     #[tokio::test]

@@ -9,7 +9,6 @@ use wattle_capability::help::{self, Help};
 use wattle_capability::http::{self, Http};
 use wattle_capability::kv::{self, InMemory, Kv};
 use wattle_capability::par::{self, Par};
-use wattle_capability::sys::Clock;
 use wattle_rt::Grants;
 
 use crate::Host;
@@ -31,8 +30,6 @@ pub struct Access {
     pub guide: Arc<dyn help::Guide>,
     /// The model that programs may ask; `None` where none is configured.
     pub inference: Option<Arc<dyn Inference>>,
-    /// The time that programs see where it is not the machine's.
-    pub clock: Option<Clock>,
     /// How much they may ask of it.
     pub budget: Budget,
 }
@@ -49,7 +46,6 @@ impl Access {
             programs: host.programs(),
             guide: host.guide(),
             inference: None,
-            clock: None,
             budget: Budget::default(),
         }
     }
@@ -63,12 +59,8 @@ impl Access {
             .with(Fs(self.files))
             .with(Par::new(self.programs))
             .with(Help(self.guide));
-        let grants = match self.inference {
+        match self.inference {
             Some(model) => grants.with(Ai::new(model, self.budget)),
-            None => grants,
-        };
-        match self.clock {
-            Some(clock) => grants.with(clock),
             None => grants,
         }
     }

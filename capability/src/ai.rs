@@ -23,6 +23,7 @@ capability! {
 
     /// Gives a text's embedding, a JSON array of numbers
     #[example = "(call $ai.embed \"a text\") (drop) (call $sys.resv) (i32.const 0)"]
+    #[prompt(name)]
     async embed(text: str) -> ptr: str ! EREMOTE EBUDGET ETIME ENOMEM = embed;
 
     /// Gives the one of the labels that fits a text best, spelt as in the array

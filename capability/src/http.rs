@@ -17,10 +17,12 @@ capability! {
 
     /// Fetches a URL and gives the body
     #[example = "(call $http.get \"https://example.com/\") (drop) (call $sys.resv) (i32.const 0)"]
+    #[prompt(signature)]
     async get(url: url) -> ptr: bytes ! EREMOTE EACCESS ETIME EPARSE = get;
 
     /// Posts a body and gives the answer's body
     #[example = "(call $http.post \"https://example.com/\" \"{}\" \"application/json\") (drop) (call $sys.resv) (i32.const 0)"]
+    #[prompt(signature)]
     async post(url: url, body: bytes, content_type: str) -> ptr: bytes ! EREMOTE EACCESS ETIME EPARSE = post;
 
     /// Sends any request and gives JSON {status, headers, body}, whatever the status; headers is 0 or a JSON object

@@ -1,8 +1,8 @@
 //! `sys`: the program's own surroundings: arguments, results, memory, time.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use jiff::Timestamp;
 use wattle_rt::{Code, Config, Failure, Room, Run, capability};
 
 capability! {
@@ -10,32 +10,73 @@ capability! {
     pub const SYS: "sys" 1;
 
     /// Gives the number of arguments
-    #[example = "(ret (str.from_int (sys.argc)))" => "2"]
+    #[example = "(call $sys.resv (call $str.from_int (call $sys.argc))) (i32.const 0)"]
     fn argc() -> n: int = argc;
 
     /// Gives argument n, counted from 0
-    #[example = "(ret (sys.argv? 0))" => "one"]
+    #[example = "(argv 0 $a) (resv $a) (i32.const 0)"]
     fn argv(n: int) -> ptr: str ! EBOUND = argv;
 
     /// Puts out a result; several calls give several results
-    #[example = r#"(sys.resv "one") (sys.resv "two")"# => "one", "two"]
+    #[example = "(call $sys.resv \"done\") (i32.const 0)"]
     fn resv(ptr: bytes) = resv;
 
     /// Reserves bytes of memory for the program's own use, aligned to 8
-    #[example = "(let $p (sys.alloc 16)) (i32.store $p 7) (ret (str.from_int (i32.load $p)))" => "7"]
+    #[example = "(i32.store (call $sys.alloc (i32.const 16)) (i32.const 7)) (i32.const 0)"]
     fn alloc(size: int) -> ptr: addr = alloc;
 
     /// Gives the time in milliseconds since 1970
-    #[example = r#"(let $start i64 (sys.time)) (when (< (- (sys.time) $start) 60000) (out "quick"))"# => "quick"]
+    #[example = "(local $t i64) (local.set $t (call $sys.time)) (i32.const 0)"]
     fn time() -> ms: long = time;
 
     /// Gives an unpredictable number, 0 up to (not including) below
-    #[example = r#"(when (< (sys.random 6) 6) (out "a side of a die"))"# => "a side of a die"]
+    #[example = "(resv (call $str.from_int (i32.lt_s (call $sys.random (i32.const 6)) (i32.const 6)))) (i32.const 0)"]
     fn random(below: int) -> n: int = random;
 
     /// Waits that many milliseconds
-    #[example = "(sys.sleep 1)"]
+    #[example = "(call $sys.sleep (i32.const 1)) (i32.const 0)"]
     async sleep(ms: int) = sleep;
+}
+
+/// Grants `sys` with a clock that stands still and with random numbers that are known, so that a program gives the same each time. Clones
+/// take their numbers from one row.
+///
+/// ```
+/// use wattle_capability::sys::Fixed;
+/// assert!(Fixed::new(Some("2026-03-01T12:00:00Z"), &[4]).is_ok());
+/// assert!(Fixed::new(Some("noon"), &[]).is_err());
+/// ```
+#[derive(Clone, Debug)]
+pub struct Fixed {
+    /// Milliseconds since 1970.
+    now: Option<i64>,
+    /// What `random` gives, in turn; the last one again and again.
+    random: Arc<Mutex<Vec<u32>>>,
+}
+
+impl Fixed {
+    /// A clock that stands at that time, in RFC 3339, and those random numbers, in turn, the last one again and again. Without
+    /// a time the clock goes on as ever, without numbers they are unpredictable.
+    ///
+    /// # Errors
+    /// Where the time is none.
+    pub fn new(now: Option<&str>, random: &[u32]) -> Result<Fixed, String> {
+        let parse =
+            |text: &str| text.parse::<jiff::Timestamp>().map_err(|e| format!("{text:?} is no point in time: {e}"));
+        let now = now.map(parse).transpose()?.map(jiff::Timestamp::as_millisecond);
+        let random = random.iter().rev().copied().collect();
+        Ok(Fixed { now, random: Arc::new(Mutex::new(random)) })
+    }
+
+    fn next(&self) -> Option<u64> {
+        let mut numbers = self.random.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = if numbers.len() > 1 { numbers.pop() } else { numbers.last().copied() };
+        next.map(u64::from)
+    }
+}
+
+impl Config for Fixed {
+    const CAPABILITY: &'static str = "sys";
 }
 
 fn argc(run: &mut Run) -> Result<i32, Failure> {
@@ -61,55 +102,28 @@ fn alloc(_run: &mut Run, size: i32) -> Result<Room, Failure> {
     u32::try_from(size).map(Room).map_err(|_| Failure::new(Code::EBOUND, format!("{size} is no size in bytes")))
 }
 
-/// A clock that stands still: what `sys.time` and `date.now` tell in place of the machine's time, where a run is granted one.
-///
-/// ```
-/// use wattle_capability::sys::Clock;
-/// assert_eq!(Clock::at("1970-01-01T00:01:00Z").unwrap(), Clock(60_000));
-/// assert!(Clock::at("noon").is_err());
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Clock(
-    /// Milliseconds since 1970.
-    pub i64,
-);
-
-impl Clock {
-    /// The clock that stands at that date, which is RFC 3339.
-    ///
-    /// # Errors
-    /// `EPARSE` where the text is no such date.
-    pub fn at(date: &str) -> Result<Clock, Failure> {
-        let at: Timestamp = date.trim().parse().map_err(|why| {
-            Failure::new(Code::EPARSE, format!("{date:?} is no date such as 2026-03-01T12:00:00Z: {why}"))
-        })?;
-        Ok(Clock(at.as_millisecond()))
-    }
+fn time(run: &mut Run) -> Result<i64, Failure> {
+    Ok(now_ms(run))
 }
 
-impl Config for Clock {
-    const CAPABILITY: &'static str = "sys";
-}
-
-/// The run's time in milliseconds since 1970.
-pub(crate) fn now(run: &Run) -> i64 {
-    if let Some(clock) = run.grants().config::<Clock>() {
-        return clock.0;
+/// The time that the run's clock shows, in milliseconds since 1970.
+pub(crate) fn now_ms(run: &Run) -> i64 {
+    if let Some(now) = run.config::<Fixed>().ok().and_then(|fixed| fixed.now) {
+        return now;
     }
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-fn time(run: &mut Run) -> Result<i64, Failure> {
-    Ok(now(run))
-}
-
-fn random(_run: &mut Run, below: i32) -> Result<i32, Failure> {
+fn random(run: &mut Run, below: i32) -> Result<i32, Failure> {
     let below = u32::try_from(below)
         .ok()
         .filter(|b| *b > 0)
         .ok_or_else(|| Failure::new(Code::EBOUND, format!("the bound of a random number is positive, not {below}")))?;
-    let word = getrandom::u64().map_err(|e| Failure::new(Code::EREMOTE, format!("no random numbers: {e}")))?;
+    let word = match run.config::<Fixed>().ok().and_then(|fixed| fixed.next()) {
+        Some(number) => number,
+        None => getrandom::u64().map_err(|e| Failure::new(Code::EREMOTE, format!("no random numbers: {e}")))?,
+    };
     // 64 random bits over at most 31: the bias is below 2^-32.
     Ok(i32::try_from(word % u64::from(below)).unwrap_or(0))
 }

@@ -21,8 +21,6 @@ pub struct Example {
 /// The world that an example's call meets; what is not here is not there.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fixtures {
-    /// The time, which stands still, as RFC 3339; the machine's own where it is not given.
-    pub clock: Option<String>,
     /// Files by path, relative to the top of the run's files.
     pub files: BTreeMap<String, String>,
     /// The session's state by key.
@@ -30,6 +28,11 @@ pub struct Fixtures {
     /// Answers to HTTP requests. A request that none of them is for fails; several for one method and URL are given in
     /// their order, the last one again and again.
     pub http: Vec<HttpAnswer>,
+    /// The time that the clock shows, in RFC 3339; it goes on as ever where the example does not say.
+    pub now: Option<String>,
+    /// What random numbers are made from: the number, cut to what is asked for; in turn, the last one again and again.
+    /// Unpredictable where the example has none.
+    pub random: Vec<u32>,
     /// The answers to what programs ask of a model. A call that none of them is for fails.
     pub ai: Vec<AiAnswer>,
 }

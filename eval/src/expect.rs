@@ -7,7 +7,7 @@ use regex::Regex;
 use serde::Deserialize;
 use serde_json::Value as Json;
 use wattle_agent::rt::{Code, Exit};
-use wattle_agent::{Access, Host, Scene};
+use wattle_agent::{Host, Scene};
 
 use crate::number::numbers;
 
@@ -130,17 +130,17 @@ impl Expectation {
             problems.extend(rule.problems(&format!("the key `{key}`"), scene.value(key).await?.as_deref()));
         }
         if let Some(source) = &self.program {
-            problems.extend(judged(source, host, scene.access(host), answer).await?);
+            problems.extend(judged(source, host, scene, answer).await?);
         }
         Ok(problems)
     }
 }
 
 /// What the expectation's program has to say.
-async fn judged(source: &str, host: &Host, access: Access, answer: &str) -> Result<Vec<String>, String> {
+async fn judged(source: &str, host: &Host, scene: &Scene, answer: &str) -> Result<Vec<String>, String> {
     let wrong = |why: String| format!("the program of the expectation is wrong: {why}");
     let program = host.runtime().prepare(source).await.map_err(|why| wrong(why.to_string()))?;
-    let grants = Arc::new(access.grants());
+    let grants = Arc::new(scene.grants(scene.access(host)));
     let outcome =
         host.runtime().run(&program, &grants, vec![answer.to_owned()]).await.map_err(|why| wrong(why.to_string()))?;
     let mut said = outcome.texts();

@@ -55,7 +55,7 @@ impl Trial<'_> {
         let run = match self.approach {
             Approach::Programs => self.programs(host, &settings, &meter, &scene, over).await,
             Approach::Tools => {
-                let grants = self.access(host, &scene).grants();
+                let grants = self.grants(host, &scene);
                 baseline::run(host, &settings, &meter, &self.task.prompt, grants, &over).await
             }
         };
@@ -81,18 +81,18 @@ impl Trial<'_> {
         cancel: CancellationToken,
     ) -> Run {
         let tally = Tally::default();
-        let job = Job { cancel, ..Job::new(self.task.prompt.as_str(), self.access(host, scene).grants()) };
+        let job = Job { cancel, ..Job::new(self.task.prompt.as_str(), self.grants(host, scene)) };
         let report = wattle_agent::run(host, meter, settings, job, &|envelope: &Envelope| tally.take(envelope)).await;
         Run { ending: report.ending, steps: report.steps, count: tally.count(host.runtime()).await }
     }
 
-    /// What the task's programs work on; `ai` only where the task has answers for it.
-    fn access(&self, host: &Host, scene: &Scene) -> wattle_agent::Access {
+    /// What the task's programs are granted; `ai` only where the task has answers for it.
+    fn grants(&self, host: &Host, scene: &Scene) -> wattle_agent::rt::Grants {
         let mut access = scene.access(host);
         if self.task.fixtures.ai.is_empty() {
             access.inference = None;
         }
-        access
+        scene.grants(access)
     }
 
     async fn judge(&self, host: &Host, scene: &Scene, meter: &Metered, ending: &Ending) -> (Verdict, Vec<String>) {

@@ -33,10 +33,23 @@ pub struct Function {
     pub example: &'static str,
     /// What the example puts out.
     pub gives: &'static [&'static str],
+    /// How much of the row a model's prompt has.
+    pub shown: Shown,
     /// Whether the function waits: a program that imports only functions that do not needs no timer.
     pub waits: bool,
     #[doc(hidden)]
     pub link: fn(&mut Linker<Run>, usize) -> wasmtime::Result<()>,
+}
+
+/// How much of a row a model's prompt has; the manual has all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// The name alone: the function is seldom used.
+    Name,
+    /// How a call is written: names and parameters tell what it does.
+    Signature,
+    /// That, and the sentence.
+    Sentence,
 }
 
 /// Declares a capability as a table: a `const` [`Capability`] of the given name, from rows of the form
@@ -44,9 +57,11 @@ pub struct Function {
 /// ```text
 /// /// Sentence for prompt and manual, on one line or several.
 /// #[example = "a program that uses it" => "what it puts out", …]
+/// #[prompt(signature)]
 /// fn name(param: type, …) -> result: type ! CODE CODE = rust_function;
 /// ```
 ///
+/// `#[prompt(…)]` may be left out: a model's prompt then has the sentence, else the `signature` alone, or the `name` ([`Shown`](crate::Shown)).
 /// `fn` rows are synchronous, `async` rows may wait. A row with codes after `!` is fallible: it pushes `err` last. A row without
 /// codes traps where its function fails. Types: `str`, `opt_str`, `bytes`, `opt_bytes`, `int`, `long`, `float`, `bool`, `arr`, `map`,
 /// `addr`, `any` (a number of unknown meaning, with the bytes that it points to, for rows that may not fail); and texts that name something outside the program, which authority and policy go by: `url`, `read_path`, `write_path`,
@@ -81,6 +96,7 @@ macro_rules! capability {
         $(
             $(#[doc = $sentence:literal])+
             #[example = $example:literal $(=> $($gives:literal),+)?]
+            $(#[prompt($shown:ident)])?
             $kind:ident $name:ident ( $($param:ident : $ty:ident),* $(,)? ) $(-> $result:ident : $rty:ident)? $(! $($code:ident)+)? = $function:path;
         )*
     ) => {
@@ -110,6 +126,7 @@ macro_rules! capability {
                     about: concat!($($sentence),+).trim_ascii(),
                     example: $example,
                     gives: &[$($($gives),+)?],
+                    shown: $crate::__shown!($($shown)?),
                     waits: $crate::__waits!($kind),
                     link: |linker, id| $crate::__link!(
                         $kind, linker, id, $module, stringify!($name), ($($param : $ty),*), [$($rty)?], [$($($code)+)?], $function
@@ -117,6 +134,20 @@ macro_rules! capability {
                 },
             )*],
         };
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __shown {
+    () => {
+        $crate::Shown::Sentence
+    };
+    (signature) => {
+        $crate::Shown::Signature
+    };
+    (name) => {
+        $crate::Shown::Name
     };
 }
 

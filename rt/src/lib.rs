@@ -26,7 +26,7 @@ mod text;
 pub mod wire;
 
 pub use authority::{Argument, Authority, Part, Text, Use};
-pub use capability::{Capability, Function};
+pub use capability::{Capability, Function, Shown};
 pub use code::Code;
 pub use engine::{Limits, engine_config};
 pub use failure::Failure;
