@@ -25,6 +25,12 @@ fuzz TARGET MINUTES="10":
 component:
     cargo build -p wattle-machine --target wasm32-wasip2
 
+# The guests, for WebAssembly: built apart, kept as modules beside the functions that ask them.
+toolbox:
+    cd toolbox/jq && rustup target add wasm32-unknown-unknown && cargo build --release
+    cp toolbox/jq/target/wasm32-unknown-unknown/release/wattle_jq.wasm capability/src/json/jq.wasm
+    cat toolbox/jq/Cargo.toml toolbox/jq/Cargo.lock toolbox/jq/src/lib.rs | sha256sum | cut -d' ' -f1 > capability/src/json/jq.source
+
 # Licences, banned crates, sources.
 deny:
     cargo deny check licenses bans sources

@@ -91,7 +91,8 @@ fn told(applied: &[Diagnostic]) -> Vec<String> {
     told.chain((more > 0).then(|| format!("and {more} more"))).collect()
 }
 
-fn unknown(catalog: &Catalog, name: &str) -> String {
+/// There is no such program, and the nearest ones there are.
+pub(crate) fn unknown(catalog: &Catalog, name: &str) -> String {
     let nearest: Vec<String> = catalog.nearest(name).iter().map(|name| format!("`{name}`")).collect();
     match nearest.as_slice() {
         [] => format!(

@@ -72,7 +72,7 @@ async fn differences(host: &Host, entry: &Entry, example: &Example) -> Result<Ve
     let runtime = host.runtime();
     let program = runtime.prepare(entry.source()).await.map_err(|d| d.to_string())?;
     let scene = Scene::new(&example.fixtures).await?;
-    let grants = Arc::new(scene.access(host).grants());
+    let grants = Arc::new(scene.grants(scene.access(host)));
     let time = entry.meta().timeout.unwrap_or(runtime.limits().time);
     let outcome = runtime.run_within(&program, &grants, args, time).await.map_err(|e| e.to_string())?;
 

@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quick_cache::sync::Cache;
+use wattle_capability::ai::Budget;
 use wattle_capability::egress::Egress;
-use wattle_capability::help;
+use wattle_capability::{help, par};
 use wattle_catalog::{Catalog, Entry, Folders, Problem};
 use wattle_rt::{EngineError, Grants, Limits, Runtime};
 
 use crate::guide::Guide;
 use crate::model::Timeouts;
+use crate::programs::Programs;
 use crate::prompt::{self, Listing};
 use crate::shelf::{News, Shelf};
 
@@ -47,6 +49,8 @@ pub struct Settings {
     pub max_tokens: u32,
     /// Deadlines and retries of model requests.
     pub timeouts: Timeouts,
+    /// How much the programs of a run may ask of the model.
+    pub ai: Budget,
     /// What the deployment adds to the prompt: a role, house rules.
     pub preamble: Option<String>,
 }
@@ -60,6 +64,7 @@ impl Default for Settings {
             temperature: 0.3,
             max_tokens: 4_096,
             timeouts: Timeouts::default(),
+            ai: Budget::default(),
             preamble: None,
         }
     }
@@ -112,6 +117,12 @@ impl Host {
     #[must_use]
     pub fn guide(&self) -> Arc<dyn help::Guide> {
         Arc::new(Guide::new(self.runtime.capabilities(), self.catalog()))
+    }
+
+    /// The programs as they are now, for programs that start others.
+    #[must_use]
+    pub fn programs(&self) -> Arc<dyn par::Programs> {
+        Arc::new(Programs::new(self.runtime.clone(), self.catalog()))
     }
 
     /// The way out.

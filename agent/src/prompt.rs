@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use wattle_catalog::{Catalog, Entry};
-use wattle_machine::{ArgLine, CodeLine, FunctionLine, Limits, ProgramLine, PromptParts, Withheld};
-use wattle_rt::{Capability, Code, Function, Grants, Runtime};
+use wattle_machine::{ArgLine, CapabilityPart, CodeLine, FunctionLine, Limits, ProgramLine, PromptParts, Withheld};
+use wattle_rt::{Capability, Code, Function, Grants, Runtime, Shown};
 
 use crate::host::Settings;
 use crate::wiring;
@@ -56,20 +56,26 @@ fn program(entry: &Entry) -> ProgramLine {
 pub(crate) fn parts(runtime: &Runtime, settings: &Settings, grants: &Grants, listing: &Listing) -> PromptParts {
     let (granted, withheld): (Vec<&Capability>, Vec<&Capability>) =
         runtime.capabilities().iter().partition(|c| grants.allows(c.name));
-    let functions = |capability: &&Capability| {
-        let heading = format!("{} — {}", capability.name, capability.about);
-        capability.functions.iter().map(move |f: &Function| FunctionLine {
-            capability: heading.clone(),
-            signature: f.signature.usage(),
-            about: f.about.to_owned(),
-        })
+    let part = |capability: &&Capability| {
+        let (seldom, shown): (Vec<&Function>, Vec<&Function>) =
+            capability.functions.iter().partition(|function| function.shown == Shown::Name);
+        let line = |function: &&Function| {
+            let about = if function.shown == Shown::Sentence { function.about.to_owned() } else { String::new() };
+            FunctionLine { usage: function.signature.usage(), about }
+        };
+        CapabilityPart {
+            name: capability.name.to_owned(),
+            about: capability.about.to_owned(),
+            functions: shown.iter().map(line).collect(),
+            seldom: seldom.iter().map(|function| function.name.to_owned()).collect(),
+        }
     };
     let codes = Code::ALL.iter().filter_map(|code| {
         let (name, meaning) = (code.name()?.to_owned(), code.meaning().to_owned());
         Some(CodeLine { name, meaning })
     });
     PromptParts {
-        functions: granted.iter().flat_map(functions).collect(),
+        capabilities: granted.iter().map(part).collect(),
         withheld: withheld
             .iter()
             .map(|c| Withheld { capability: c.name.to_owned(), why: wiring::how_to_grant(c.name).to_owned() })

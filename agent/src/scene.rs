@@ -1,16 +1,17 @@
 //! Scenes: a world made of fixtures, in which examples and evaluations run for real.
 
 use std::collections::VecDeque;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use wattle_capability::ai::{Inference, Options};
+use wattle_capability::Answer;
+use wattle_capability::ai::{Embedding, Inference, Question, Reply};
 use wattle_capability::egress::{HeaderMap, HeaderName, HeaderValue, Url};
 use wattle_capability::files::Files;
 use wattle_capability::http;
-use wattle_capability::kv::{Backend as _, InMemory};
+use wattle_capability::kv::{Backend as _, InMemory, Kv};
+use wattle_capability::sys::Fixed;
 use wattle_catalog::{AiAnswer, Fixtures, HttpAnswer};
-use wattle_rt::{Code, Failure};
+use wattle_rt::{Code, Failure, Grants};
 
 use crate::{Access, Host};
 
@@ -34,40 +35,60 @@ const FILE_BYTES: u64 = 64 << 20;
 pub struct Scene {
     files: Arc<Files>,
     state: Arc<InMemory>,
+    tenant: Arc<InMemory>,
     network: Arc<Recorded>,
     model: Arc<Scripted>,
+    fixed: Fixed,
 }
 
 impl Scene {
     /// Lays the fixtures out.
     ///
     /// # Errors
-    /// Where they cannot be: a path that no file can have, a header that no answer can carry.
+    /// Where they cannot be: a path that no file can have, a header that no answer can carry, a time that is none.
     pub async fn new(fixtures: &Fixtures) -> Result<Scene, String> {
-        let (files, state) = (Files::overlay(None, FILE_BYTES), InMemory::default());
-        for (path, content) in &fixtures.files {
-            files.write(path, content.as_bytes()).map_err(|e| e.to_string())?;
-        }
-        for (key, value) in fixtures.kv.clone() {
-            state.update(key, Box::new(|_| Ok(Some(value.into_bytes())))).await.map_err(|e| e.to_string())?;
-        }
-        Ok(Scene {
+        let files = Files::overlay(None, FILE_BYTES);
+        let scene = Scene {
             files: Arc::new(files),
-            state: Arc::new(state),
+            state: Arc::new(InMemory::default()),
+            tenant: Arc::new(InMemory::default()),
             network: Arc::new(Recorded::new(&fixtures.http)?),
             model: Arc::new(Scripted::new(&fixtures.ai)),
-        })
+            fixed: Fixed::new(fixtures.now.as_deref(), &fixtures.random)?,
+        };
+        for (path, content) in &fixtures.files {
+            scene.files.write(path, content.as_bytes()).map_err(|e| e.to_string())?;
+        }
+        let kv = scene.kv();
+        for (key, value) in fixtures.kv.clone() {
+            let (state, name) = kv.place(&key);
+            let set = state.update(name.to_owned(), Box::new(|_| Ok(Some(value.into_bytes()))));
+            set.await.map_err(|e| e.to_string())?;
+        }
+        Ok(scene)
     }
 
-    /// What a run in the scene works on. Of the host it meets the manual only.
+    /// The states of session and tenant; a key tells by itself which it belongs to.
+    fn kv(&self) -> Kv {
+        Kv { session: Arc::<InMemory>::clone(&self.state), tenant: Arc::<InMemory>::clone(&self.tenant) }
+    }
+
+    /// What a run in the scene works on. Of the host it meets the catalog and the manual only.
     #[must_use]
     pub fn access(&self, host: &Host) -> Access {
         Access {
             state: Arc::<InMemory>::clone(&self.state),
+            tenant: Arc::<InMemory>::clone(&self.tenant),
             network: Arc::<Recorded>::clone(&self.network),
             inference: Some(Arc::<Scripted>::clone(&self.model)),
             ..Access::new(host, Arc::clone(&self.files))
         }
+    }
+
+    /// What a run in the scene is granted: that access, and the scene's clock and random numbers.
+    #[must_use]
+    pub fn grants(&self, access: Access) -> Grants {
+        access.grants().with(self.fixed.clone())
     }
 
     /// What a file holds now.
@@ -83,7 +104,9 @@ impl Scene {
     /// # Errors
     /// Why the state cannot be read.
     pub async fn value(&self, key: &str) -> Result<Option<String>, String> {
-        let value = self.state.get(key.to_owned()).await.map_err(|e| e.to_string())?;
+        let kv = self.kv();
+        let (state, name) = kv.place(key);
+        let value = state.get(name.to_owned()).await.map_err(|e| e.to_string())?;
         Ok(value.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
     }
 }
@@ -138,10 +161,7 @@ impl Route {
 }
 
 impl http::Backend for Recorded {
-    fn send(
-        &self,
-        request: http::Request,
-    ) -> Pin<Box<dyn Future<Output = Result<http::Response, Failure>> + Send + '_>> {
+    fn send(&self, request: http::Request) -> Answer<'_, http::Response> {
         let url = normal(&request.url);
         let route = self.0.iter().find(|route| route.url == url && route.method == request.method.as_str());
         let answer = route.and_then(Route::next).ok_or_else(|| {
@@ -170,19 +190,32 @@ impl Scripted {
     }
 }
 
-impl Inference for Scripted {
-    fn assist<'a>(
-        &'a self,
-        text: &'a str,
-        instruction: &'a str,
-        _options: &'a Options,
-    ) -> Pin<Box<dyn Future<Output = Result<String, Failure>> + Send + 'a>> {
-        let fits = |(when, _): &&(String, String)| text.contains(when.as_str()) || instruction.contains(when.as_str());
+impl Scripted {
+    /// The answer to what has these texts in it.
+    fn answer(&self, texts: &[&str]) -> Result<String, Failure> {
+        let fits = |(when, _): &&(String, String)| texts.iter().any(|text| text.contains(when.as_str()));
         let answer = match self.when.iter().find(fits) {
             Some((_, reply)) => Some(reply.clone()),
             None => self.next.lock().unwrap_or_else(PoisonError::into_inner).pop_front(),
         };
-        let answer = answer.ok_or_else(|| Failure::new(Code::EREMOTE, "the model has no further answer"));
+        answer.ok_or_else(|| Failure::new(Code::EREMOTE, "the model has no further answer"))
+    }
+}
+
+impl Inference for Scripted {
+    fn ask(&self, question: Question) -> Answer<'_, Reply> {
+        let answer = self.answer(&[&question.text, &question.instruction]).map(|text| Reply { text, tokens: 0 });
+        Box::pin(async { answer })
+    }
+
+    /// The answer is written as a JSON array of numbers.
+    fn embed(&self, text: String) -> Answer<'_, Embedding> {
+        let answer = self.answer(&[&text]).and_then(|answer| {
+            let vector = serde_json::from_str(&answer).map_err(|_| {
+                Failure::new(Code::EREMOTE, "the model's answer for an embedding is no JSON array of numbers")
+            })?;
+            Ok(Embedding { vector, tokens: 0 })
+        });
         Box::pin(async { answer })
     }
 }
@@ -221,20 +254,24 @@ mod tests {
         assert_eq!(Scene::new(&fixtures).await.err().as_deref(), Some("`a b: x` is no header"));
         let fixtures = Fixtures { files: [("../a".to_owned(), String::new())].into(), ..Fixtures::default() };
         assert!(Scene::new(&fixtures).await.is_err());
+        let fixtures = Fixtures { now: Some("noon".to_owned()), ..Fixtures::default() };
+        let told = Scene::new(&fixtures).await.err().unwrap();
+        assert!(told.starts_with("\"noon\" is no point in time"), "{told}");
     }
 
     #[tokio::test]
     async fn a_model_answers_by_what_it_is_asked_and_then_in_order() {
         let when = |when: &str, reply: &str| AiAnswer::When { when: when.to_owned(), reply: reply.to_owned() };
         let model = Scripted::new(&[AiAnswer::Next("first".to_owned()), when("tea", "hot"), when("label", "x")]);
-        let options = Options::default();
         for (text, instruction, expected) in [
             ("a cup of tea", "", Some("hot")),
             ("b", "give a label", Some("x")),
             ("c", "", Some("first")),
             ("d", "", None),
         ] {
-            assert_eq!(model.assist(text, instruction, &options).await.ok().as_deref(), expected, "{text}");
+            let question =
+                Question { text: text.to_owned(), instruction: instruction.to_owned(), ..Question::default() };
+            assert_eq!(model.ask(question).await.ok().map(|reply| reply.text).as_deref(), expected, "{text}");
         }
     }
 }

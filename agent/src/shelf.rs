@@ -98,8 +98,8 @@ impl Shelf {
     /// the next [`refresh`](Shelf::refresh) tells of them.
     pub(crate) async fn warm(&self, runtime: &Runtime) {
         let mut tasks = JoinSet::new();
-        for entry in self.catalog().iter().cloned() {
-            let runtime = runtime.clone();
+        for entry in self.catalog().iter() {
+            let (runtime, entry) = (runtime.clone(), Arc::clone(entry));
             tasks.spawn(async move { check(&runtime, &entry).await });
         }
         let refused: Vec<Problem> = tasks.join_all().await.into_iter().filter_map(Result::err).collect();

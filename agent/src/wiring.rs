@@ -2,18 +2,16 @@
 
 use std::sync::Arc;
 
-use wattle_capability::ai::{Ai, Inference};
+use wattle_capability::ai::{Ai, Budget, Inference};
 use wattle_capability::files::Files;
 use wattle_capability::fs::Fs;
 use wattle_capability::help::{self, Help};
 use wattle_capability::http::{self, Http};
 use wattle_capability::kv::{self, InMemory, Kv};
+use wattle_capability::par::{self, Par};
 use wattle_rt::Grants;
 
 use crate::Host;
-
-/// How many model calls the programs of one run may make.
-pub const AI_CALLS: u32 = 50;
 
 /// What a run works on. Authority flows from here down: whoever starts a run fills this in, and no program or model can widen it.
 #[derive(Clone)]
@@ -22,24 +20,33 @@ pub struct Access {
     pub files: Arc<Files>,
     /// The session's state.
     pub state: Arc<dyn kv::Backend>,
+    /// The state of the tenant whose run it is.
+    pub tenant: Arc<dyn kv::Backend>,
     /// The way out to the network.
     pub network: Arc<dyn http::Backend>,
+    /// The programs that programs may start, with the same access.
+    pub programs: Arc<dyn par::Programs>,
     /// The manual that programs may read.
     pub guide: Arc<dyn help::Guide>,
     /// The model that programs may ask; `None` where none is configured.
     pub inference: Option<Arc<dyn Inference>>,
+    /// How much they may ask of it.
+    pub budget: Budget,
 }
 
 impl Access {
-    /// Those files, the host's network and manual, a state of its own that is gone with the run, and no model.
+    /// Those files, the host's network, programs and manual, states of its own that are gone with the run, and no model.
     #[must_use]
     pub fn new(host: &Host, files: Arc<Files>) -> Self {
         Access {
             files,
             state: Arc::new(InMemory::default()),
+            tenant: Arc::new(InMemory::default()),
             network: Arc::new(host.egress().clone()),
+            programs: host.programs(),
             guide: host.guide(),
             inference: None,
+            budget: Budget::default(),
         }
     }
 
@@ -47,12 +54,13 @@ impl Access {
     #[must_use]
     pub fn grants(self) -> Grants {
         let grants = wattle_capability::pure_grants()
-            .with(Kv(self.state))
-            .with(Http(self.network))
+            .with(Kv { session: self.state, tenant: self.tenant })
+            .with(Http::new(self.network))
             .with(Fs(self.files))
+            .with(Par::new(self.programs))
             .with(Help(self.guide));
         match self.inference {
-            Some(model) => grants.with(Ai::new(model, AI_CALLS)),
+            Some(model) => grants.with(Ai::new(model, self.budget)),
             None => grants,
         }
     }

@@ -13,30 +13,37 @@ capability! {
 
     /// Makes an empty array
     #[example = r#"(let $a (arr.new)) (arr.push? $a "x") (ret (str.from_int (arr.len $a)))"# => "1"]
+    #[prompt(signature)]
     fn new() -> h: arr = new;
 
     /// Adds a text at the end
     #[example = r#"(let $a (arr.new)) (arr.push? $a "x") (arr.push? $a "y") (ret (arr.to_json? $a))"# => r#"["x","y"]"#]
+    #[prompt(signature)]
     fn push(h: arr, item: bytes) ! EBOUND ENOMEM = push;
 
     /// Gives the text at index i
     #[example = r#"(ret (arr.get? (str.split? "a b" " ") 1))"# => "b"]
+    #[prompt(signature)]
     fn get(h: arr, i: int) -> ptr: str ! EBOUND = get;
 
     /// Replaces the text at index i
     #[example = r#"(let $a (str.split? "a b" " ")) (arr.set? $a 0 "z") (ret (str.join? $a " "))"# => "z b"]
+    #[prompt(signature)]
     fn set(h: arr, i: int, item: bytes) ! EBOUND ENOMEM = set;
 
     /// Gives the number of texts
     #[example = r#"(ret (str.from_int (arr.len (str.split? "a b" " "))))"# => "2"]
+    #[prompt(signature)]
     fn len(h: arr) -> n: int = len;
 
     /// Gives a new array of the texts from index start up to end (not included, at most the length)
     #[example = r#"(ret (str.join? (arr.slice? (str.split? "a b c d" " ") 1 3) " "))"# => "b c"]
+    #[prompt(signature)]
     fn slice(h: arr, start: int, end: int) -> arr: arr ! EBOUND ENOMEM = slice;
 
     /// Sorts in place by bytes, smallest first
     #[example = r#"(let $a (str.split? "b 10 a 9" " ")) (arr.sort? $a) (ret (str.join? $a " "))"# => "10 9 a b"]
+    #[prompt(signature)]
     fn sort(h: arr) ! EBOUND = sort;
 
     /// Sorts in place by "text" or "num" (every text is a number, else EPARSE); "-text", "-num" largest first; equals keep their order
@@ -45,26 +52,32 @@ capability! {
 
     /// Removes in place what occurred before, sorted or not
     #[example = r#"(let $a (str.split? "b a b" " ")) (arr.uniq? $a) (ret (str.join? $a " "))"# => "b a"]
+    #[prompt(signature)]
     fn uniq(h: arr) ! EBOUND = uniq;
 
     /// Turns the order round, in place
     #[example = r#"(let $a (str.split? "a b" " ")) (arr.reverse? $a) (ret (str.join? $a " "))"# => "b a"]
+    #[prompt(signature)]
     fn reverse(h: arr) ! EBOUND = reverse;
 
     /// Gives a new array of the texts of a, then those of b
     #[example = r#"(ret (str.join? (arr.concat? (str.split? "a b" " ") (str.split? "c d" " ")) " "))"# => "a b c d"]
+    #[prompt(signature)]
     fn concat(a: arr, b: arr) -> arr: arr ! EBOUND ENOMEM = concat;
 
     /// Gives the index of the first text that is item, -1 where absent
     #[example = r#"(ret (str.from_int (arr.index_of (str.split? "a b" " ") "b")))"# => "1"]
+    #[prompt(signature)]
     fn index_of(h: arr, item: bytes) -> i: int = index_of;
 
     /// Writes the array as a JSON array of strings; `json.make_arr` keeps numbers and objects
     #[example = r#"(ret (arr.to_json? (str.split? "a 1" " ")))"# => r#"["a","1"]"#]
+    #[prompt(signature)]
     fn to_json(h: arr) -> ptr: str ! EBOUND ENOMEM = to_json;
 
     /// Reads a JSON array; strings lose their quotes, anything else stays JSON
     #[example = r#"(ret (str.join? (arr.from_json? "[1.50,\"b\",{}]") " "))"# => "1.50 b {}"]
+    #[prompt(signature)]
     fn from_json(doc: str) -> h: arr ! EPARSE ENOMEM = from_json;
 }
 
@@ -275,6 +288,6 @@ fn to_json(run: &mut Run, h: i32) -> Result<String, Failure> {
 fn from_json(run: &mut Run, doc: &str) -> Result<Handle, Failure> {
     match Document::read(doc)? {
         Document::Array(items) => Arrays::make(run, items.iter().map(Document::plain)),
-        other => Err(Failure::new(Code::EPARSE, format!("the JSON is a {}, not an array", other.kind()))),
+        other => Err(Failure::new(Code::EPARSE, format!("the JSON is {}, not an array", other.a_kind()))),
     }
 }

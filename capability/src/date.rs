@@ -6,7 +6,7 @@ use jiff::fmt::rfc2822;
 use jiff::fmt::strtime::BrokenDownTime;
 use jiff::fmt::temporal::{Pieces, PiecesOffset};
 use jiff::tz::TimeZone;
-use jiff::{RoundMode, Span, Timestamp, ToSpan, Unit, Zoned, ZonedDifference};
+use jiff::{Span, Timestamp, ToSpan, Unit, Zoned};
 use wattle_rt::{Code, Failure, Run, capability};
 
 use crate::str::shown;
@@ -94,9 +94,9 @@ fn written(date: &Zoned) -> String {
     }
 }
 
-fn now(_: &mut Run) -> Result<String, Failure> {
-    let now = Timestamp::now();
-    Ok(Timestamp::from_second(now.as_second()).unwrap_or(now).to_string())
+fn now(run: &mut Run) -> Result<String, Failure> {
+    let seconds = crate::sys::now_ms(run).div_euclid(1_000);
+    Ok(Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX).to_string())
 }
 
 fn parse(_: &mut Run, s: &str, format: Option<&str>, name: Option<&str>) -> Result<String, Failure> {
@@ -192,8 +192,7 @@ fn diff(_: &mut Run, from: &str, to: &str, name: &str) -> Result<i32, Failure> {
     };
     // Days and more are those of the first date's zone.
     let there = to.with_time_zone(from.time_zone().clone());
-    let difference = ZonedDifference::new(&there).smallest(unit).largest(unit).mode(RoundMode::Trunc);
-    let span = from.until(difference).map_err(|_| far())?;
+    let span = from.until((unit, &there)).map_err(|_| far())?;
     let n = match unit {
         Unit::Second => span.get_seconds(),
         Unit::Minute => span.get_minutes(),

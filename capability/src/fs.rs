@@ -14,18 +14,22 @@ capability! {
 
     /// Gives a file's content
     #[example = "(drop (call $fs.write \"a.txt\" \"hello\")) (call $fs.read \"a.txt\") (drop) (call $sys.resv) (i32.const 0)"]
+    #[prompt(signature)]
     async read(path: read_path) -> ptr: bytes ! ENOENT EACCESS EBOUND = read;
 
     /// Writes a file, replacing it
     #[example = "(call $fs.write \"notes/a.txt\" \"hello\")"]
+    #[prompt(signature)]
     async write(path: write_path, data: bytes) ! EACCESS ENOMEM EEXIST = write;
 
     /// Adds to the end of a file, made where absent
     #[example = "(call $fs.append \"log.txt\" \"one line\\n\")"]
+    #[prompt(signature)]
     async append(path: write_path, data: bytes) ! EACCESS ENOMEM EEXIST = append;
 
     /// Gives the sorted names in a folder, folders with a / behind
     #[example = "(call $fs.list \"\") (drop) (call $str.join \", \") (drop) (call $sys.resv) (i32.const 0)"]
+    #[prompt(signature)]
     async list(path: read_path) -> arr: arr ! ENOENT EACCESS = list;
 
     /// Gives JSON {kind: file|folder, size}
@@ -34,14 +38,17 @@ capability! {
 
     /// Makes a folder and its parents
     #[example = "(call $fs.mkdir \"a/b\")"]
+    #[prompt(signature)]
     async mkdir(path: write_path) ! EACCESS EEXIST = mkdir;
 
     /// Removes a file or an empty folder
     #[example = "(drop (call $fs.write \"a.txt\" \"x\")) (call $fs.remove \"a.txt\")"]
+    #[prompt(signature)]
     async remove(path: write_path) ! ENOENT EACCESS = remove;
 
     /// Moves a file or folder
     #[example = "(drop (call $fs.write \"a.txt\" \"x\")) (call $fs.move \"a.txt\" \"b.txt\")"]
+    #[prompt(signature)]
     async move(from: tree_path, to: tree_path) ! ENOENT EACCESS EEXIST = rename;
 }
 

@@ -10,7 +10,8 @@ capability! {
 
     /// Gives what the manual says about a function, capability, program, form or error code; given other words, the best matches;
     /// given an empty text, what there is
-    #[example = "(call $help.about \"str.cat\") (drop) (call $sys.resv) (i32.const 0)"]
+    #[example = r#"(ret (str.slice? (help.about? "str.cat") 0 14))"# => "str.cat (a, b)"]
+    #[prompt(name)]
     fn about(topic: str) -> ptr: str ! ENOENT = about;
 }
 

@@ -1,28 +1,37 @@
 //! `http`: requests to the network, through the egress guard.
 
-use std::pin::Pin;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use futures_util::StreamExt;
 use serde_json::{Map, Value as Json, json};
 use wattle_rt::{Code, Config, Failure, Run, capability};
 
+use crate::Answer;
+use crate::arr::{Arrays, Handle};
 use crate::egress::{self, Egress, HeaderMap, HeaderName, HeaderValue, Method};
 
 capability! {
     /// Requests over http and https; an answer of 400 and above fails as EREMOTE.
-    pub const HTTP: "http" 1;
+    pub const HTTP: "http" 2;
 
     /// Fetches a URL and gives the body
     #[example = "(call $http.get \"https://example.com/\") (drop) (call $sys.resv) (i32.const 0)"]
+    #[prompt(signature)]
     async get(url: url) -> ptr: bytes ! EREMOTE EACCESS ETIME EPARSE = get;
 
     /// Posts a body and gives the answer's body
     #[example = "(call $http.post \"https://example.com/\" \"{}\" \"application/json\") (drop) (call $sys.resv) (i32.const 0)"]
+    #[prompt(signature)]
     async post(url: url, body: bytes, content_type: str) -> ptr: bytes ! EREMOTE EACCESS ETIME EPARSE = post;
 
     /// Sends any request and gives JSON {status, headers, body}, whatever the status; headers is 0 or a JSON object
     #[example = "(call $http.request \"HEAD\" \"https://example.com/\" (i32.const 0) \"\") (drop) (call $sys.resv) (i32.const 0)"]
     async request(method: str, url: url, headers: opt_str, body: bytes) -> ptr: str ! EREMOTE EACCESS ETIME EPARSE = request;
+
+    /// Fetches an array of URLs at the same time and gives, in their order, JSON {url, status, body} for each, or {url, status, code, error} without a body where `http.get` would fail
+    #[example = "(call $str.split \"https://example.com/a https://example.com/b\" \" \") (drop) (call $http.get_all) (drop) (call $arr.to_json) (drop) (call $sys.resv) (i32.const 0)"]
+    async get_all(urls: arr) -> arr: arr ! EBOUND ENOMEM = get_all;
 }
 
 /// A request as a program makes it.
@@ -52,18 +61,30 @@ pub struct Response {
 /// What carries a program's requests: the egress guard, or answers of a test.
 pub trait Backend: Send + Sync {
     /// Sends the request. A refusal is `EACCESS`, a URL that cannot be read `EPARSE`, too late `ETIME`, anything else `EREMOTE`.
-    fn send(&self, request: Request) -> Pin<Box<dyn Future<Output = Result<Response, Failure>> + Send + '_>>;
+    fn send(&self, request: Request) -> Answer<'_, Response>;
 }
 
-/// Grants `http` on that backend.
-pub struct Http(pub Arc<dyn Backend>);
+/// Grants `http` on a backend.
+pub struct Http {
+    /// What carries the requests.
+    pub backend: Arc<dyn Backend>,
+    /// How many requests of one `get_all` are under way at once.
+    pub at_once: NonZeroUsize,
+}
+
+impl Http {
+    /// Grants `http` on that backend, with 16 requests of a `get_all` at once.
+    pub fn new(backend: Arc<dyn Backend>) -> Self {
+        Http { backend, at_once: crate::AT_ONCE }
+    }
+}
 
 impl Config for Http {
     const CAPABILITY: &'static str = "http";
 }
 
 impl Backend for Egress {
-    fn send(&self, request: Request) -> Pin<Box<dyn Future<Output = Result<Response, Failure>> + Send + '_>> {
+    fn send(&self, request: Request) -> Answer<'_, Response> {
         let Request { method, url, headers, body } = request;
         Box::pin(async move {
             let request = egress::Request { method, url, headers, body: body.into() };
@@ -84,7 +105,7 @@ fn code_of(error: &egress::EgressError) -> Code {
 }
 
 async fn send(run: &mut Run, request: Request) -> Result<Response, Failure> {
-    run.config::<Http>()?.0.send(request).await
+    run.config::<Http>()?.backend.send(request).await
 }
 
 /// The body of an answer below 400; the failure quotes the beginning of any other.
@@ -98,9 +119,60 @@ fn accepted(url: &str, answer: Response) -> Result<Vec<u8>, Failure> {
     Err(Failure::new(Code::EREMOTE, format!("{url} answered with status {}{said}", answer.status)))
 }
 
+fn get_request(url: &str) -> Request {
+    Request { method: Method::GET, url: url.to_owned(), headers: HeaderMap::new(), body: Vec::new() }
+}
+
 async fn get(run: &mut Run, url: String) -> Result<Vec<u8>, Failure> {
-    let request = Request { method: Method::GET, url: url.clone(), headers: HeaderMap::new(), body: Vec::new() };
-    accepted(&url, send(run, request).await?)
+    accepted(&url, send(run, get_request(&url)).await?)
+}
+
+async fn get_all(run: &mut Run, urls: i32) -> Result<Handle, Failure> {
+    let http = run.config::<Http>()?;
+    let urls = Arrays::of(run).get(Handle(urls))?.clone();
+    let mut items = vec![String::new(); urls.len()];
+    let mut room = run.room();
+    let count = urls.len();
+    let answers = urls.into_iter().enumerate().map(|(at, url)| {
+        let http = Arc::clone(&http);
+        async move { (at, fetched(&*http.backend, &url).await) }
+    });
+    let mut answers = futures_util::stream::iter(answers).buffer_unordered(http.at_once.get());
+    while let Some((at, answer)) = answers.next().await {
+        room = room.checked_sub(answer.len()).ok_or_else(|| {
+            let words = format!("the answers to {count} URLs take more than the run's memory limit; fetch fewer");
+            Failure::new(Code::ENOMEM, words)
+        })?;
+        if let Some(item) = items.get_mut(at) {
+            *item = answer;
+        }
+    }
+    drop(answers);
+    Arrays::make(run, items)
+}
+
+/// One of many: what was answered, or why nothing was, as JSON.
+async fn fetched(backend: &dyn Backend, url: &[u8]) -> String {
+    let mut item = Map::new();
+    item.insert("url".to_owned(), String::from_utf8_lossy(url).into());
+    let body = match std::str::from_utf8(url) {
+        Err(_) => Err(Failure::new(Code::EPARSE, "the URL is not UTF-8")),
+        Ok(url) => match backend.send(get_request(url)).await {
+            Err(failure) => Err(failure),
+            Ok(answer) => {
+                item.insert("status".to_owned(), answer.status.into());
+                accepted(url, answer)
+            }
+        },
+    };
+    match body {
+        Ok(body) => drop(item.insert("body".to_owned(), String::from_utf8_lossy(&body).into())),
+        Err(failure) => {
+            item.insert("code".to_owned(), failure.code.name().into());
+            item.insert("error".to_owned(), failure.reason.into());
+        }
+    }
+    Json::Object(item).to_string()
 }
 
 async fn post(run: &mut Run, url: String, body: Vec<u8>, content_type: String) -> Result<Vec<u8>, Failure> {

@@ -17,6 +17,7 @@ capability! {
 
     /// Gives the value at path; ENOENT where there is none
     #[example = r#"(ret (json.get? "{\"a\":[1,{\"b\":\"x\"}]}" "a[1].b"))"# => "x"]
+    #[prompt(signature)]
     fn get(doc: str, path: str) -> ptr: str ! ENOENT EPARSE ENOMEM = get;
 
     /// Gives the document with value (JSON, or else a string) at path; makes the objects on the way, and appends at an array's length
@@ -25,18 +26,22 @@ capability! {
 
     /// Gives the document without what is at path; ENOENT where there is nothing
     #[example = r#"(ret (json.del? "{\"a\":1,\"b\":2}" "a"))"# => r#"{"b":2}"#]
+    #[prompt(signature)]
     fn del(doc: str, path: str) -> ptr: str ! ENOENT EPARSE ENOMEM = del;
 
     /// Gives the type at path: object, array, string, number, bool or null
     #[example = r#"(ret (json.type? "{\"a\":[]}" "a"))"# => "array"]
+    #[prompt(signature)]
     fn type(doc: str, path: str) -> ptr: str ! ENOENT EPARSE ENOMEM = kind;
 
     /// Gives the number of items, keys or characters at path; EPARSE where a number, bool or null is there
     #[example = r#"(ret (str.from_int (json.len? "{\"a\":[4,5]}" "a")))"# => "2"]
+    #[prompt(signature)]
     fn len(doc: str, path: str) -> n: int ! ENOENT EPARSE ENOMEM = len;
 
     /// Gives the keys of the object at path as an array, in the document's order
     #[example = r#"(ret (str.join? (json.keys? "{\"b\":1,\"a\":2}" "") ","))"# => "b,a"]
+    #[prompt(signature)]
     fn keys(doc: str, path: str) -> arr: arr ! ENOENT EPARSE ENOMEM = keys;
 
     /// Applies a jq filter; puts its values one per line, strings without quotes, as `jq -r -c`; ETRFM where the filter raises an error
@@ -107,8 +112,8 @@ fn len(run: &mut Run, doc: &str, path: &str) -> Result<i32, Failure> {
         Document::Object(fields) => fields.len(),
         Document::Text(text) => text.chars().count(),
         other => {
-            let kind = other.kind();
-            return Err(Failure::new(Code::EPARSE, format!("the value at {path:?} is a {kind}, which has no length")));
+            let kind = other.a_kind();
+            return Err(Failure::new(Code::EPARSE, format!("the value at {path:?} is {kind}, which has no length")));
         }
     };
     Ok(i32::try_from(n).unwrap_or(i32::MAX))
@@ -118,8 +123,8 @@ fn keys(run: &mut Run, doc: &str, path: &str) -> Result<Handle, Failure> {
     let keys: Vec<String> = match at(run, doc, path)? {
         Document::Object(fields) => fields.keys().cloned().collect(),
         other => {
-            let kind = other.kind();
-            return Err(Failure::new(Code::EPARSE, format!("the value at {path:?} is a {kind}, not an object")));
+            let kind = other.a_kind();
+            return Err(Failure::new(Code::EPARSE, format!("the value at {path:?} is {kind}, not an object")));
         }
     };
     Arrays::make(run, keys)

@@ -1,47 +1,60 @@
-//! `kv`: the session's key-value state: what one program writes, the next one reads.
+//! `kv`: key-value state: what one program writes, the next one reads.
+//!
+//! A key belongs to the session; one that begins with `tenant:` belongs to the tenant, whose sessions all see it. Everything that
+//! writes is one step: nothing comes between what it reads and what it writes, whoever else writes at the same time.
 
 use std::collections::BTreeMap;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use wattle_rt::{Code, Config, Failure, Run, capability};
 
+use crate::Answer;
 use crate::arr::{Arrays, Handle};
 
 capability! {
-    /// The session's key-value state.
-    pub const KV: "kv" 1;
+    /// Key-value state of the session; keys that begin with tenant: are shared by all sessions of the tenant.
+    pub const KV: "kv" 2;
 
     /// Gives a key's value
     #[example = "(local $e i32) (local $v i32) (call $kv.get \"name\") (local.set $e) (local.set $v) (local.get $e)"]
-    async get(k: key) -> ptr: str ! ENOENT EREMOTE = get;
+    #[prompt(signature)]
+    async get(k: key) -> ptr: str ! ENOENT EBOUND EREMOTE = get;
 
     /// Sets a key
     #[example = "(call $kv.set \"name\" \"Ada\")"]
-    async set(k: key, v: bytes) ! EBUDGET EREMOTE = set;
+    #[prompt(signature)]
+    async set(k: key, v: bytes) ! EBOUND EBUDGET EREMOTE = set;
 
     /// Removes a key
     #[example = "(drop (call $kv.set \"name\" \"Ada\")) (call $kv.del \"name\")"]
-    async del(k: key) ! ENOENT EREMOTE = del;
+    #[prompt(signature)]
+    async del(k: key) ! ENOENT EBOUND EREMOTE = del;
 
     /// Gives the keys that begin with prefix, sorted
     #[example = "(call $kv.list \"\") (drop) (call $arr.len) (call $str.from_int) (call $sys.resv) (i32.const 0)"]
-    async list(prefix: key_prefix) -> arr: arr ! EREMOTE = list;
+    #[prompt(signature)]
+    async list(prefix: key_prefix) -> arr: arr ! EREMOTE ENOMEM = list;
 
     /// Adds n to a key's integer (0 where absent) and gives the sum
     #[example = "(call $kv.incr \"count\" (i32.const 1)) (drop) (call $str.from_int) (call $sys.resv) (i32.const 0)"]
-    async incr(k: key, n: int) -> sum: int ! EPARSE EBUDGET EREMOTE = incr;
+    #[prompt(signature)]
+    async incr(k: key, n: int) -> sum: int ! EPARSE EBOUND EBUDGET EREMOTE = incr;
+
+    /// Sets a key to new if its value is old, and tells whether it was; 0 as old stands for an absent key, 0 as new removes it
+    #[example = "(call $kv.cas \"lock\" (i32.const 0) \"mine\") (drop) (call $str.from_int) (call $sys.resv) (i32.const 0)"]
+    #[prompt(name)]
+    async cas(k: key, old: opt_bytes, new: opt_bytes) -> swapped: bool ! EBOUND EBUDGET EREMOTE = cas;
 }
+
+/// What the keys of the tenant's state begin with.
+const TENANT: &str = "tenant:";
 
 /// The longest key, in bytes.
 const KEY_BYTES: usize = 1_024;
 /// The largest value, in bytes.
 const VALUE_BYTES: usize = 8 << 20;
 
-/// A future of a backend.
-pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
-
-/// Where the state of one session is kept.
+/// Where the state of one session or one tenant is kept.
 ///
 /// `update` is the one way to write: it sees the old value and decides the new one (`None` removes it), and nothing comes between.
 /// A backend that fails gives `EREMOTE`.
@@ -57,8 +70,28 @@ pub trait Backend: Send + Sync {
 /// Decides the new value of a key from the old one; an error leaves the old one.
 pub type Change = Box<dyn FnOnce(Option<Vec<u8>>) -> Result<Option<Vec<u8>>, Failure> + Send>;
 
-/// Grants `kv` on that backend.
-pub struct Kv(pub Arc<dyn Backend>);
+/// Grants `kv` on the state of a session and of the tenant that it belongs to.
+pub struct Kv {
+    /// Where the session's keys are kept.
+    pub session: Arc<dyn Backend>,
+    /// Where the keys that begin with `tenant:` are kept, without those letters.
+    pub tenant: Arc<dyn Backend>,
+}
+
+impl Kv {
+    /// Where a key, or the beginning of keys, belongs, and what it is called there.
+    pub fn place<'a>(&self, key: &'a str) -> (&dyn Backend, &'a str) {
+        match key.strip_prefix(TENANT) {
+            Some(name) => (&*self.tenant, name),
+            None => (&*self.session, key),
+        }
+    }
+
+    async fn update(&self, key: &str, change: Change) -> Result<(), Failure> {
+        let (backend, name) = self.place(key);
+        backend.update(checked(name)?, change).await
+    }
+}
 
 impl Config for Kv {
     const CAPABILITY: &'static str = "kv";
@@ -67,7 +100,14 @@ impl Config for Kv {
 /// State in memory, gone with the process.
 #[derive(Default)]
 pub struct InMemory {
-    values: Mutex<BTreeMap<String, Vec<u8>>>,
+    entries: Mutex<Entries>,
+}
+
+#[derive(Default)]
+struct Entries {
+    values: BTreeMap<String, Vec<u8>>,
+    /// Bytes of all keys and values.
+    bytes: usize,
 }
 
 /// The most bytes that an in-memory state holds.
@@ -75,94 +115,100 @@ const IN_MEMORY_BYTES: usize = 64 << 20;
 
 impl Backend for InMemory {
     fn get(&self, key: String) -> Answer<'_, Option<Vec<u8>>> {
-        let value = self.lock().get(&key).cloned();
+        let value = self.lock().values.get(&key).cloned();
         Box::pin(async { Ok(value) })
     }
 
     fn update(&self, key: String, change: Change) -> Answer<'_, ()> {
-        let done = (|| {
-            let mut values = self.lock();
-            let new = change(values.get(&key).cloned())?;
-            match new {
-                None => drop(values.remove(&key)),
-                Some(value) => {
-                    let others = values.iter().filter(|(k, _)| **k != key);
-                    let held: usize = others.map(|(k, v)| k.len() + v.len()).sum();
-                    if held + key.len() + value.len() > IN_MEMORY_BYTES {
-                        return Err(Failure::new(
-                            Code::EBUDGET,
-                            "the session's state is full (64 MiB); delete keys first",
-                        ));
-                    }
-                    values.insert(key, value);
-                }
-            }
-            Ok(())
-        })();
+        let done = self.lock().update(key, change);
         Box::pin(async { done })
     }
 
     fn keys(&self, prefix: String) -> Answer<'_, Vec<String>> {
-        let values = self.lock();
-        let keys = values.range(prefix.clone()..).map(|(k, _)| k).take_while(|k| k.starts_with(&prefix)).cloned();
-        let keys = keys.collect();
+        let entries = self.lock();
+        let keys = entries.values.range(prefix.clone()..).map(|(k, _)| k).take_while(|k| k.starts_with(&prefix));
+        let keys = keys.cloned().collect();
         Box::pin(async { Ok(keys) })
     }
 }
 
-impl InMemory {
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Vec<u8>>> {
-        // A change that panicked has changed nothing.
-        self.values.lock().unwrap_or_else(PoisonError::into_inner)
+impl Entries {
+    fn update(&mut self, key: String, change: Change) -> Result<(), Failure> {
+        let old = self.values.get(&key);
+        let held = old.map_or(0, |value| key.len() + value.len());
+        let new = change(old.cloned())?;
+        let bytes = self.bytes - held + new.as_ref().map_or(0, |value| key.len() + value.len());
+        if bytes > IN_MEMORY_BYTES && bytes > self.bytes {
+            return Err(Failure::new(Code::EBUDGET, "the state is full (64 MiB); delete keys first"));
+        }
+        self.bytes = bytes;
+        match new {
+            Some(value) => drop(self.values.insert(key, value)),
+            None => drop(self.values.remove(&key)),
+        }
+        Ok(())
     }
 }
 
-fn checked(key: String) -> Result<String, Failure> {
-    match key.len() {
+impl InMemory {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Entries> {
+        // A change that panicked has changed nothing.
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The name of a key within its state.
+fn checked(name: &str) -> Result<String, Failure> {
+    match name.len() {
         0 => Err(Failure::new(Code::EBOUND, "the key is empty")),
         n if n > KEY_BYTES => Err(Failure::new(Code::EBOUND, format!("the key has {n} bytes, more than {KEY_BYTES}"))),
-        _ => Ok(key),
+        _ => Ok(name.to_owned()),
+    }
+}
+
+fn fits(value: &[u8]) -> Result<(), Failure> {
+    match value.len() {
+        n if n > VALUE_BYTES => {
+            let words = format!("the value has {n} bytes, more than {VALUE_BYTES}; write it to a file");
+            Err(Failure::new(Code::EBUDGET, words))
+        }
+        _ => Ok(()),
     }
 }
 
 fn no_key(key: &str) -> Failure {
-    Failure::new(Code::ENOENT, format!("the session's state has no key {key:?}"))
+    let whose = if key.starts_with(TENANT) { "tenant" } else { "session" };
+    Failure::new(Code::ENOENT, format!("the {whose}'s state has no key {key:?}"))
 }
 
 async fn get(run: &mut Run, k: String) -> Result<Vec<u8>, Failure> {
-    let k = checked(k)?;
-    run.config::<Kv>()?.0.get(k.clone()).await?.ok_or_else(|| no_key(&k))
+    let kv = run.config::<Kv>()?;
+    let (backend, name) = kv.place(&k);
+    backend.get(checked(name)?).await?.ok_or_else(|| no_key(&k))
 }
 
 async fn set(run: &mut Run, k: String, v: Vec<u8>) -> Result<(), Failure> {
-    let k = checked(k)?;
-    if v.len() > VALUE_BYTES {
-        let n = v.len();
-        return Err(Failure::new(
-            Code::EBUDGET,
-            format!("the value has {n} bytes, more than {VALUE_BYTES}; write it to a file"),
-        ));
-    }
-    run.config::<Kv>()?.0.update(k, Box::new(|_| Ok(Some(v)))).await
+    fits(&v)?;
+    run.config::<Kv>()?.update(&k, Box::new(|_| Ok(Some(v)))).await
 }
 
 async fn del(run: &mut Run, k: String) -> Result<(), Failure> {
-    let k = checked(k)?;
     let missing = no_key(&k);
-    run.config::<Kv>()?.0.update(k, Box::new(|old| old.map(|_| None).ok_or(missing))).await
+    run.config::<Kv>()?.update(&k, Box::new(|old| old.map(|_| None).ok_or(missing))).await
 }
 
 async fn list(run: &mut Run, prefix: String) -> Result<Handle, Failure> {
-    let keys = run.config::<Kv>()?.0.keys(prefix).await?;
-    Arrays::make(run, keys)
+    let kv = run.config::<Kv>()?;
+    let (backend, start) = kv.place(&prefix);
+    let scope = prefix.strip_suffix(start).unwrap_or_default();
+    let keys = backend.keys(start.to_owned()).await?;
+    Arrays::make(run, keys.into_iter().map(|key| format!("{scope}{key}")))
 }
 
 async fn incr(run: &mut Run, k: String, n: i32) -> Result<i32, Failure> {
-    let k = checked(k)?;
-    let sum = Arc::new(Mutex::new(0));
-    let out = Arc::clone(&sum);
+    let kv = run.config::<Kv>()?;
     let name = k.clone();
-    let change: Change = Box::new(move |old| {
+    changed(&kv, &k, move |old| {
         let old = match old {
             None => 0,
             Some(text) => String::from_utf8_lossy(&text)
@@ -170,12 +216,34 @@ async fn incr(run: &mut Run, k: String, n: i32) -> Result<i32, Failure> {
                 .parse::<i32>()
                 .map_err(|_| Failure::new(Code::EPARSE, format!("the value of {name:?} is no integer")))?,
         };
-        let new = old
+        let sum = old
             .checked_add(n)
             .ok_or_else(|| Failure::new(Code::EBOUND, format!("{old} + {n} is out of the range of an integer")))?;
-        *out.lock().unwrap_or_else(PoisonError::into_inner) = new;
-        Ok(Some(new.to_string().into_bytes()))
+        Ok((Some(sum.to_string().into_bytes()), sum))
+    })
+    .await
+}
+
+async fn cas(run: &mut Run, k: String, old: Option<Vec<u8>>, new: Option<Vec<u8>>) -> Result<bool, Failure> {
+    new.as_deref().map_or(Ok(()), fits)?;
+    let kv = run.config::<Kv>()?;
+    changed(&kv, &k, move |found| if found == old { Ok((new, true)) } else { Ok((found, false)) }).await
+}
+
+/// Updates a key, and gives what the change found out.
+async fn changed<T: Clone + Default + Send + 'static>(
+    kv: &Kv,
+    key: &str,
+    change: impl FnOnce(Option<Vec<u8>>) -> Result<(Option<Vec<u8>>, T), Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let found = Arc::new(Mutex::new(T::default()));
+    let out = Arc::clone(&found);
+    let change: Change = Box::new(move |old| {
+        let (new, result) = change(old)?;
+        *out.lock().unwrap_or_else(PoisonError::into_inner) = result;
+        Ok(new)
     });
-    run.config::<Kv>()?.0.update(k, change).await?;
-    Ok(*sum.lock().unwrap_or_else(PoisonError::into_inner))
+    kv.update(key, change).await?;
+    let found = found.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(found.clone())
 }

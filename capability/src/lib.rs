@@ -1,7 +1,8 @@
 //! The host functions of the Wattle agent runtime: one namespace, one file, opened by its table of functions.
 //!
 //! A capability reaches the world only through what it was granted with: `kv` through a [`kv::Backend`], `ai` through an
-//! [`ai::Inference`], `help` through a [`help::Guide`], `http` through the [`egress`] guard, `fs` through the run's [`files`].
+//! [`ai::Inference`], `par` through [`par::Programs`], `help` through a [`help::Guide`], `http` through the [`egress`] guard, `fs`
+//! through the run's [`files`].
 
 pub mod ai;
 pub mod arr;
@@ -16,8 +17,13 @@ pub mod json;
 pub mod kv;
 pub mod manual;
 pub mod map;
+pub mod par;
+mod reply;
+pub mod schema;
 pub mod str;
 pub mod sys;
+
+use std::pin::Pin;
 
 use wattle_rt::{Capability, Code, Failure, Grants};
 
@@ -33,9 +39,16 @@ pub const ALL: &[Capability] = &[
     http::HTTP,
     fs::FS,
     ai::AI,
+    par::PAR,
     dbg::DBG,
     help::HELP,
 ];
+
+/// How many requests or programs of one call are under way at once, where a grant says nothing else.
+const AT_ONCE: std::num::NonZeroUsize = std::num::NonZeroUsize::new(16).unwrap();
+
+/// What a backend of a capability will give.
+pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
 
 /// Grants the capabilities that reach nothing outside the run and need no configuration: what every run starts from.
 #[must_use]

@@ -118,7 +118,7 @@ pub fn function_json(function: &Function) -> Json {
 pub fn schema(signature: &Signature) -> Json {
     let properties: Map<String, Json> =
         signature.params.iter().map(|p| (p.name.to_owned(), value_schema(p.ty))).collect();
-    let required: Vec<&str> = signature.params.iter().filter(|p| p.ty != Ty::OptStr).map(|p| p.name).collect();
+    let required: Vec<&str> = signature.params.iter().filter(|p| !p.ty.is_optional()).map(|p| p.name).collect();
     json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
 }
 
@@ -127,7 +127,7 @@ pub fn schema(signature: &Signature) -> Json {
 pub fn value_schema(ty: Ty) -> Json {
     match ty {
         Ty::Str | Ty::Bytes => json!({"type": "string"}),
-        Ty::OptStr => json!({"type": ["string", "null"]}),
+        Ty::OptStr | Ty::OptBytes => json!({"type": ["string", "null"]}),
         Ty::Int => json!({"type": "integer", "minimum": i32::MIN, "maximum": i32::MAX}),
         Ty::Long => json!({"type": "integer"}),
         Ty::Float => json!({"type": "number"}),
@@ -135,6 +135,7 @@ pub fn value_schema(ty: Ty) -> Json {
         Ty::Arr => json!({"type": "array", "items": {"type": "string"}}),
         Ty::Map => json!({"type": "object", "additionalProperties": {"type": "string"}}),
         Ty::Addr => json!({"type": "integer", "minimum": 0}),
+        Ty::Any => json!({}),
     }
 }
 

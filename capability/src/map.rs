@@ -12,38 +12,47 @@ capability! {
 
     /// Makes an empty map
     #[example = r#"(ret (str.from_int (map.len (map.new))))"# => "0"]
+    #[prompt(signature)]
     fn new() -> h: map = new;
 
     /// Sets a key; a new one comes last, a known one keeps its place
     #[example = r#"(let $m (map.new)) (map.set? $m "k" "v") (ret (map.to_json? $m))"# => r#"{"k":"v"}"#]
+    #[prompt(signature)]
     fn set(h: map, key: str, value: bytes) ! EBOUND ENOMEM = set;
 
     /// Gives a key's value; ENOENT where absent
     #[example = r#"(let $m (map.from_json? "{\"k\":\"v\"}")) (ret (map.get? $m "k"))"# => "v"]
+    #[prompt(signature)]
     fn get(h: map, key: str) -> ptr: str ! ENOENT = get;
 
     /// Tells whether a key is there
     #[example = r#"(let $m (map.from_json? "{\"k\":\"v\"}")) (ret (str.from_int (map.has $m "k")))"# => "1"]
+    #[prompt(signature)]
     fn has(h: map, key: str) -> yes: bool = has;
 
     /// Removes a key; ENOENT where absent
     #[example = r#"(let $m (map.from_json? "{\"k\":\"v\"}")) (map.del? $m "k") (ret (map.to_json? $m))"# => "{}"]
+    #[prompt(signature)]
     fn del(h: map, key: str) ! ENOENT = del;
 
     /// Adds n to a key's integer (0 where absent) and gives the sum
     #[example = r#"(let $m (map.new)) (map.incr $m "k" 2) (ret (str.from_int (map.incr $m "k" 3)))"# => "5"]
+    #[prompt(signature)]
     fn incr(h: map, key: str, n: int) -> sum: int = incr;
 
     /// Gives the keys as an array, in the map's order
     #[example = r#"(ret (str.join? (map.keys (map.from_json? "{\"b\":1,\"a\":2}")) " "))"# => "b a"]
+    #[prompt(signature)]
     fn keys(h: map) -> arr: arr = keys;
 
     /// Gives the values as an array, in the map's order
     #[example = r#"(ret (str.join? (map.values (map.from_json? "{\"b\":1,\"a\":2}")) " "))"# => "1 2"]
+    #[prompt(signature)]
     fn values(h: map) -> arr: arr = values;
 
     /// Gives the number of keys
     #[example = r#"(ret (str.from_int (map.len (map.from_json? "{\"b\":1,\"a\":2}"))))"# => "2"]
+    #[prompt(signature)]
     fn len(h: map) -> n: int = len;
 
     /// Sorts in place by "key", "value" or "num" (every value is a number, else EPARSE); "-key", "-value", "-num" largest first; equals keep their order
@@ -52,10 +61,12 @@ capability! {
 
     /// Writes the map as a JSON object of strings; `json.make` keeps numbers and objects
     #[example = r#"(let $m (map.new)) (map.set? $m "k" "1") (ret (map.to_json? $m))"# => r#"{"k":"1"}"#]
+    #[prompt(signature)]
     fn to_json(h: map) -> ptr: str ! EBOUND ENOMEM = to_json;
 
     /// Reads a JSON object; string values lose their quotes, any other stays JSON
     #[example = r#"(ret (map.get? (map.from_json? "{\"a\":[1,2]}") "a"))"# => "[1,2]"]
+    #[prompt(signature)]
     fn from_json(doc: str) -> h: map ! EPARSE ENOMEM = from_json;
 }
 
@@ -182,6 +193,6 @@ fn from_json(run: &mut Run, doc: &str) -> Result<Handle, Failure> {
             let texts = fields.into_iter().map(|(key, value)| (key, value.plain().into_bytes()));
             make(run, texts.collect())
         }
-        other => Err(Failure::new(Code::EPARSE, format!("the JSON is a {}, not an object", other.kind()))),
+        other => Err(Failure::new(Code::EPARSE, format!("the JSON is {}, not an object", other.a_kind()))),
     }
 }

@@ -16,10 +16,12 @@ capability! {
 
     /// Gives the length in bytes
     #[example = r#"(ret (str.from_int (str.len "abc")))"# => "3"]
+    #[prompt(signature)]
     fn len(s: bytes) -> n: int = len;
 
     /// Joins two texts
     #[example = r#"(ret (str.cat? "a" "b"))"# => "ab"]
+    #[prompt(signature)]
     fn cat(a: str, b: str) -> ptr: str ! ENOMEM = cat;
 
     /// Gives the bytes from offset start up to end (not included, at most the length)
@@ -32,82 +34,102 @@ capability! {
 
     /// Gives the offset of the last needle, -1 where absent
     #[example = r#"(ret (str.from_int (str.rfind "hello" "l")))"# => "3"]
+    #[prompt(signature)]
     fn rfind(s: bytes, needle: bytes) -> n: int = rfind;
 
     /// Tells whether needle occurs
     #[example = r#"(when (str.contains "hello" "ell") (out "yes"))"# => "yes"]
+    #[prompt(signature)]
     fn contains(s: bytes, needle: bytes) -> yes: bool = contains;
 
     /// Tells whether the text begins with prefix
     #[example = r#"(when (str.starts "hello" "he") (out "yes"))"# => "yes"]
+    #[prompt(signature)]
     fn starts(s: bytes, prefix: bytes) -> yes: bool = starts;
 
     /// Tells whether the text ends with suffix
     #[example = r#"(when (str.ends "hello" "lo") (out "yes"))"# => "yes"]
+    #[prompt(signature)]
     fn ends(s: bytes, suffix: bytes) -> yes: bool = ends;
 
     /// Tells whether two texts are the same
     #[example = r#"(when (str.eq "a" "a") (out "yes"))"# => "yes"]
+    #[prompt(signature)]
     fn eq(a: bytes, b: bytes) -> yes: bool = eq;
 
     /// Compares by bytes: -1 where a comes first, 0, 1
     #[example = r#"(ret (str.from_int (str.cmp "a" "b")))"# => "-1"]
+    #[prompt(name)]
     fn cmp(a: bytes, b: bytes) -> n: int = cmp;
 
     /// Splits at each sep; a text without it gives one piece
     #[example = r#"(ret (str.join? (str.split? "a,b,,c" ",") "|"))"# => "a|b||c"]
+    #[prompt(signature)]
     fn split(s: str, sep: str) -> arr: arr ! EBOUND ENOMEM = split;
 
     /// Joins an array's texts with sep between them
     #[example = r#"(ret (str.join? (str.split? "a b" " ") ", "))"# => "a, b"]
+    #[prompt(signature)]
     fn join(arr: arr, sep: str) -> ptr: str ! EBOUND ENOMEM = join;
 
     /// Splits into lines, without their ends
     #[example = r#"(ret (str.join? (str.lines? "a\nb\n") "|"))"# => "a|b"]
+    #[prompt(signature)]
     fn lines(s: str) -> arr: arr ! ENOMEM = lines;
 
     /// Removes blanks and line ends at both ends
     #[example = r#"(ret (str.trim? " a \n"))"# => "a"]
+    #[prompt(signature)]
     fn trim(s: str) -> ptr: str ! ENOMEM = trim;
 
     /// Makes lower case
     #[example = r#"(ret (str.lower? "ABC"))"# => "abc"]
+    #[prompt(signature)]
     fn lower(s: str) -> ptr: str ! ENOMEM = lower;
 
     /// Makes upper case
     #[example = r#"(ret (str.upper? "abc"))"# => "ABC"]
+    #[prompt(signature)]
     fn upper(s: str) -> ptr: str ! ENOMEM = upper;
 
     /// Replaces every needle
     #[example = r#"(ret (str.replace? "a-b-c" "-" "+"))"# => "a+b+c"]
+    #[prompt(signature)]
     fn replace(s: str, needle: str, with: str) -> ptr: str ! EBOUND ENOMEM = replace;
 
     /// Repeats the text n times
     #[example = r#"(ret (str.repeat? "ab" 3))"# => "ababab"]
+    #[prompt(signature)]
     fn repeat(s: str, n: int) -> ptr: str ! EBOUND ENOMEM = repeat;
 
     /// Writes an integer as text
     #[example = r#"(ret (str.from_int 42))"# => "42"]
+    #[prompt(signature)]
     fn from_int(n: int) -> ptr: str = from_int;
 
     /// Reads an integer; blanks around it and a sign are fine
     #[example = r#"(ret (str.from_int (+ (str.to_int? " -7 ") 1)))"# => "-6"]
+    #[prompt(signature)]
     fn to_int(s: str) -> n: int ! EPARSE = to_int;
 
     /// Writes a float with that many digits (0 to 20) behind the point, rounded
     #[example = r#"(ret (str.from_float (f64.const 2.5) 2))"# => "2.50"]
+    #[prompt(signature)]
     fn from_float(x: float, digits: int) -> ptr: str = from_float;
 
     /// Reads a decimal number; blanks around it and a sign are fine
     #[example = r#"(ret (str.from_float (str.to_float? "2.5e2") 1))"# => "250.0"]
+    #[prompt(signature)]
     fn to_float(s: str) -> x: float ! EPARSE = to_float;
 
     /// Cuts into pieces of n characters, the last one may be shorter
     #[example = r#"(ret (str.join? (str.chunk? "abcde" 2) "|"))"# => "ab|cd|e"]
+    #[prompt(signature)]
     fn chunk(s: str, n: int) -> arr: arr ! EBOUND ENOMEM = chunk;
 
     /// Cuts into pieces of n characters that each begin with the last overlap characters of the piece before
     #[example = r#"(ret (str.join? (str.chunk_overlap? "abcdef" 3 1) "|"))"# => "abc|cde|ef"]
+    #[prompt(name)]
     fn chunk_overlap(s: str, n: int, overlap: int) -> arr: arr ! EBOUND ENOMEM = chunk_overlap;
 
     /// Gives the first match of a regular expression as an array: the whole, then each group ("" where it took no part); an empty array where nothing matches
@@ -124,46 +146,57 @@ capability! {
 
     /// Writes a text for one part of a URL: all but letters, digits and -._~ as %XX
     #[example = r#"(ret (str.url_encode? "a b&c"))"# => "a%20b%26c"]
+    #[prompt(name)]
     fn url_encode(s: bytes) -> ptr: str ! ENOMEM = escape::url_encode;
 
     /// Reads the %XX of a URL's part; a + stays a +
     #[example = r#"(ret (str.url_decode? "a%20b"))"# => "a b"]
+    #[prompt(name)]
     fn url_decode(s: str) -> ptr: bytes ! EPARSE ENOMEM = escape::url_decode;
 
     /// Writes a text for HTML: &, <, >, " and ' as entities
     #[example = r#"(ret (str.html_encode? "a < b"))"# => "a &lt; b"]
+    #[prompt(name)]
     fn html_encode(s: str) -> ptr: str ! ENOMEM = escape::html_encode;
 
     /// Reads the entities of HTML, named and numbered; tags stay
     #[example = r#"(ret (str.html_decode? "a &lt; &eacute;"))"# => "a < é"]
+    #[prompt(name)]
     fn html_decode(s: str) -> ptr: str ! ENOMEM = escape::html_decode;
 
     /// Writes a text as a JSON string, with its quotes
     #[example = r#"(ret (str.json_encode? "a\nb"))"# => r#""a\nb""#]
+    #[prompt(name)]
     fn json_encode(s: str) -> ptr: str ! ENOMEM = escape::json_encode;
 
     /// Reads a JSON string, with its quotes
     #[example = r#"(ret (str.json_decode? "\"a\\tb\""))"# => "a\tb"]
+    #[prompt(name)]
     fn json_decode(s: str) -> ptr: str ! EPARSE ENOMEM = escape::json_decode;
 
     /// Writes bytes as Base64, with padding
     #[example = r#"(ret (str.base64_encode? "hi"))"# => "aGk="]
+    #[prompt(name)]
     fn base64_encode(s: bytes) -> ptr: str ! ENOMEM = escape::base64_encode;
 
     /// Reads Base64 of either alphabet; blanks and missing padding are fine
     #[example = r#"(ret (str.base64_decode? "aGk="))"# => "hi"]
+    #[prompt(name)]
     fn base64_decode(s: str) -> ptr: bytes ! EPARSE ENOMEM = escape::base64_decode;
 
     /// Writes bytes as hexadecimal digits, two each
     #[example = r#"(ret (str.hex_encode? "hi"))"# => "6869"]
+    #[prompt(name)]
     fn hex_encode(s: bytes) -> ptr: str ! ENOMEM = escape::hex_encode;
 
     /// Reads hexadecimal digits, two each; blanks are fine
     #[example = r#"(ret (str.hex_decode? "6869"))"# => "hi"]
+    #[prompt(name)]
     fn hex_decode(s: str) -> ptr: bytes ! EPARSE ENOMEM = escape::hex_decode;
 
     /// Gives the SHA-256 of the bytes as 64 hexadecimal digits
     #[example = r#"(ret (str.slice? (str.hash "abc") 0 8))"# => "ba7816bf"]
+    #[prompt(signature)]
     fn hash(s: bytes) -> ptr: str = escape::hash;
 }
 

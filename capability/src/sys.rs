@@ -1,8 +1,9 @@
 //! `sys`: the program's own surroundings: arguments, results, memory, time.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use wattle_rt::{Code, Failure, Room, Run, capability};
+use wattle_rt::{Code, Config, Failure, Room, Run, capability};
 
 capability! {
     /// Arguments, results, memory, time.
@@ -37,6 +38,47 @@ capability! {
     async sleep(ms: int) = sleep;
 }
 
+/// Grants `sys` with a clock that stands still and with random numbers that are known, so that a program gives the same each time. Clones
+/// take their numbers from one row.
+///
+/// ```
+/// use wattle_capability::sys::Fixed;
+/// assert!(Fixed::new(Some("2026-03-01T12:00:00Z"), &[4]).is_ok());
+/// assert!(Fixed::new(Some("noon"), &[]).is_err());
+/// ```
+#[derive(Clone, Debug)]
+pub struct Fixed {
+    /// Milliseconds since 1970.
+    now: Option<i64>,
+    /// What `random` gives, in turn; the last one again and again.
+    random: Arc<Mutex<Vec<u32>>>,
+}
+
+impl Fixed {
+    /// A clock that stands at that time, in RFC 3339, and those random numbers, in turn, the last one again and again. Without
+    /// a time the clock goes on as ever, without numbers they are unpredictable.
+    ///
+    /// # Errors
+    /// Where the time is none.
+    pub fn new(now: Option<&str>, random: &[u32]) -> Result<Fixed, String> {
+        let parse =
+            |text: &str| text.parse::<jiff::Timestamp>().map_err(|e| format!("{text:?} is no point in time: {e}"));
+        let now = now.map(parse).transpose()?.map(jiff::Timestamp::as_millisecond);
+        let random = random.iter().rev().copied().collect();
+        Ok(Fixed { now, random: Arc::new(Mutex::new(random)) })
+    }
+
+    fn next(&self) -> Option<u64> {
+        let mut numbers = self.random.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = if numbers.len() > 1 { numbers.pop() } else { numbers.last().copied() };
+        next.map(u64::from)
+    }
+}
+
+impl Config for Fixed {
+    const CAPABILITY: &'static str = "sys";
+}
+
 fn argc(run: &mut Run) -> Result<i32, Failure> {
     Ok(i32::try_from(run.args().len()).unwrap_or(i32::MAX))
 }
@@ -60,17 +102,28 @@ fn alloc(_run: &mut Run, size: i32) -> Result<Room, Failure> {
     u32::try_from(size).map(Room).map_err(|_| Failure::new(Code::EBOUND, format!("{size} is no size in bytes")))
 }
 
-fn time(_run: &mut Run) -> Result<i64, Failure> {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-    Ok(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+fn time(run: &mut Run) -> Result<i64, Failure> {
+    Ok(now_ms(run))
 }
 
-fn random(_run: &mut Run, below: i32) -> Result<i32, Failure> {
+/// The time that the run's clock shows, in milliseconds since 1970.
+pub(crate) fn now_ms(run: &Run) -> i64 {
+    if let Some(now) = run.config::<Fixed>().ok().and_then(|fixed| fixed.now) {
+        return now;
+    }
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn random(run: &mut Run, below: i32) -> Result<i32, Failure> {
     let below = u32::try_from(below)
         .ok()
         .filter(|b| *b > 0)
         .ok_or_else(|| Failure::new(Code::EBOUND, format!("the bound of a random number is positive, not {below}")))?;
-    let word = getrandom::u64().map_err(|e| Failure::new(Code::EREMOTE, format!("no random numbers: {e}")))?;
+    let word = match run.config::<Fixed>().ok().and_then(|fixed| fixed.next()) {
+        Some(number) => number,
+        None => getrandom::u64().map_err(|e| Failure::new(Code::EREMOTE, format!("no random numbers: {e}")))?,
+    };
     // 64 random bits over at most 31: the bias is below 2^-32.
     Ok(i32::try_from(word % u64::from(below)).unwrap_or(0))
 }

@@ -11,7 +11,7 @@ use wattle_rt::{Exit, Limits, Outcome, Trap, TrapKind, Ty};
 use world::World;
 
 fn small() -> World {
-    World::with(Limits { memory: 4 << 20, time: Duration::from_millis(300), instances: 4, ..Limits::default() })
+    World::with(Limits { memory: 4 << 20, time: Duration::from_secs(1), instances: 4, ..Limits::default() })
 }
 
 async fn unharmed(world: &World) {
@@ -106,6 +106,8 @@ const NUMBERS: [i32; 12] = [0, 1, -1, 2, 15, 16, 65_532, 65_536, i32::MAX, i32::
 
 #[tokio::test]
 async fn no_operand_of_any_function_does_harm() {
+    // Compiled once for the process, which takes longer than a small world lasts.
+    World::new().run("(ret (json.query? \"1\" \".\"))", &[]).await.unwrap();
     let world = small();
     for function in ALL.iter().flat_map(|c| c.functions) {
         let signature = &function.signature;
@@ -220,4 +222,73 @@ async fn a_run_that_is_dropped_stops_and_gives_its_place_back() {
     endless.abort();
     assert!(endless.await.unwrap_err().is_cancelled());
     unharmed(&world).await;
+}
+
+#[tokio::test]
+async fn filters_and_patterns_without_an_end_meet_the_runs_clock() {
+    // The guest is compiled before the clock counts.
+    World::new().run("(ret (json.query? \"1\" \".\"))", &[]).await.unwrap();
+    let world = small();
+    for filter in [
+        "def f: f; f",
+        "[repeat(1)] | length",
+        "last(range(1e18))",
+        "reduce range(1e18) as $x (0; .)",
+        "range(1e18) | empty",
+        "first(range(1e18) | select(. < 0))",
+        "[limit(1e12; repeat(0))] | length",
+        "until(false; .)",
+    ] {
+        let text = format!("(out \"before\")\n(catch $v $e (json.query \"null\" \"{filter}\"))\n(fail $e)");
+        let outcome = world.run(&text, &[]).await.unwrap();
+        let ended = match &outcome.exit {
+            Exit::Trapped(trap) => trap.kind == TrapKind::Time,
+            Exit::Returned(code) => [wattle_rt::Code::ETIME, wattle_rt::Code::ENOMEM].contains(code),
+        };
+        assert!(ended, "{filter}: {:?}", outcome.exit);
+        unharmed(&world).await;
+    }
+    // Each match is found in linear time, but all of them take the square of it.
+    let square = "(let $s (str.repeat? \"A\" 1000000))\n(catch $v $e (str.find_all $s \".*[^A-Z]|[A-Z]\"))\n(fail $e)";
+    let outcome = world.run(square, &[]).await.unwrap();
+    assert!(!outcome.success(), "{:?}", outcome.exit);
+    unharmed(&world).await;
+}
+
+#[tokio::test]
+async fn a_pattern_that_no_automaton_can_keep_is_refused_or_quick() {
+    let world = World::new();
+    for pattern in [
+        "(?:[01]*1[01]{200})+x",
+        "(x+x+)+y",
+        "(?:a?){90}a{90}b",
+        r"\\b\\w{1,50}\\b(?:.|\\n){0,100}$",
+        r"(?i)\\pL{1,60}\\d",
+    ] {
+        let text = format!(
+            "(let $s (str.repeat? \"0110100110010110 xxaä\" 20000))\n(catch $v $e (str.match $s \"{pattern}\"))\n(ret (str.from_int $e))"
+        );
+        let outcome = world.run(&text, &[]).await.unwrap();
+        assert!(["0", "1", "7"].contains(&outcome.texts().join(" ").as_str()), "{pattern}: {outcome:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_loop_over_a_large_text_takes_the_time_of_its_pieces() {
+    // 20,000 pieces of 4 MB: 80 GB if each call looked at the whole text.
+    let world = World::new();
+    let text = "
+        (let $s (str.repeat? \"0123456789abcdefghij0123456789abcdefghij0123456789abcdefghij0123456789abcdefghij0123456789abcdefghij0123456789abcdefghij0123456789abcdefghij0123456789abcdefghij0123456789abcdefghij0123456789abcdefghi\\n\" 20000))
+        (let $from 0)
+        (let $lines 0)
+        (let $end (str.find $s \"\\n\" 0))
+        (while (>= $end 0)
+          (when (str.ends (str.slice? $s $from $end) \"ghi\") (set $lines (+ $lines 1)))
+          (set $from (+ $end 1))
+          (set $end (str.find $s \"\\n\" $from)))
+        (ret (str.from_int $lines))";
+    let started = std::time::Instant::now();
+    let outcome = world.run(text, &[]).await.unwrap();
+    assert_eq!(outcome.texts(), ["20000"], "{:?}", outcome.exit);
+    assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
 }

@@ -25,11 +25,4 @@
 ;;; code = "ENOENT"
 ;;; results = []
 
-(argv 0 $topic)
-(local $page i32) (local $err i32)
-(call $help.about (local.get $topic))
-(local.set $err)
-(local.set $page)
-(check $err)
-(resv $page)
-(i32.const 0)
+(ret (help.about? (arg 0)))

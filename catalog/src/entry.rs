@@ -66,6 +66,13 @@ impl Entry {
         }
     }
 
+    /// Whether a text is that of a catalog program, in order or not: its first line that is not blank and no plain comment
+    /// begins with `;;;`.
+    #[must_use]
+    pub fn has_front_matter(text: &str) -> bool {
+        front::is_there(text)
+    }
+
     /// Reads the program of a file.
     ///
     /// # Errors

@@ -28,6 +28,11 @@ pub struct Fixtures {
     /// Answers to HTTP requests. A request that none of them is for fails; several for one method and URL are given in
     /// their order, the last one again and again.
     pub http: Vec<HttpAnswer>,
+    /// The time that the clock shows, in RFC 3339; it goes on as ever where the example does not say.
+    pub now: Option<String>,
+    /// What random numbers are made from: the number, cut to what is asked for; in turn, the last one again and again.
+    /// Unpredictable where the example has none.
+    pub random: Vec<u32>,
     /// The answers to what programs ask of a model. A call that none of them is for fails.
     pub ai: Vec<AiAnswer>,
 }

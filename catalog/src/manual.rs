@@ -83,7 +83,9 @@ fn call(entry: &Entry, example: &Example) -> String {
         AiAnswer::Next(reply) => format!("the model says {}", excerpt(reply)),
         AiAnswer::When { when, reply } => format!("the model says {} to what has {}", excerpt(reply), excerpt(when)),
     });
-    let world: Vec<String> = files.chain(state).chain(answers).chain(said).collect();
+    let now = fixtures.now.iter().map(|now| format!("it is {now}"));
+    let random = (!fixtures.random.is_empty()).then(|| format!("random numbers come from {:?}", fixtures.random));
+    let world: Vec<String> = files.chain(state).chain(answers).chain(said).chain(now).chain(random).collect();
     if !world.is_empty() {
         _ = write!(line, ", where {}", world.join(", "));
     }

@@ -145,6 +145,8 @@ pub(crate) enum Fault {
     ExampleUrl(String),
     #[error("{} is no HTTP method", crate::argument::excerpt(.0))]
     ExampleMethod(String),
+    #[error("the time `now` has no date, no time of day or no zone")]
+    ExampleNow,
     #[error("{0} is no HTTP status")]
     ExampleStatus(i64),
 
@@ -201,6 +203,7 @@ impl Fault {
             Fault::ExamplePath(_) => {
                 "write it relative to the top of the run's files, such as \"notes/a.txt\"".to_owned()
             }
+            Fault::ExampleNow => "write it as TOML does, such as now = 2026-03-01T12:00:00Z".to_owned(),
             Fault::ExampleStatus(_) => "a status lies between 100 and 599".to_owned(),
             Fault::Program { hint, .. } => hint.clone()?,
             Fault::Undeclared(name) => format!("add \"{name}\" to `uses`"),

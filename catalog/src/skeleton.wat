@@ -15,11 +15,4 @@
 ;;; args = []
 ;;; results = ["hello world"]
 
-(argv 0 $who)
-(local $greeting i32) (local $err i32)
-(call $str.cat "hello " (local.get $who))
-(local.set $err)
-(local.set $greeting)
-(check $err)
-(resv $greeting)
-(i32.const 0)
+(ret (str.cat? "hello " (arg 0)))

@@ -86,9 +86,12 @@ const FULL: &str = r##"
 ;;; default = "True"
 ;;; [[example]]
 ;;; args = ["https://example.org/", "x", 3, 0.5, false]
+;;; clock = "2026-03-01T12:00:00Z"
 ;;; files = { "a/b.txt" = "b" }
 ;;; kv = { k = "v" }
 ;;; ai = ["yes", { when = "tea", reply = "no" }]
+;;; now = 2026-03-01T12:00:00Z
+;;; random = [4, 2]
 ;;; http = [{ url = "https://example.org/", method = "post", status = 201, headers = { content-type = "text/plain" }, body = "é" }]
 ;;; contains = ["e"]
 ;;; files_after = { "c.txt" = "c" }
@@ -133,6 +136,7 @@ fn every_key_is_read() {
         line: FULL.lines().position(|l| l == ";;; [[example]]").unwrap() + 1,
         args: ["https://example.org/", "x", "3", "0.5", "false"].map(text).to_vec(),
         fixtures: Fixtures {
+            clock: Some(text("2026-03-01T12:00:00Z")),
             files: one("a/b.txt", "b"),
             kv: one("k", "v"),
             http: vec![HttpAnswer {
@@ -142,6 +146,8 @@ fn every_key_is_read() {
                 headers: [(text("content-type"), text("text/plain"))].into(),
                 body: text("é"),
             }],
+            now: Some(text("2026-03-01T12:00:00Z")),
+            random: vec![4, 2],
             ai: vec![AiAnswer::Next(text("yes")), AiAnswer::When { when: text("tea"), reply: text("no") }],
         },
         expected: Expected {

@@ -4,13 +4,12 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
 use std::collections::VecDeque;
-use std::pin::Pin;
 use std::sync::{Arc, LazyLock, Mutex};
 
-use wattle_capability::ai::{Ai, Inference, Options};
+use wattle_capability::ai::{Ai, Budget, Embedding, Inference, Question, Reply};
 use wattle_capability::files::{Files, OVERLAY_LIMIT};
 use wattle_capability::fs::Fs;
-use wattle_capability::{ALL, pure_grants};
+use wattle_capability::{ALL, Answer, pure_grants};
 use wattle_catalog::{Catalog, Entry};
 use wattle_rt::{Code, Exit, Failure, Grants, Limits, Outcome, Program, Runtime};
 
@@ -22,15 +21,17 @@ struct Model {
 }
 
 impl Inference for Model {
-    fn assist<'a>(
-        &'a self,
-        text: &'a str,
-        instruction: &'a str,
-        _: &'a Options,
-    ) -> Pin<Box<dyn Future<Output = Result<String, Failure>> + Send + 'a>> {
-        self.asked.lock().unwrap().push((text.chars().count(), instruction.to_owned()));
+    fn ask(&self, question: Question) -> Answer<'_, Reply> {
+        self.asked.lock().unwrap().push((question.text.chars().count(), question.instruction));
         let answer = self.answers.lock().unwrap().pop_front();
-        Box::pin(async { answer.ok_or_else(|| Failure::new(Code::EREMOTE, "the model has no further answer")) })
+        Box::pin(async {
+            let text = answer.ok_or_else(|| Failure::new(Code::EREMOTE, "the model has no further answer"))?;
+            Ok(Reply { text, tokens: 0 })
+        })
+    }
+
+    fn embed(&self, _: String) -> Answer<'_, Embedding> {
+        Box::pin(async { Err(Failure::new(Code::EREMOTE, "the model embeds nothing")) })
     }
 }
 
@@ -47,7 +48,7 @@ impl World {
         let files = Arc::new(Files::overlay(None, OVERLAY_LIMIT));
         let model = Arc::new(Model { answers: Mutex::new(answers.into()), ..Model::default() });
         let pure = pure_grants();
-        let grants = pure.with(Fs(Arc::clone(&files))).with(Ai::new(Arc::clone(&model) as Arc<_>, 50));
+        let grants = pure.with(Fs(Arc::clone(&files))).with(Ai::new(Arc::clone(&model) as Arc<_>, Budget::default()));
         World { files, model, grants: Arc::new(grants) }
     }
 }

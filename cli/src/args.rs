@@ -374,6 +374,15 @@ pub(crate) struct Flags {
     /// How long a run may take, such as 90s or 2m
     #[arg(long, value_name = "TIME")]
     pub(crate) timeout: Option<Span>,
+    /// How many requests to the model the programs of a run may make [default: 50]
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub(crate) ai_calls: Option<NonZeroU32>,
+    /// How many tokens those requests and their answers may take [default: 500000]
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub(crate) ai_tokens: Option<NonZeroU32>,
+    /// The model for embeddings, where it is another one
+    #[arg(long, value_name = "NAME")]
+    pub(crate) embed_model: Option<String>,
     /// Programs write to the workdir itself, not to the overlay
     #[arg(long)]
     pub(crate) write: bool,
@@ -389,6 +398,9 @@ pub(crate) struct Flags {
     /// The session whose conversation and state the run continues
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
+    /// The tenant whose variables all its sessions share [default: default]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tenant: Option<String>,
     /// The file that keeps sessions
     #[arg(long, value_name = "FILE")]
     pub(crate) store: Option<PathBuf>,
@@ -428,11 +440,15 @@ impl From<Flags> for Layer {
             record: flags.record.map(Some),
             max_steps: flags.max_steps.map(Some),
             timeout: flags.timeout.map(Some),
+            ai_calls: flags.ai_calls,
+            ai_tokens: flags.ai_tokens,
+            embed_model: flags.embed_model.map(Some),
             write: flags.write.then_some(true),
             apply: flags.apply.then_some(true),
             exec: flags.exec.then_some(true),
             allow_host: given(flags.allow_host),
             session: flags.session.map(Some),
+            tenant: flags.tenant,
             store: flags.store.map(Some),
             verbose: flags.verbose.then_some(true),
             ..Layer::from(flags.catalog)

@@ -31,6 +31,7 @@ pub(crate) async fn serve(args: ServeArgs, outer: Layer) -> Result<Exit, Fault> 
     let host = setup.host.clone();
     tokio::spawn(async move { host.warm().await });
     let app = App::new(setup.host.clone(), model, setup.settings(STEPS), setup.store()?)
+        .with_tenant(setup.tenant()?)
         .with_workdir(setup.config.root.value.clone());
     let settings = ServerSettings {
         allowed_hosts: args.allow_name,

@@ -3,9 +3,10 @@
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
-use wattle_agent::capability::ai::Inference;
+use wattle_agent::capability::ai::{Budget, Inference};
 use wattle_agent::capability::egress::{Egress, Policy};
 use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
 use wattle_agent::capability::kv;
@@ -15,7 +16,7 @@ use wattle_agent::model::{
     Cassette, ChatCompletions, Endpoint, EndpointError, EndpointErrorKind, EndpointSettings, Model, Recorder, resolve,
 };
 use wattle_agent::rt::Limits;
-use wattle_agent::{Access, Host, ModelInference, Settings, Store};
+use wattle_agent::{Access, Host, LateState, ModelInference, Settings, Store, StoreError};
 
 use crate::config::Config;
 use crate::fault::{Exit, Fault};
@@ -24,7 +25,7 @@ use crate::output;
 /// How many steps a run may take where nothing says otherwise.
 pub(crate) const RUN_STEPS: u32 = 12;
 
-/// The longest session id, in bytes.
+/// The longest session id or name of a tenant, in bytes.
 const SESSION_BYTES: usize = 200;
 
 /// What the commands work with.
@@ -59,7 +60,8 @@ impl Setup {
     pub(crate) fn settings(&self, max_steps: u32) -> Settings {
         let max_steps = self.config.max_steps.value.map_or(max_steps, std::num::NonZero::get);
         let machine = machine::Settings { max_steps, ..machine::Settings::default() };
-        Settings { machine, timeout: self.config.timeout.value.map(|span| span.0), ..Settings::default() }
+        let ai = Budget { calls: self.config.ai_calls.value.get(), tokens: self.config.ai_tokens.value.get().into() };
+        Settings { machine, ai, timeout: self.config.timeout.value.map(|span| span.0), ..Settings::default() }
     }
 
     /// The model: a recording, or the endpoint; recorded where that is asked.
@@ -101,7 +103,7 @@ impl Setup {
     /// Where the id cannot be one, or the store cannot be opened.
     pub(crate) fn session(&self) -> Result<Option<Session>, Fault> {
         let Some(id) = self.config.session.value.clone() else { return Ok(None) };
-        if id.trim().is_empty() || id.len() > SESSION_BYTES || id.chars().any(char::is_control) {
+        if !is_name(&id) {
             let message = format!("a session id has 1 to {SESSION_BYTES} bytes and no control characters");
             return Err(Fault::configuration(message));
         }
@@ -114,29 +116,70 @@ impl Setup {
     /// Where nothing says where it is, or it cannot be opened.
     pub(crate) fn store(&self) -> Result<Store, Fault> {
         let path = store_path(&self.config)?;
-        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            make_private(folder).map_err(|error| {
-                let message = format!("failed to make the folder `{}`: {error}", folder.display());
-                Fault::configuration(message).hint("name another file with `--store FILE`")
-            })?;
-        }
-        Store::open(path, self.config.session_ttl.value.0)
-            .map_err(|error| Fault::configuration(error.to_string()).hint("name another file with `--store FILE`"))
+        open_store(path, self.config.session_ttl.value.0).map_err(no_store)
     }
 
-    /// What a run works on: its files, the session's state or one of its own, the network, and the model if any.
-    pub(crate) fn access(&self, files: Arc<Files>, session: Option<&Session>, model: Option<Arc<dyn Model>>) -> Access {
-        let state: Arc<dyn kv::Backend> = match session {
-            Some(session) => Arc::new(session.store.state(&session.id)),
-            None => Arc::new(kv::InMemory::default()),
-        };
-        Access {
-            state,
-            inference: model
-                .map(|model| -> Arc<dyn Inference> { Arc::new(ModelInference::new(model, &self.settings(RUN_STEPS))) }),
-            ..Access::new(&self.host, files)
+    /// The tenant that runs belong to.
+    ///
+    /// # Errors
+    /// Where the name cannot be one.
+    pub(crate) fn tenant(&self) -> Result<String, Fault> {
+        let name = self.config.tenant.value.clone();
+        match is_name(&name) {
+            true => Ok(name),
+            false => Err(Fault::configuration(format!(
+                "a tenant's name has 1 to {SESSION_BYTES} bytes and no control characters"
+            ))),
         }
     }
+
+    /// What a run works on: its files, the session's state or one of its own, the tenant's, the network, and the model if any.
+    ///
+    /// # Errors
+    /// Where the tenant's name cannot be one.
+    pub(crate) fn access(
+        &self,
+        files: Arc<Files>,
+        session: Option<&Session>,
+        model: Option<Arc<dyn Model>>,
+    ) -> Result<Access, Fault> {
+        let tenant = self.tenant()?;
+        let base = Access::new(&self.host, files);
+        let (state, tenant): (Arc<dyn kv::Backend>, Arc<dyn kv::Backend>) = match session {
+            Some(Session { id, store }) => (Arc::new(store.state(id)), Arc::new(store.tenant(&tenant))),
+            None => (Arc::clone(&base.state), self.variables(tenant)),
+        };
+        let settings = self.settings(RUN_STEPS);
+        let inference = model.map(|model| -> Arc<dyn Inference> { Arc::new(ModelInference::new(model, &settings)) });
+        Ok(Access { state, tenant, inference, budget: settings.ai, ..base })
+    }
+
+    /// The tenant's state where no store is open yet; where there can be none, a state that is gone with the run.
+    fn variables(&self, tenant: String) -> Arc<dyn kv::Backend> {
+        match store_path(&self.config) {
+            Ok(path) => {
+                let (path, ttl) = (path.to_owned(), self.config.session_ttl.value.0);
+                Arc::new(LateState::new(tenant, move || open_store(&path, ttl)))
+            }
+            Err(_) => Arc::new(kv::InMemory::default()),
+        }
+    }
+}
+
+fn no_store(error: StoreError) -> Fault {
+    Fault::configuration(error.to_string()).hint("name another file with `--store FILE`")
+}
+
+/// Opens the store in that file, in a folder that only the user can look into.
+fn open_store(path: &Path, ttl: Duration) -> Result<Store, StoreError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.map_or(Ok(()), make_private).map_err(|error| StoreError::open(path, error))?;
+    Store::open(path, ttl)
+}
+
+/// Whether a text can name a session or a tenant.
+fn is_name(text: &str) -> bool {
+    !text.trim().is_empty() && text.len() <= SESSION_BYTES && !text.chars().any(char::is_control)
 }
 
 /// The folders that the settings name, over the built-in programs; what is left out is told.
@@ -156,6 +199,7 @@ pub(crate) fn endpoint(config: &Config) -> Result<Endpoint, Fault> {
         base_url: config.base_url.value.as_deref(),
         model: config.model.value.as_deref(),
         api_key_env: config.api_key_env.value.as_deref(),
+        embed_model: config.embed_model.value.as_deref(),
     };
     resolve(&settings, variable).map_err(|error| no_endpoint(&error))
 }

@@ -140,7 +140,7 @@ impl Expectation {
 async fn judged(source: &str, host: &Host, scene: &Scene, answer: &str) -> Result<Vec<String>, String> {
     let wrong = |why: String| format!("the program of the expectation is wrong: {why}");
     let program = host.runtime().prepare(source).await.map_err(|why| wrong(why.to_string()))?;
-    let grants = Arc::new(scene.access(host).grants());
+    let grants = Arc::new(scene.grants(scene.access(host)));
     let outcome =
         host.runtime().run(&program, &grants, vec![answer.to_owned()]).await.map_err(|why| wrong(why.to_string()))?;
     let mut said = outcome.texts();

@@ -15,6 +15,7 @@ use crate::task::Budget;
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskKeys {
     pub(crate) prompt: String,
+    now: Option<toml::value::Datetime>,
     #[serde(default)]
     files: BTreeMap<String, String>,
     #[serde(default)]
@@ -104,10 +105,12 @@ impl TryFrom<RawHttp> for HttpKeys {
 impl TaskKeys {
     pub(crate) fn fixtures(&mut self) -> Fixtures {
         Fixtures {
+            now: self.now.take().map(|now| now.to_string()),
             files: std::mem::take(&mut self.files),
             kv: std::mem::take(&mut self.kv),
             http: std::mem::take(&mut self.http).into_iter().map(|HttpKeys(answer)| answer).collect(),
             ai: std::mem::take(&mut self.ai),
+            ..Fixtures::default()
         }
     }
 }

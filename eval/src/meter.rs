@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
-use wattle_agent::model::{Delta, Model, ModelError, ModelReply, ModelRequest};
+use wattle_agent::model::{Delta, Embedded, Model, ModelError, ModelReply, ModelRequest};
 
 use crate::attempt::Tokens;
 
@@ -56,6 +56,23 @@ impl Metered {
                 read.tokens += tokens(request, reply);
             }
         }
+        self.stop_if_over();
+    }
+
+    fn count_text(&self, text: &str, embedded: &Result<Embedded, ModelError>) {
+        {
+            let mut read = self.lock();
+            read.error = embedded.as_ref().err().cloned();
+            if let Ok(embedded) = embedded {
+                let counted = embedded.usage.prompt;
+                let input = if counted > 0 { counted } else { text.len().div_ceil(BYTES_PER_TOKEN) as u64 };
+                read.tokens += Tokens { input, output: 0, estimated: counted == 0 };
+            }
+        }
+        self.stop_if_over();
+    }
+
+    fn stop_if_over(&self) {
         if self.is_over() {
             self.over.cancel();
         }
@@ -100,6 +117,15 @@ impl Model for Metered {
             let reply = self.model.stream(request, on_delta).await;
             self.count(&request, &reply);
             reply
+        }
+        .boxed()
+    }
+
+    fn embed<'a>(&'a self, text: &'a str) -> BoxFuture<'a, Result<Embedded, ModelError>> {
+        async move {
+            let embedded = self.model.embed(text).await;
+            self.count_text(text, &embedded);
+            embedded
         }
         .boxed()
     }

@@ -55,11 +55,11 @@ impl Trial<'_> {
         let run = match self.approach {
             Approach::Programs => self.programs(host, &settings, &meter, &scene, over).await,
             Approach::Tools => {
-                let grants = self.access(host, &scene).grants();
+                let grants = self.grants(host, &scene);
                 baseline::run(host, &settings, &meter, &self.task.prompt, grants, &over).await
             }
         };
-        if cancel.is_cancelled() {
+        if cancel.is_cancelled() && matches!(run.ending, Ending::Cancelled { .. }) {
             return None;
         }
         let dur_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -81,23 +81,25 @@ impl Trial<'_> {
         cancel: CancellationToken,
     ) -> Run {
         let tally = Tally::default();
-        let job = Job { cancel, ..Job::new(self.task.prompt.as_str(), self.access(host, scene).grants()) };
+        let job = Job { cancel, ..Job::new(self.task.prompt.as_str(), self.grants(host, scene)) };
         let report = wattle_agent::run(host, meter, settings, job, &|envelope: &Envelope| tally.take(envelope)).await;
         Run { ending: report.ending, steps: report.steps, count: tally.count(host.runtime()).await }
     }
 
-    /// What the task's programs work on; `ai` only where the task has answers for it.
-    fn access(&self, host: &Host, scene: &Scene) -> wattle_agent::Access {
+    /// What the task's programs are granted; `ai` only where the task has answers for it.
+    fn grants(&self, host: &Host, scene: &Scene) -> wattle_agent::rt::Grants {
         let mut access = scene.access(host);
         if self.task.fixtures.ai.is_empty() {
             access.inference = None;
         }
-        access
+        scene.grants(access)
     }
 
     async fn judge(&self, host: &Host, scene: &Scene, meter: &Metered, ending: &Ending) -> (Verdict, Vec<String>) {
         let budget = self.task.budget;
-        if let (Ending::Failed { .. }, Some(error)) = (ending, meter.reading().error) {
+        // A conversation that has grown too long is the model's own doing.
+        let error = meter.reading().error.filter(|error| error.kind() != ModelErrorKind::TooLong);
+        if let (Ending::Failed { .. }, Some(error)) = (ending, error) {
             let whose = if error.kind() == ModelErrorKind::Cassette { "recording" } else { "provider" };
             return (Verdict::Error, vec![format!("{whose}: {error}")]);
         }

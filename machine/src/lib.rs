@@ -38,7 +38,7 @@ pub use call::{Call, Cost, Execution, Failure, Ran, SourceLine};
 pub use event::{Envelope, Event, Source, Stop, Usage};
 pub use machine::step;
 pub use message::{FunctionCall, Message, Role};
-pub use parts::{ArgLine, CodeLine, FunctionLine, Limits, ProgramLine, PromptParts, Withheld};
+pub use parts::{ArgLine, CapabilityPart, CodeLine, FunctionLine, Limits, ProgramLine, PromptParts, Withheld};
 pub use prompt::{EXAMPLE_PROGRAM, system_prompt};
 pub use reader::{Action, Note, Reading, read};
 pub use state::{Ask, Bound, Effect, Ending, Input, ModelAnswer, OnMaxSteps, Purpose, Settings, Setup, State};

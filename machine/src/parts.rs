@@ -3,8 +3,8 @@
 /// Gathers everything that the system prompt tells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PromptParts {
-    /// The host functions that are granted, in the order to show; those of one capability stand together.
-    pub functions: Vec<FunctionLine>,
+    /// The capabilities that are granted, in the order to show.
+    pub capabilities: Vec<CapabilityPart>,
     /// The capabilities that are not granted.
     pub withheld: Vec<Withheld>,
     /// The catalog programs that are named, in any order.
@@ -22,14 +22,25 @@ pub struct PromptParts {
     pub volatile: Vec<String>,
 }
 
+/// Describes a capability.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CapabilityPart {
+    /// Its name.
+    pub name: String,
+    /// What goes for all its functions; may be empty.
+    pub about: String,
+    /// Its functions, in the order to show.
+    pub functions: Vec<FunctionLine>,
+    /// The names of those that are seldom used: `help` tells the rest.
+    pub seldom: Vec<String>,
+}
+
 /// Describes a host function in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionLine {
-    /// The capability's heading: its name, and what goes for all its functions.
-    pub capability: String,
-    /// The signature with the full name, such as `http.get (url) → (ptr, err)`.
-    pub signature: String,
-    /// What a reader of the signature would not guess; may be empty.
+    /// How a call is written, such as `(http.get? url)`.
+    pub usage: String,
+    /// What a reader of that would not guess; may be empty.
     pub about: String,
 }
 

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use crate::{
     observation::bounded,
-    parts::{ArgLine, FunctionLine, Limits, ProgramLine, PromptParts, Withheld},
+    parts::{ArgLine, CapabilityPart, Limits, ProgramLine, PromptParts, Withheld},
 };
 
 const ANSWERING: &str = include_str!("../prompt/answering.md");
@@ -34,7 +34,7 @@ pub fn system_prompt(parts: &PromptParts) -> String {
     for section in [
         programs(&parts.programs, parts.more_programs),
         format!("{PROGRAMS}{}", limits(&parts.limits)),
-        functions(&parts.functions),
+        functions(&parts.capabilities),
         codes(parts),
         withheld(&parts.withheld),
         EXAMPLE.replace("{program}", EXAMPLE_PROGRAM.trim_end()),
@@ -59,22 +59,25 @@ fn limits(limits: &Limits) -> String {
     )
 }
 
-fn functions(functions: &[FunctionLine]) -> String {
+fn functions(capabilities: &[CapabilityPart]) -> String {
     let mut section = String::new();
-    let mut capability = "";
-    for function in functions {
+    for capability in capabilities {
         if section.is_empty() {
             section.push_str("# Host functions\nThey give a string where no → says otherwise.\n");
         }
-        if function.capability != capability {
-            capability = &function.capability;
-            _ = writeln!(section, "## {capability}");
+        match capability.about.trim() {
+            "" => _ = writeln!(section, "## {}", capability.name),
+            about => _ = writeln!(section, "## {} — {about}", capability.name),
         }
-        section.push_str(function.signature.trim());
-        if !function.about.trim().is_empty() {
-            _ = write!(section, " {}", function.about.trim());
+        for function in &capability.functions {
+            _ = match function.about.trim() {
+                "" => writeln!(section, "{}", function.usage.trim()),
+                about => writeln!(section, "{} {about}", function.usage.trim()),
+            };
         }
-        section.push('\n');
+        if !capability.seldom.is_empty() {
+            _ = writeln!(section, "more, by help: {}", capability.seldom.join(" "));
+        }
     }
     section
 }

@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
 use wattle_machine::{
-    Action, ArgLine, CodeLine, EXAMPLE_PROGRAM, FunctionLine, ProgramLine, PromptParts, Withheld, read, system_prompt,
+    Action, ArgLine, CapabilityPart, CodeLine, EXAMPLE_PROGRAM, FunctionLine, ProgramLine, PromptParts, Withheld, read,
+    system_prompt,
 };
 
 /// The fixed host functions, as their rows describe them.
@@ -62,15 +63,20 @@ fn program(name: &str) -> ProgramLine {
 }
 
 fn everything() -> PromptParts {
-    let function = |signature: &&str| FunctionLine {
-        capability: signature.split('.').next().unwrap().to_owned(),
-        signature: (*signature).to_owned(),
-        about: "bytes; -1 where there is none".to_owned(),
-    };
+    let mut capabilities: Vec<CapabilityPart> = Vec::new();
+    for signature in SIGNATURES {
+        let name = signature.split('.').next().unwrap().to_owned();
+        if capabilities.last().is_none_or(|last| last.name != name) {
+            let seldom = vec![format!("{name}.seldom")];
+            capabilities.push(CapabilityPart { name, about: "Of its kind".to_owned(), functions: Vec::new(), seldom });
+        }
+        let line = FunctionLine { usage: signature.to_owned(), about: "bytes; -1 where there is none".to_owned() };
+        capabilities.last_mut().unwrap().functions.push(line);
+    }
     let names = ["SUCCESS", "ETRFM", "ENOMEM", "EACCESS", "ENOENT", "EBOUND", "EREMOTE", "EPARSE"];
     let code = |name: &&str| CodeLine { name: (*name).to_owned(), meaning: "the remote side failed".to_owned() };
     PromptParts {
-        functions: SIGNATURES.iter().map(function).collect(),
+        capabilities,
         withheld: vec![
             Withheld { capability: "agent".into(), why: "no agents are declared".into() },
             Withheld { capability: "par".into(), why: String::new() },

@@ -33,10 +33,23 @@ pub struct Function {
     pub example: &'static str,
     /// What the example puts out.
     pub gives: &'static [&'static str],
+    /// How much of the row a model's prompt has.
+    pub shown: Shown,
     /// Whether the function waits: a program that imports only functions that do not needs no timer.
     pub waits: bool,
     #[doc(hidden)]
     pub link: fn(&mut Linker<Run>, usize) -> wasmtime::Result<()>,
+}
+
+/// How much of a row a model's prompt has; the manual has all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// The name alone: the function is seldom used.
+    Name,
+    /// How a call is written: names and parameters tell what it does.
+    Signature,
+    /// That, and the sentence.
+    Sentence,
 }
 
 /// Declares a capability as a table: a `const` [`Capability`] of the given name, from rows of the form
@@ -44,15 +57,17 @@ pub struct Function {
 /// ```text
 /// /// Sentence for prompt and manual, on one line or several.
 /// #[example = "a program that uses it" => "what it puts out", …]
+/// #[prompt(signature)]
 /// fn name(param: type, …) -> result: type ! CODE CODE = rust_function;
 /// ```
 ///
+/// `#[prompt(…)]` may be left out: a model's prompt then has the sentence, else the `signature` alone, or the `name` ([`Shown`](crate::Shown)).
 /// `fn` rows are synchronous, `async` rows may wait. A row with codes after `!` is fallible: it pushes `err` last. A row without
-/// codes traps where its function fails. Types: `str`, `opt_str`, `bytes`, `int`, `long`, `float`, `bool`, `arr`, `map`,
-/// `addr`; and texts that name something outside the program, which authority and policy go by: `url`, `read_path`, `write_path`,
+/// codes traps where its function fails. Types: `str`, `opt_str`, `bytes`, `opt_bytes`, `int`, `long`, `float`, `bool`, `arr`, `map`,
+/// `addr`, `any` (a number of unknown meaning, with the bytes that it points to, for rows that may not fail); and texts that name something outside the program, which authority and policy go by: `url`, `read_path`, `write_path`,
 /// `tree_path` (with everything below), `key`, `key_prefix`, `program`, `agent` ([`Target`](crate::Target)), each `str` in all else.
-/// The Rust function takes [`&mut Run`](Run) and the arguments (`&str`, `Option<&str>`, `&[u8]`, `i32`, `i64`, `f64`; owned in
-/// `async` rows) and gives `Result<value, Failure>`, where a value is anything that is [`Value`](crate::Value).
+/// The Rust function takes [`&mut Run`](Run) and the arguments (`&str`, `Option<&str>`, `&[u8]`, `Option<&[u8]>`, `i32`, `i64`, `f64`, `wire::Any`;
+/// owned in `async` rows) and gives `Result<value, Failure>`, where a value is anything that is [`Value`](crate::Value).
 ///
 /// ```
 /// use wattle_rt::{Failure, Run};
@@ -80,6 +95,7 @@ macro_rules! capability {
         $(
             $(#[doc = $sentence:literal])+
             #[example = $example:literal $(=> $($gives:literal),+)?]
+            $(#[prompt($shown:ident)])?
             $kind:ident $name:ident ( $($param:ident : $ty:ident),* $(,)? ) $(-> $result:ident : $rty:ident)? $(! $($code:ident)+)? = $function:path;
         )*
     ) => {
@@ -109,6 +125,7 @@ macro_rules! capability {
                     about: concat!($($sentence),+).trim_ascii(),
                     example: $example,
                     gives: &[$($($gives),+)?],
+                    shown: $crate::__shown!($($shown)?),
                     waits: $crate::__waits!($kind),
                     link: |linker, id| $crate::__link!(
                         $kind, linker, id, $module, stringify!($name), ($($param : $ty),*), [$($rty)?], [$($($code)+)?], $function
@@ -116,6 +133,20 @@ macro_rules! capability {
                 },
             )*],
         };
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __shown {
+    () => {
+        $crate::Shown::Sentence
+    };
+    (signature) => {
+        $crate::Shown::Signature
+    };
+    (name) => {
+        $crate::Shown::Name
     };
 }
 
@@ -130,6 +161,9 @@ macro_rules! __ty {
     };
     (bytes) => {
         $crate::Ty::Bytes
+    };
+    (opt_bytes) => {
+        $crate::Ty::OptBytes
     };
     (int) => {
         $crate::Ty::Int
@@ -151,6 +185,9 @@ macro_rules! __ty {
     };
     (addr) => {
         $crate::Ty::Addr
+    };
+    (any) => {
+        $crate::Ty::Any
     };
     ($target:ident) => {
         $crate::__text!($target => $crate::Ty::Str)
@@ -256,6 +293,12 @@ macro_rules! __read {
     ($memory:ident, $raw:ident, bytes) => {
         $crate::wire::bytes($memory, $raw)?
     };
+    ($memory:ident, $raw:ident, opt_bytes) => {
+        $crate::wire::optional_bytes($memory, $raw)?
+    };
+    ($memory:ident, $raw:ident, any) => {
+        $crate::wire::Any::of($memory, $raw)
+    };
     ($memory:ident, $raw:ident, bool) => {
         $raw != 0
     };
@@ -293,6 +336,9 @@ macro_rules! __own {
     };
     ($memory:ident, $raw:ident, bytes) => {
         $crate::wire::bytes($memory, $raw)?.to_vec()
+    };
+    ($memory:ident, $raw:ident, opt_bytes) => {
+        $crate::wire::optional_bytes($memory, $raw)?.map(<[u8]>::to_vec)
     };
     ($memory:ident, $raw:ident, bool) => {
         $raw != 0

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::run::LEVELS;
 use quick_cache::sync::Cache;
+
 use wasmtime::{CacheStore, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig};
 
 /// How often the epoch advances: the grain of deadlines and of cancellation.
@@ -22,7 +24,8 @@ pub struct Limits {
     pub time: Duration,
     /// The most instructions (engine fuel) that one program may use; `None` leaves programs unmetered, and faster.
     pub fuel: Option<u64>,
-    /// How many programs may run at once; further ones wait. Default 128.
+    /// How many programs may run at once; further ones wait. Programs that they start have places of their own beside these,
+    /// half as many for each level of nesting and at least one, so that no program waits for one that waits for it. Default 128.
     pub instances: u32,
     /// The most bytes of compiled programs that the cache holds. Default 256 MiB.
     pub cache: u64,
@@ -31,6 +34,13 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Limits { memory: 64 << 20, time: Duration::from_secs(150), fuel: None, instances: 128, cache: 256 << 20 }
+    }
+}
+
+impl Limits {
+    /// How many programs of a level of nesting may run at once.
+    pub(crate) fn places(&self, level: usize) -> u32 {
+        (self.instances >> level).max(1)
     }
 }
 
@@ -46,11 +56,12 @@ pub(crate) fn engine(limits: &Limits) -> wasmtime::Result<Engine> {
 /// # Errors
 /// Where this build of the engine lacks what a setting needs.
 pub fn engine_config(limits: &Limits) -> wasmtime::Result<wasmtime::Config> {
+    let places = (0..LEVELS).fold(0u32, |all, level| all.saturating_add(limits.places(level)));
     let mut pool = PoolingAllocationConfig::new();
-    pool.total_core_instances(limits.instances)
-        .total_memories(limits.instances)
-        .total_tables(limits.instances)
-        .total_stacks(limits.instances)
+    pool.total_core_instances(places)
+        .total_memories(places)
+        .total_tables(places)
+        .total_stacks(places)
         .max_memories_per_module(1)
         .max_tables_per_module(1)
         .table_elements(10_000)

@@ -23,7 +23,7 @@ mod signature;
 mod text;
 pub mod wire;
 
-pub use capability::{Capability, Function};
+pub use capability::{Capability, Function, Shown};
 pub use code::Code;
 pub use engine::{Limits, engine_config};
 pub use failure::Failure;
@@ -32,7 +32,7 @@ pub use guest::{Guest, GuestAnswer, GuestFault};
 pub use host::{Room, Value};
 pub use outcome::{CallFailure, Calls, Exit, Outcome, Trap, TrapKind};
 pub use program::Program;
-pub use run::Run;
+pub use run::{Nested, Run};
 pub use runtime::{EngineError, RunError, Runtime};
 pub use signature::{Param, Signature, Signatures, Target, Ty, ValType};
 pub use text::{

@@ -6,11 +6,21 @@ use std::time::Instant;
 
 use wasmtime::{Memory, StoreLimits, StoreLimitsBuilder};
 
-use crate::{Code, Config, Failure, Grants};
+use crate::{Calls, Code, Config, Failure, Grants, Outcome};
 
 /// The most lines that [`Run::log`] keeps, and the most bytes of one line.
 const LOG_LINES: usize = 1_000;
 const LOG_BYTES: usize = 4_096;
+
+/// How deep programs that start programs may be nested: a program, one that it starts, and one that that one starts.
+pub(crate) const LEVELS: usize = 3;
+
+/// The place of a program that another one starts: one level deeper, and over by the other's deadline.
+#[derive(Clone, Copy, Debug)]
+pub struct Nested {
+    pub(crate) level: usize,
+    pub(crate) deadline: Instant,
+}
 
 /// One run of one program: its arguments, its grants, what it has put out, and the state that capabilities keep for it.
 ///
@@ -23,6 +33,10 @@ pub struct Run {
     log: Vec<String>,
     /// Bytes that the host still holds for this run at the most: results, arrays, logs.
     budget: usize,
+    /// 0 for a program that no other one started.
+    level: usize,
+    /// Calls of the programs that this one started.
+    pub(crate) others: Vec<Calls>,
     pub(crate) memory: Option<Memory>,
     /// The first free address of the program's memory.
     pub(crate) heap: u32,
@@ -51,7 +65,8 @@ pub(crate) struct FailedCall {
 }
 
 impl Run {
-    pub(crate) fn new(args: Vec<String>, grants: Arc<Grants>, memory_limit: usize, deadline: Instant) -> Self {
+    pub(crate) fn new(args: Vec<String>, grants: Arc<Grants>, memory_limit: usize, place: Nested) -> Self {
+        let Nested { level, deadline } = place;
         Run {
             args,
             grants,
@@ -59,6 +74,8 @@ impl Run {
             results: Vec::new(),
             log: Vec::new(),
             budget: memory_limit,
+            level,
+            others: Vec::new(),
             memory: None,
             heap: 0,
             limits: StoreLimitsBuilder::new().memory_size(memory_limit).build(),
@@ -85,6 +102,29 @@ impl Run {
     #[must_use]
     pub fn deadline(&self) -> Instant {
         self.deadline
+    }
+
+    /// The place of a program that this one starts, for [`Runtime::run_nested`](crate::Runtime::run_nested).
+    ///
+    /// # Errors
+    /// `EBOUND` where this one is nested as deep as programs may be.
+    pub fn nested(&self) -> Result<Nested, Failure> {
+        if self.level + 1 < LEVELS {
+            return Ok(Nested { level: self.level + 1, deadline: self.deadline });
+        }
+        let words = format!("programs that start programs may be nested {LEVELS} deep, and this one is at that depth");
+        Err(Failure::new(Code::EBOUND, words))
+    }
+
+    /// Takes the calls and the log of a program that this one started into its own trace.
+    pub fn absorb(&mut self, outcome: &Outcome) {
+        outcome.log.iter().for_each(|line| self.log(line));
+        for call in &outcome.calls {
+            match self.others.iter_mut().find(|known| known.function == call.function) {
+                Some(known) => (known.calls, known.failed) = (known.calls + call.calls, known.failed + call.failed),
+                None => self.others.push(call.clone()),
+            }
+        }
     }
 
     /// The configuration that the capability was granted with.
@@ -149,6 +189,12 @@ impl Run {
                 Err(Failure::new(Code::ENOMEM, "the results and arrays of this run take more than its memory limit"))
             }
         }
+    }
+
+    /// How many more bytes the host may keep for this run.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        self.budget
     }
 
     pub(crate) fn count(&mut self, function: usize) {

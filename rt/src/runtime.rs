@@ -10,8 +10,9 @@ use crate::cache::{Key, Known, Programs};
 use crate::engine::{Limits, engine};
 use crate::outcome::{CallFailure, Calls, Exit, Outcome, Trap, TrapKind};
 use crate::program::{Compiled, Program};
+use crate::run::LEVELS;
 use crate::text::{self, Diagnostic, Severity};
-use crate::{Capability, Code, Failure, Function, Grants, Run, Signature, Signatures};
+use crate::{Capability, Code, Failure, Function, Grants, Nested, Run, Signature, Signatures};
 
 /// Module text over which compiling leaves the calling thread, in bytes.
 const LARGE: usize = 64 << 10;
@@ -30,7 +31,8 @@ struct Inner {
     functions: Vec<&'static Function>,
     signatures: Signatures,
     programs: Programs,
-    slots: Semaphore,
+    /// Places for programs at each level of nesting. A program holds one of its own level and waits for ones of the next level only.
+    slots: [Semaphore; LEVELS],
     /// Hash of what else decides the outcome of compiling: capability versions and the compiler's settings.
     settings: Key,
 }
@@ -81,7 +83,7 @@ impl Runtime {
             signatures: Signatures::new(functions.iter().map(|f| f.signature)),
             functions,
             programs: Programs::new(limits.cache),
-            slots: Semaphore::new(limits.instances as usize),
+            slots: std::array::from_fn(|level| Semaphore::new(limits.places(level) as usize)),
             limits,
         };
         Ok(Runtime { inner: Arc::new(inner) })
@@ -159,16 +161,48 @@ impl Runtime {
         args: Vec<String>,
         time: Duration,
     ) -> Result<Outcome, RunError> {
+        self.run_at(program, grants, args, time, 0, None).await
+    }
+
+    /// As [`run_within`](Runtime::run_within), for a program that another one starts: it ends by the other's deadline at the latest.
+    ///
+    /// # Errors
+    /// As [`run`](Runtime::run).
+    pub async fn run_nested(
+        &self,
+        program: &Program,
+        grants: &Arc<Grants>,
+        args: Vec<String>,
+        time: Duration,
+        place: Nested,
+    ) -> Result<Outcome, RunError> {
+        self.run_at(program, grants, args, time, place.level, Some(place.deadline)).await
+    }
+
+    async fn run_at(
+        &self,
+        program: &Program,
+        grants: &Arc<Grants>,
+        args: Vec<String>,
+        time: Duration,
+        level: usize,
+        latest: Option<Instant>,
+    ) -> Result<Outcome, RunError> {
         let missing = program.missing(grants);
         if !missing.is_empty() {
             return Err(RunError::Denied(missing));
         }
         let inner = &self.inner;
         // A full pool is an error, so wait here instead. The semaphore is never closed.
-        let _slot = inner.slots.acquire().await;
-        let time = time.min(inner.limits.time);
+        let _slot = match inner.slots.get(level) {
+            Some(slots) => slots.acquire().await.ok(),
+            None => None,
+        };
         let started = Instant::now();
-        let run = Run::new(args, Arc::clone(grants), inner.limits.memory, started + time);
+        let left = latest.map_or(Duration::MAX, |latest| latest.saturating_duration_since(started));
+        let time = time.min(inner.limits.time).min(left);
+        let place = Nested { level, deadline: started + time };
+        let run = Run::new(args, Arc::clone(grants), inner.limits.memory, place);
         let mut store = Store::new(&inner.engine, run);
         store.limiter(|run| &mut run.limits);
         store.set_epoch_deadline(1);
@@ -294,18 +328,18 @@ impl Inner {
             position: program.locate(&self.signatures, failed.offset),
             failure: failed.failure,
         });
-        let calls =
-            run.calls.iter().map(|c| Calls { function: self.name(c.function), calls: c.calls, failed: c.failed });
-        Outcome {
-            calls: calls.collect(),
-            results: run.take_results(),
-            log: run.take_log(),
-            exit,
-            failure,
-            fuel,
-            memory_bytes,
-            duration,
+        let mut calls: Vec<Calls> = run
+            .calls
+            .iter()
+            .map(|c| Calls { function: self.name(c.function), calls: c.calls, failed: c.failed })
+            .collect();
+        for other in run.others.drain(..) {
+            match calls.iter_mut().find(|own| own.function == other.function) {
+                Some(own) => (own.calls, own.failed) = (own.calls + other.calls, own.failed + other.failed),
+                None => calls.push(other),
+            }
         }
+        Outcome { calls, results: run.take_results(), log: run.take_log(), exit, failure, fuel, memory_bytes, duration }
     }
 }
 

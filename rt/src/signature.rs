@@ -58,6 +58,8 @@ pub enum Ty {
     OptStr,
     /// Pointer to bytes in wire format; need not be UTF-8.
     Bytes,
+    /// Like [`Ty::Bytes`], or 0 for none.
+    OptBytes,
     /// A plain 32-bit integer.
     Int,
     /// A 64-bit integer.
@@ -72,6 +74,8 @@ pub enum Ty {
     Map,
     /// A raw address in the program's memory.
     Addr,
+    /// Any of the 32-bit ones: a number, a pointer or a handle.
+    Any,
 }
 
 impl Ty {
@@ -92,6 +96,7 @@ impl Ty {
             Ty::Str => "text",
             Ty::OptStr => "text or 0",
             Ty::Bytes => "bytes",
+            Ty::OptBytes => "bytes or 0",
             Ty::Int => "i32",
             Ty::Long => "i64",
             Ty::Float => "f64",
@@ -99,7 +104,14 @@ impl Ty {
             Ty::Arr => "array",
             Ty::Map => "map",
             Ty::Addr => "address",
+            Ty::Any => "any",
         }
+    }
+
+    /// Whether 0 stands for none.
+    #[must_use]
+    pub const fn is_optional(self) -> bool {
+        matches!(self, Ty::OptStr | Ty::OptBytes)
     }
 }
 

@@ -51,6 +51,31 @@ pub fn optional_text(memory: &[u8], pointer: i32) -> Result<Option<&str>, Failur
     if pointer == 0 { Ok(None) } else { text(memory, pointer).map(Some) }
 }
 
+/// The bytes at `pointer`, or `None` for null.
+///
+/// # Errors
+/// As [`bytes()`].
+pub fn optional_bytes(memory: &[u8], pointer: i32) -> Result<Option<&[u8]>, Failure> {
+    if pointer == 0 { Ok(None) } else { bytes(memory, pointer).map(Some) }
+}
+
+/// A 32-bit value whose meaning only the program knows: a number, a code, a handle, or a pointer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Any<'a> {
+    /// The value itself.
+    pub number: i32,
+    /// The bytes that it points to, where it can be a pointer.
+    pub bytes: Option<&'a [u8]>,
+}
+
+impl<'a> Any<'a> {
+    /// The value in a program with that memory.
+    #[must_use]
+    pub fn of(memory: &'a [u8], number: i32) -> Self {
+        Any { number, bytes: bytes(memory, number).ok() }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,7 +8,7 @@ use wattle_agent::capability::ai::Inference;
 use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
 use wattle_agent::machine::Message;
 use wattle_agent::model::Model;
-use wattle_agent::{Access, Host, Job, ModelInference, News, Settings, Store};
+use wattle_agent::{Access, DEFAULT_TENANT, Host, Job, ModelInference, News, Settings, Store};
 
 use crate::request::SessionId;
 
@@ -19,15 +19,30 @@ pub struct App {
     pub(crate) model: Arc<dyn Model>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) store: Store,
+    tenant: String,
     inference: Arc<dyn Inference>,
     workdir: Option<PathBuf>,
 }
 
 impl App {
-    /// Runs with that model decide and, through `ai`, help; sessions and their state are the store's.
+    /// Runs with that model decide and, through `ai`, help; sessions and their state are the store's. They all belong to the default tenant.
     pub fn new(host: Host, model: Arc<dyn Model>, settings: Settings, store: Store) -> App {
         let inference = Arc::new(ModelInference::new(Arc::clone(&model), &settings));
-        App { host, model, settings: Arc::new(settings), store, inference, workdir: None }
+        App {
+            host,
+            model,
+            settings: Arc::new(settings),
+            store,
+            tenant: DEFAULT_TENANT.to_owned(),
+            inference,
+            workdir: None,
+        }
+    }
+
+    /// Lets every run share the state of that tenant.
+    #[must_use]
+    pub fn with_tenant(self, tenant: String) -> App {
+        App { tenant, ..self }
     }
 
     /// Lets every run leave its `_steps.jsonl` in that folder, which no run has access to.
@@ -56,7 +71,9 @@ impl App {
     ) -> Job {
         let access = Access {
             state: Arc::new(self.store.state(session.as_str())),
+            tenant: Arc::new(self.store.tenant(&self.tenant)),
             inference: Some(Arc::clone(&self.inference)),
+            budget: self.settings.ai,
             ..Access::new(&self.host, Arc::new(Files::overlay(None, OVERLAY_LIMIT)))
         };
         Job {

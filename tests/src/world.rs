@@ -22,7 +22,7 @@ const OVERLAY_BYTES: u64 = 1 << 20;
 pub struct World {
     /// The engine, catalog and network of the runs.
     pub host: Host,
-    /// Where sessions are kept; jobs have the state of the session `s`.
+    /// Where sessions are kept; jobs have the state of the session `s` and the tenant `t`.
     pub store: Store,
     dir: tempfile::TempDir,
 }
@@ -48,9 +48,11 @@ impl World {
     /// Makes a job on an overlay over the workdir, without a model for its programs.
     pub fn job(&self, message: &str) -> Job {
         let base = Files::open_base(self.workdir()).unwrap();
+        let files = Arc::new(Files::overlay(Some(base), OVERLAY_BYTES));
         let access = Access {
             state: Arc::new(self.store.state("s")),
-            ..Access::new(&self.host, Arc::new(Files::overlay(Some(base), OVERLAY_BYTES)))
+            tenant: Arc::new(self.store.tenant("t")),
+            ..Access::new(&self.host, files)
         };
         Job { workdir: Some(self.workdir().to_owned()), ..Job::new(message, access.grants()) }
     }

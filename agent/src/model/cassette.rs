@@ -1,20 +1,24 @@
 //! Recorded models: turns played from a file, and the recorder that writes such a file.
 //!
-//! A recording is JSON, one object a line: a header, then a line for each turn in the order in which they were asked.
+//! A recording is JSON, one object a line: a header, then a line for each turn in the order in which they were asked. A request gets
+//! the turn that was recorded for the same messages, whenever it comes: programs ask several things at once, in any order. One that
+//! was not recorded so gets the first turn that is left.
 //!
 //! ```text
 //! {"wattle_cassette":1,"model":"some-model"}
 //! {"request":{"digests":["5f0c…","91ab…"],"last":{"role":"user","content":"…"}},"reply":{"text":"…","usage":{…}}}
 //! {"reply":"written by hand: the text is enough"}
 //! {"reply":{"text":"","calls":[{"id":"1","name":"kv_get","arguments":"{\"k\":\"name\"}"}]}}
+//! {"request":{"digests":["77ab…"],"last":{"role":"user","content":"a text"}},"reply":{"vector":[0.1,0.2],"usage":{…}}}
 //! ```
 //!
-//! `digests` has the first 16 hex digits of a BLAKE3 hash for each message of the request, `last` its last message.
+//! `digests` has the first 16 hex digits of a BLAKE3 hash for each message of the request, `last` its last message. A `vector` is the
+//! embedding of a text, which stands there as the one message.
 
+use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::FutureExt;
@@ -22,7 +26,7 @@ use futures_util::future::{BoxFuture, ready};
 use serde::{Deserialize, Serialize};
 use wattle_machine::{Message, Role};
 
-use super::{Delta, Model, ModelError, ModelReply, ModelRequest};
+use super::{Delta, Embedded, Model, ModelError, ModelReply, ModelRequest};
 
 /// The version of the format.
 const VERSION: u32 = 1;
@@ -49,10 +53,11 @@ struct Asked {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(untagged, expecting = "`reply` is neither a text nor an object with a `text`")]
+#[serde(untagged, expecting = "`reply` is neither a text nor an object with a `text` or a `vector`")]
 enum Said {
     Text(String),
     Reply(ModelReply),
+    Embedded(Embedded),
 }
 
 impl Asked {
@@ -122,13 +127,55 @@ fn clip(line: &str) -> String {
     }
 }
 
-/// Answers from a recording, turn by turn in the recorded order, whoever asks.
+/// Answers from a recording: each request with the turn that was recorded for it, else with the next one, whoever asks.
 #[derive(Debug)]
 pub struct Cassette {
     model: String,
-    turns: Vec<(Option<Asked>, ModelReply)>,
-    next: AtomicUsize,
+    replies: Track<ModelReply>,
+    embedded: Track<Embedded>,
     strict: bool,
+}
+
+/// The turns of one kind, in the order in which they were recorded.
+#[derive(Debug)]
+struct Track<T> {
+    turns: Vec<(Option<Asked>, T)>,
+    /// The turns of each request, first one first.
+    by_request: HashMap<Vec<String>, Vec<usize>>,
+    /// Which turns were played.
+    played: Mutex<Vec<bool>>,
+}
+
+impl<T: Clone> Track<T> {
+    fn new(turns: Vec<(Option<Asked>, T)>) -> Self {
+        let mut by_request: HashMap<Vec<String>, Vec<usize>> = HashMap::new();
+        for (at, (asked, _)) in turns.iter().enumerate() {
+            if let Some(asked) = asked {
+                by_request.entry(asked.digests.clone()).or_default().push(at);
+            }
+        }
+        let played = Mutex::new(vec![false; turns.len()]);
+        Self { turns, by_request, played }
+    }
+
+    fn play(&self, messages: &[Message], strict: bool) -> Result<T, ModelError> {
+        let digests: Vec<String> = messages.iter().map(digest).collect();
+        let at = {
+            let mut played = self.played.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_left = |at: &usize| played.get(*at) == Some(&false);
+            let recorded = self.by_request.get(&digests).and_then(|turns| turns.iter().copied().find(is_left));
+            let at = recorded.or_else(|| (0..played.len()).find(is_left));
+            let at = at.ok_or_else(|| ModelError::recording_over(self.turns.len()))?;
+            played.get_mut(at).into_iter().for_each(|played| *played = true);
+            at
+        };
+        let (asked, reply) = self.turns.get(at).ok_or_else(|| ModelError::recording_over(self.turns.len()))?;
+        let asked = asked.as_ref().filter(|_| strict);
+        match asked.and_then(|asked| asked.difference(messages)) {
+            Some(what) => Err(ModelError::recording_differs(at + 1, &what)),
+            None => Ok(reply.clone()),
+        }
+    }
 }
 
 impl Cassette {
@@ -149,15 +196,16 @@ impl Cassette {
     pub fn parse(text: &str) -> Result<Self, ModelError> {
         let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
         let model = read_header(lines.next())?.model;
-        let turns = lines.map(|(at, line)| {
+        let (mut replies, mut embedded) = (Vec::new(), Vec::new());
+        for (at, line) in lines {
             let turn: Turn = serde_json::from_str(line).map_err(|why| no_line(at, "turn `{\"reply\":…}`", &why))?;
-            let reply = match turn.reply {
-                Said::Text(text) => ModelReply { text, ..ModelReply::default() },
-                Said::Reply(reply) => reply,
-            };
-            Ok((turn.request, reply))
-        });
-        Ok(Self { model, turns: turns.collect::<Result<_, _>>()?, next: AtomicUsize::new(0), strict: false })
+            match turn.reply {
+                Said::Text(text) => replies.push((turn.request, ModelReply { text, ..ModelReply::default() })),
+                Said::Reply(reply) => replies.push((turn.request, reply)),
+                Said::Embedded(vector) => embedded.push((turn.request, vector)),
+            }
+        }
+        Ok(Self { model, replies: Track::new(replies), embedded: Track::new(embedded), strict: false })
     }
 
     /// Makes playback fail where a request is not the recorded one. Turns that were recorded without their request
@@ -167,13 +215,7 @@ impl Cassette {
     }
 
     fn play(&self, messages: &[Message]) -> Result<ModelReply, ModelError> {
-        let at = self.next.fetch_add(1, Ordering::Relaxed);
-        let (asked, reply) = self.turns.get(at).ok_or_else(|| ModelError::recording_over(self.turns.len()))?;
-        let asked = asked.as_ref().filter(|_| self.strict);
-        match asked.and_then(|asked| asked.difference(messages)) {
-            Some(what) => Err(ModelError::recording_differs(at + 1, &what)),
-            None => Ok(reply.clone()),
-        }
+        self.replies.play(messages, self.strict)
     }
 }
 
@@ -216,6 +258,10 @@ impl Model for Cassette {
         }
         ready(reply).boxed()
     }
+
+    fn embed<'a>(&'a self, text: &'a str) -> BoxFuture<'a, Result<Embedded, ModelError>> {
+        ready(self.embedded.play(&[Message::user(text)], self.strict)).boxed()
+    }
 }
 
 /// Records the turns of a model while it works. Failed turns are not recorded.
@@ -246,8 +292,8 @@ impl Recorder {
         Ok(Self { model, file: Mutex::new(file) })
     }
 
-    fn record(&self, messages: &[Message], reply: &ModelReply) -> Result<(), ModelError> {
-        let turn = Turn { request: Some(Asked::of(messages)), reply: Said::Reply(reply.clone()) };
+    fn record(&self, messages: &[Message], reply: Said) -> Result<(), ModelError> {
+        let turn = Turn { request: Some(Asked::of(messages)), reply };
         write_line(&mut self.file.lock().unwrap_or_else(PoisonError::into_inner), &turn)
     }
 }
@@ -270,7 +316,7 @@ impl Model for Recorder {
     fn complete<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         async move {
             let reply = self.model.complete(request).await?;
-            self.record(request.messages, &reply)?;
+            self.record(request.messages, Said::Reply(reply.clone()))?;
             Ok(reply)
         }
         .boxed()
@@ -283,8 +329,17 @@ impl Model for Recorder {
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         async move {
             let reply = self.model.stream(request, on_delta).await?;
-            self.record(request.messages, &reply)?;
+            self.record(request.messages, Said::Reply(reply.clone()))?;
             Ok(reply)
+        }
+        .boxed()
+    }
+
+    fn embed<'a>(&'a self, text: &'a str) -> BoxFuture<'a, Result<Embedded, ModelError>> {
+        async move {
+            let embedded = self.model.embed(text).await?;
+            self.record(&[Message::user(text)], Said::Embedded(embedded.clone()))?;
+            Ok(embedded)
         }
         .boxed()
     }

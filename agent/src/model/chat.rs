@@ -15,7 +15,7 @@ use super::endpoint::Endpoint;
 use super::error::{Asked, EndpointError, ModelError};
 use super::key::Scrubber;
 use super::wire::{self, Answer, Fields, Frames, Wrong};
-use super::{Delta, Model, ModelReply, ModelRequest};
+use super::{Delta, Embedded, Model, ModelReply, ModelRequest};
 
 /// Greatest length of a response in bytes.
 const ANSWER_LIMIT: usize = 16 << 20;
@@ -29,12 +29,13 @@ const ADAPTIONS: u32 = 3;
 /// Asks an endpoint that speaks the chat-completions protocol, in whichever of its dialects.
 #[derive(Debug)]
 pub struct ChatCompletions {
-    endpoint: Endpoint,
+    pub(super) endpoint: Endpoint,
     url: String,
-    client: EndpointClient,
-    timeouts: Timeouts,
+    pub(super) embeddings_url: String,
+    pub(super) client: EndpointClient,
+    pub(super) timeouts: Timeouts,
     /// What the endpoint has been found to take.
-    fields: Mutex<Fields>,
+    pub(super) fields: Mutex<Fields>,
 }
 
 impl ChatCompletions {
@@ -43,15 +44,21 @@ impl ChatCompletions {
     /// # Errors
     /// Where the endpoint's URL cannot be asked.
     pub fn new(endpoint: Endpoint, egress: &Egress, timeouts: Timeouts) -> Result<Self, EndpointError> {
-        let mut url = endpoint.base_url.clone();
-        let path = url.path().trim_end_matches('/');
-        let path = path.strip_suffix("/chat/completions").unwrap_or(path);
-        url.set_path(&format!("{path}/chat/completions"));
+        let below = |path: &str| {
+            let mut url = endpoint.base_url.clone();
+            let base = url.path().trim_end_matches('/');
+            let base = base.strip_suffix("/chat/completions").unwrap_or(base);
+            url.set_path(&format!("{base}/{path}"));
+            url
+        };
+        let (url, embeddings_url) = (below("chat/completions"), below("embeddings"));
         let limits = Limits { body: ANSWER_LIMIT, time: timeouts.request, redirects: 0 };
         let client =
             egress.endpoint(&url).map_err(|why| EndpointError::unreachable(endpoint.base_url.as_str(), &why))?;
         let fields = Fields { length: endpoint.length_field, temperature: true, stream_options: true };
-        Ok(Self { client: client.with_limits(limits), url: url.into(), timeouts, fields: Mutex::new(fields), endpoint })
+        let client = client.with_limits(limits);
+        let (url, embeddings_url) = (url.into(), embeddings_url.into());
+        Ok(Self { client, url, embeddings_url, timeouts, fields: Mutex::new(fields), endpoint })
     }
 
     async fn ask(
@@ -103,9 +110,9 @@ impl ChatCompletions {
     ) -> Result<ModelReply, Failure> {
         let body = wire::body(&self.endpoint.model, request, fields, stream)
             .map_err(|why| Failure::final_(ModelError::unwritable_request(&why)))?;
-        let mut response = self.client.start(self.http(body)).await.map_err(|why| self.broken(&why))?;
+        let mut response = self.client.start(self.http(&self.url, body)).await.map_err(|why| self.broken(&why))?;
         if !response.status.is_success() {
-            return Err(self.refused(&mut response, fields).await);
+            return Err(self.refused(&mut response, self.asked(), fields).await);
         }
         let mut answer = Answer::default();
         let mut frames = Frames::default();
@@ -158,8 +165,8 @@ impl ChatCompletions {
         })
     }
 
-    fn http(&self, body: Vec<u8>) -> Request {
-        let mut request = Request::post(self.url.as_str(), body);
+    pub(super) fn http(&self, url: &str, body: Vec<u8>) -> Request {
+        let mut request = Request::post(url, body);
         request.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         request.headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         if let Some(key) = &self.endpoint.key {
@@ -169,7 +176,7 @@ impl ChatCompletions {
     }
 
     /// Reads what a response with a failure status says.
-    async fn refused(&self, response: &mut Streamed, fields: Fields) -> Failure {
+    pub(super) async fn refused(&self, response: &mut Streamed, asked: Asked<'_>, fields: Fields) -> Failure {
         let mut body = Vec::new();
         // What the body says is a courtesy: where it breaks off, the status still counts.
         while let Ok(Some(piece)) = response.chunk().await {
@@ -181,7 +188,7 @@ impl ChatCompletions {
         }
         let status = response.status.as_u16();
         let said = self.said(&body);
-        let error = ModelError::of_status(self.asked(), status, &said);
+        let error = ModelError::of_status(asked, status, &said);
         let then = match status {
             400 | 422 => fields.without_refused(&said).map_or(Then::GiveUp, Then::Without),
             status if wire::passes(status) => {
@@ -193,7 +200,7 @@ impl ChatCompletions {
         Failure { error, then }
     }
 
-    fn wrong(&self, wrong: Wrong, head: &[u8]) -> Failure {
+    pub(super) fn wrong(&self, wrong: Wrong, head: &[u8]) -> Failure {
         match wrong {
             Wrong::Reported { unavailable, status, said } => {
                 let said = self.scrub(said);
@@ -207,13 +214,13 @@ impl ChatCompletions {
         }
     }
 
-    fn broken(&self, why: &wattle_capability::egress::EgressError) -> Failure {
+    pub(super) fn broken(&self, why: &wattle_capability::egress::EgressError) -> Failure {
         let error = ModelError::of_egress(why, self.timeouts.request);
         let certain = why.kind() == EgressErrorKind::Connect && why.to_string().contains("certificate");
         if why.is_transient() && !certain { Failure::again(error) } else { Failure::final_(error) }
     }
 
-    fn said(&self, body: &[u8]) -> String {
+    pub(super) fn said(&self, body: &[u8]) -> String {
         let text = String::from_utf8_lossy(body);
         self.scrub(wire::words_of_error(&text).unwrap_or_else(|| text.into_owned()))
     }
@@ -229,7 +236,7 @@ impl ChatCompletions {
         FunctionCall { id, name: self.scrub(name), arguments: self.scrub(arguments) }
     }
 
-    fn asked(&self) -> Asked<'_> {
+    pub(super) fn asked(&self) -> Asked<'_> {
         let Endpoint { model, key_variable, key, .. } = &self.endpoint;
         Asked { url: &self.url, model, key_variable, with_key: key.is_some() }
     }
@@ -251,15 +258,19 @@ impl Model for ChatCompletions {
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         self.ask(request, true, on_delta).boxed()
     }
+
+    fn embed<'a>(&'a self, text: &'a str) -> BoxFuture<'a, Result<Embedded, ModelError>> {
+        self.embedding(text).boxed()
+    }
 }
 
 /// Is a failed attempt, and what to do about it.
-struct Failure {
-    error: ModelError,
-    then: Then,
+pub(super) struct Failure {
+    pub(super) error: ModelError,
+    pub(super) then: Then,
 }
 
-enum Then {
+pub(super) enum Then {
     GiveUp,
     /// Ask again, after the time that the server named.
     Again(Option<Duration>),
@@ -268,11 +279,11 @@ enum Then {
 }
 
 impl Failure {
-    fn again(error: ModelError) -> Self {
+    pub(super) fn again(error: ModelError) -> Self {
         Self { error, then: Then::Again(None) }
     }
 
-    fn final_(error: ModelError) -> Self {
+    pub(super) fn final_(error: ModelError) -> Self {
         Self { error, then: Then::GiveUp }
     }
 }

@@ -55,6 +55,8 @@ pub struct EndpointSettings<'a> {
     pub base_url: Option<&'a str>,
     /// The model's name (`--model`).
     pub model: Option<&'a str>,
+    /// The name of the model for embeddings (`--embed-model`); the same model where it is not set.
+    pub embed_model: Option<&'a str>,
     /// The variable that holds the key (`--api-key-env`).
     pub api_key_env: Option<&'a str>,
 }
@@ -62,10 +64,12 @@ pub struct EndpointSettings<'a> {
 /// Is an endpoint that can be asked.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
-    /// Where `/chat/completions` is appended.
+    /// Where `/chat/completions` and `/embeddings` are appended.
     pub base_url: Url,
     /// The model's name.
     pub model: String,
+    /// The name of the model for embeddings.
+    pub embed_model: String,
     /// The key, where there is one.
     pub key: Option<ApiKey>,
     /// The variable that the key came from, or should come from.
@@ -112,8 +116,9 @@ pub fn resolve(
     let (key, key_variable) = find_key(settings.api_key_env, preset, told_by_key, &env)?;
     let model = settings.model.map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned);
     let model = model.or_else(|| preset?.model.clone()).ok_or_else(EndpointError::no_model)?;
+    let embed_model = settings.embed_model.map(str::trim).filter(|name| !name.is_empty()).unwrap_or(&model).to_owned();
     let length_field = preset.map(|preset| preset.length_field).unwrap_or_default();
-    Ok(Endpoint { base_url, model, key, key_variable, length_field })
+    Ok(Endpoint { base_url, model, embed_model, key, key_variable, length_field })
 }
 
 fn named(name: &str) -> Result<&'static Preset, EndpointError> {
@@ -171,6 +176,7 @@ mod tests {
             base_url: some(base_url),
             model: some(model),
             api_key_env: some(key),
+            embed_model: None,
         }
     }
 

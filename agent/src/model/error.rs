@@ -116,6 +116,14 @@ impl ModelError {
         error(ModelErrorKind::Malformed, quoting(text, head))
     }
 
+    pub(super) fn no_embedding(url: &str, head: &str) -> Self {
+        error(ModelErrorKind::Malformed, quoting(format!("{url} gave no embedding"), head))
+    }
+
+    pub(super) fn embeds_nothing(model: &str) -> Self {
+        error(ModelErrorKind::Request, format!("model `{model}` gives no embeddings"))
+    }
+
     pub(super) fn of_egress(why: &EgressError, limit: Duration) -> Self {
         use EgressErrorKind as E;
         let kind = match why.kind() {

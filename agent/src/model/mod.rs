@@ -18,13 +18,15 @@
 mod cassette;
 mod chat;
 mod deadline;
+mod embedding;
 mod endpoint;
 mod error;
 mod key;
 mod sse;
 mod wire;
 
-use futures_util::future::BoxFuture;
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, ready};
 use serde::{Deserialize, Serialize};
 use wattle_machine::{FunctionCall, Message, Usage};
 
@@ -49,6 +51,11 @@ pub trait Model: Send + Sync {
         request: ModelRequest<'a>,
         on_delta: &'a mut (dyn FnMut(Delta<'_>) + Send),
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>>;
+
+    /// Gives the embedding of a text. Models without one say so.
+    fn embed<'a>(&'a self, _text: &'a str) -> BoxFuture<'a, Result<Embedded, ModelError>> {
+        ready(Err(ModelError::embeds_nothing(self.name()))).boxed()
+    }
 }
 
 /// Is one question to a model.
@@ -108,4 +115,14 @@ pub struct ModelReply {
     /// Why the message ended, in the provider's words: `stop`, `length`, …
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish: Option<String>,
+}
+
+/// Is a text as a model places it among others: texts of like meaning are near each other.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Embedded {
+    /// The coordinates.
+    pub vector: Vec<f64>,
+    /// The tokens, as the provider counts them; zeros where it does not.
+    #[serde(default)]
+    pub usage: Usage,
 }

@@ -363,7 +363,8 @@ fn words(error: &Value) -> Option<String> {
     }
 }
 
-fn reported(value: &Value) -> Option<Wrong> {
+/// Tells what a provider reports as its failure inside of a response that says it succeeded.
+pub(super) fn reported(value: &Value) -> Option<Wrong> {
     let flat = value.get("object").and_then(Value::as_str) == Some("error");
     let error = if flat { value } else { value.get("error").filter(|error| is_set(error))? };
     let field = |name: &str| error.get(name).unwrap_or(&Value::Null);
@@ -401,7 +402,7 @@ fn index(choice: &Value) -> u64 {
     choice.get("index").and_then(Value::as_u64).unwrap_or(0)
 }
 
-fn read_usage(usage: &Value) -> Usage {
+pub(super) fn read_usage(usage: &Value) -> Usage {
     let count = |value: &Value| value.as_u64().or_else(|| value.as_f64().map(|count| count as u64));
     let field = |names: &[&str]| names.iter().find_map(|name| count(usage.pointer(name)?)).unwrap_or(0);
     Usage {

@@ -1,4 +1,4 @@
-//! The store: sessions and their key-value state in one SQLite file, shared by every process that opens it.
+//! The store: sessions with their key-value state, and the state of tenants, in one SQLite file, shared by every process that opens it.
 
 mod schema;
 mod state;
@@ -7,15 +7,18 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 use wattle_machine::{Message, Role};
 
-pub use state::SessionState;
+pub use state::{LateState, State};
 
 /// The most characters of earlier turns that a session gives to a new run; older turns are left out.
 const HISTORY_CHARS: usize = 100_000;
 
-/// Sessions: their conversation and their state. Cheap to clone.
+/// The tenant of a run that names none.
+pub const DEFAULT_TENANT: &str = "default";
+
+/// Sessions with their conversation and state, and the state of tenants. Cheap to clone.
 #[derive(Clone)]
 pub struct Store {
     connection: Arc<Mutex<Connection>>,
@@ -35,6 +38,11 @@ pub struct StoreError {
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 impl StoreError {
+    /// The store in that file cannot be opened.
+    pub fn open(path: &Path, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> StoreError {
+        StoreError { what: "open", path: Some(path.to_owned()), cause: cause.into() }
+    }
+
     fn new(what: &'static str) -> impl FnOnce(Cause) -> StoreError {
         move |cause| StoreError { what, path: None, cause }
     }
@@ -53,7 +61,7 @@ impl Store {
             Ok(Connection::open(path)?)
         };
         let ready = open().and_then(|connection| Store::ready(connection, ttl));
-        ready.map_err(|cause| StoreError { what: "open", path: Some(path.to_owned()), cause })
+        ready.map_err(|cause| StoreError::open(path, cause))
     }
 
     /// Makes a store that is gone with the process.
@@ -116,10 +124,16 @@ impl Store {
         .await
     }
 
-    /// The state of a session, for the `kv` capability.
+    /// The state of a session, for the `kv` capability. It goes with the session.
     #[must_use]
-    pub fn state(&self, session: &str) -> SessionState {
-        SessionState::new(self.clone(), session.to_owned())
+    pub fn state(&self, session: &str) -> State {
+        State::of_session(self.clone(), session.to_owned())
+    }
+
+    /// The state that all sessions of a tenant share. It stays until its keys are deleted.
+    #[must_use]
+    pub fn tenant(&self, name: &str) -> State {
+        State::of_tenant(self.clone(), name.to_owned())
     }
 
     /// Tells whether the store can be written.
@@ -176,10 +190,4 @@ fn role_name(role: Role) -> &'static str {
 /// Milliseconds since 1970, as the database keeps them.
 fn now() -> i64 {
     i64::try_from(crate::now_ms()).unwrap_or(i64::MAX)
-}
-
-fn value_of(connection: &Connection, session: &str, key: &str) -> rusqlite::Result<Option<Vec<u8>>> {
-    connection
-        .query_row("SELECT value FROM state WHERE session = ?1 AND key = ?2", params![session, key], |row| row.get(0))
-        .optional()
 }

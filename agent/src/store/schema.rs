@@ -5,7 +5,8 @@ use std::time::Duration;
 use rusqlite::{Connection, TransactionBehavior};
 
 /// Each entry leads from the version of its index to the next one. Entries are never changed, only added.
-const STEPS: &[&str] = &["
+const STEPS: &[&str] = &[
+    "
     CREATE TABLE session (
         id TEXT PRIMARY KEY,
         made INTEGER NOT NULL,
@@ -25,7 +26,22 @@ const STEPS: &[&str] = &["
         value BLOB NOT NULL,
         PRIMARY KEY (session, key)
     ) STRICT, WITHOUT ROWID;
-"];
+",
+    "
+    CREATE TABLE tenant (
+        name TEXT PRIMARY KEY,
+        made INTEGER NOT NULL,
+        used INTEGER NOT NULL,
+        bytes INTEGER NOT NULL DEFAULT 0
+    ) STRICT;
+    CREATE TABLE variable (
+        tenant TEXT NOT NULL REFERENCES tenant (name) ON DELETE CASCADE,
+        key TEXT NOT NULL,
+        value BLOB NOT NULL,
+        PRIMARY KEY (tenant, key)
+    ) STRICT, WITHOUT ROWID;
+",
+];
 
 /// Brings the file to the newest version and sets the connection up: write-ahead log, other processes waited for.
 pub(super) fn prepare(connection: &mut Connection) -> Result<(), super::Cause> {

@@ -73,6 +73,15 @@ impl Document {
         1 + inner.unwrap_or(0)
     }
 
+    /// The kind with its article, as a message says it.
+    pub(crate) fn a_kind(&self) -> String {
+        match self {
+            Document::Null => "null".to_owned(),
+            Document::Array(_) | Document::Object(_) => format!("an {}", self.kind()),
+            _ => format!("a {}", self.kind()),
+        }
+    }
+
     /// The kind in one word, as `json.type` gives it.
     pub(crate) fn kind(&self) -> &'static str {
         match self {

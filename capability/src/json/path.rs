@@ -138,7 +138,7 @@ impl Path {
                 format!("is an object with the keys {}{more}", names.join(", "))
             }
             Document::Array(items) => format!("is an array of {}", items.len()),
-            other => format!("is a {}", other.kind()).replace("a null", "null"),
+            other => format!("is {}", other.a_kind()),
         };
         Failure::new(Code::ENOENT, format!("nothing at {:?}: {place} {there}, and has no {missing:?}", self.text))
     }

@@ -62,7 +62,7 @@ pub(super) fn json_encode(_: &mut Run, s: &str) -> Result<String, Failure> {
 pub(super) fn json_decode(_: &mut Run, s: &str) -> Result<String, Failure> {
     match Document::read(s)? {
         Document::Text(text) => Ok(text),
-        other => Err(unread(format!("the JSON is a {}, not a string", other.kind()))),
+        other => Err(unread(format!("the JSON is {}, not a string", other.a_kind()))),
     }
 }
 

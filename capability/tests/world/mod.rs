@@ -7,14 +7,16 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use wattle_capability::ai::{Ai, Inference, Options};
+use wattle_capability::Answer;
+use wattle_capability::ai::{Ai, Budget, Embedding, Inference, Question, Reply};
 use wattle_capability::egress::HeaderMap;
 use wattle_capability::files::Files;
 use wattle_capability::fs::Fs;
 use wattle_capability::help::{Guide, Help};
 use wattle_capability::http::{self, Http};
 use wattle_capability::kv::{InMemory, Kv};
-use wattle_rt::{Code, Failure, Grants, Limits, Outcome, Runtime};
+use wattle_capability::par::{Par, Programs};
+use wattle_rt::{Code, Failure, Grants, Limits, Nested, Outcome, RunError, Runtime};
 
 pub(crate) struct World {
     pub(crate) runtime: Runtime,
@@ -34,18 +36,23 @@ impl World {
     pub(crate) fn grants(&self) -> Arc<Grants> {
         let pure = wattle_capability::pure_grants();
         Arc::new(
-            pure.with(Kv(Arc::new(InMemory::default())))
-                .with(Http(Arc::new(Web)))
+            pure.with(Kv { session: Arc::new(InMemory::default()), tenant: Arc::new(InMemory::default()) })
+                .with(Http::new(Arc::new(Web)))
+                .with(Par::new(Arc::new(Shelf(self.runtime.clone()))))
                 .with(Fs(Arc::clone(&self.files)))
                 .with(Help(Arc::new(Tables)))
-                .with(Ai::new(Arc::new(Echo), 3)),
+                .with(Ai::new(Arc::new(Echo), Budget { calls: 3, tokens: 1_000 })),
         )
     }
 
     pub(crate) async fn run(&self, text: &str, args: &[&str]) -> Result<Outcome, String> {
+        self.run_granted(text, args, &self.grants()).await
+    }
+
+    pub(crate) async fn run_granted(&self, text: &str, args: &[&str], grants: &Arc<Grants>) -> Result<Outcome, String> {
         let program = self.runtime.prepare(text).await.map_err(|d| d.to_string())?;
         let args = args.iter().map(ToString::to_string).collect();
-        self.runtime.run_within(&program, &self.grants(), args, Duration::from_secs(2)).await.map_err(|e| e.to_string())
+        self.runtime.run_within(&program, grants, args, Duration::from_secs(60)).await.map_err(|e| e.to_string())
     }
 }
 
@@ -81,15 +88,58 @@ impl http::Backend for Web {
     }
 }
 
+/// Runs programs whose text is here, by name.
+pub(crate) struct Shelf(pub(crate) Runtime);
+
+const SHELF: &[(&str, &str)] = &[
+    ("upper", "(argv 0 $a) (call $str.upper (local.get $a)) (drop) (call $sys.resv) (i32.const 0)"),
+    ("two", "(argv 0 $a) (resv $a) (resv $a) (i32.const 0)"),
+    (
+        "fetch",
+        "(local $e i32) (local $b i32) (argv 0 $u) (call $http.get (local.get $u)) (local.set $e) (local.set $b) (check $e) (resv $b) (i32.const 0)",
+    ),
+    ("hang", "(call $sys.sleep (i32.const 60000)) (i32.const 0)"),
+    ("spin", "(loop $l (br $l)) (i32.const 0)"),
+    ("count", "(call $kv.incr \"count\" (i32.const 1)) (drop) (drop) (i32.const 0)"),
+    (
+        "deeper",
+        "(local $e i32) (local $a i32) (local.set $a (call $arr.new)) (argv 0 $n) (drop (call $arr.push (local.get $a) (local.get $n))) (call $par.map \"deeper\" (local.get $a)) (local.set $e) (local.set $a) (local.get $e)",
+    ),
+];
+
+impl Programs for Shelf {
+    fn run(&self, program: String, args: Vec<String>, grants: Arc<Grants>, place: Nested) -> Answer<'_, Outcome> {
+        Box::pin(async move {
+            let (_, text) = SHELF
+                .iter()
+                .find(|(name, _)| *name == program.strip_suffix("!").unwrap_or(&program))
+                .ok_or_else(|| Failure::new(Code::ENOENT, format!("there is no program `{program}`")))?;
+            let prepared = self.0.prepare(text).await.unwrap();
+            let time = Duration::from_secs(60);
+            self.0.run_nested(&prepared, &grants, args, time, place).await.map_err(|error| match error {
+                RunError::Denied(missing) => Failure::new(Code::EACCESS, format!("not granted: {missing:?}")),
+                RunError::Engine(error) => Failure::new(Code::EREMOTE, error.to_string()),
+            })
+        })
+    }
+
+    fn is_exclusive(&self, program: &str) -> bool {
+        program.ends_with('!')
+    }
+}
+
+/// Answers with the instruction and the text; where only a part of it will do, with the text alone.
 struct Echo;
 
 impl Inference for Echo {
-    fn assist<'a>(
-        &'a self,
-        text: &'a str,
-        instruction: &'a str,
-        _: &'a Options,
-    ) -> Pin<Box<dyn Future<Output = Result<String, Failure>> + Send + 'a>> {
-        Box::pin(async move { Ok(format!("{instruction} {text}")) })
+    fn ask(&self, question: Question) -> Answer<'_, Reply> {
+        let Question { instruction, text, .. } = question;
+        let text = if instruction.contains("JSON") { text } else { format!("{instruction} {text}") };
+        Box::pin(async { Ok(Reply { text, tokens: 10 }) })
+    }
+
+    fn embed(&self, text: String) -> Answer<'_, Embedding> {
+        let vector = text.bytes().take(3).map(f64::from).collect();
+        Box::pin(async { Ok(Embedding { vector, tokens: 1 }) })
     }
 }

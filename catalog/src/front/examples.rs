@@ -51,11 +51,15 @@ fn example(raw: RawExample, line: usize, block: &Block) -> Result<Example, Wrong
             code_of(&code.into_inner()).map_err(|fault| (line, fault))?
         }
     };
+    let now = match raw.now {
+        Some(now) if now.get_ref().offset.is_none() => return Err((block.line_of(&now), Fault::ExampleNow)),
+        now => now.map(|now| now.into_inner().to_string()),
+    };
     let http = raw.http.into_iter().map(|answer| http_answer(answer, block)).collect::<Result<_, _>>()?;
     Ok(Example {
         line,
         args: raw.args.iter().map(ToString::to_string).collect(),
-        fixtures: Fixtures { files: raw.files, kv: raw.kv, http, ai: raw.ai },
+        fixtures: Fixtures { files: raw.files, kv: raw.kv, http, now, random: raw.random, ai: raw.ai },
         expected: Expected { code, results, files: raw.files_after, kv: raw.kv_after },
     })
 }

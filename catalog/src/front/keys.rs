@@ -5,6 +5,7 @@ use std::fmt;
 use serde::Deserialize as DeriveDeserialize;
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use toml::Spanned;
+use toml::value::Datetime;
 
 use crate::front::Texts;
 use crate::{AiAnswer, TypeHint};
@@ -53,6 +54,9 @@ pub(super) struct RawExample {
     pub(super) http: Vec<RawHttp>,
     #[serde(default)]
     pub(super) ai: Vec<AiAnswer>,
+    pub(super) now: Option<Spanned<Datetime>>,
+    #[serde(default)]
+    pub(super) random: Vec<u32>,
     pub(super) results: Option<Vec<String>>,
     pub(super) contains: Option<Vec<String>>,
     pub(super) code: Option<Spanned<Scalar>>,

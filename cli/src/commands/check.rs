@@ -147,7 +147,7 @@ fn replace(path: &Path, text: &str) -> std::io::Result<()> {
 }
 
 async fn findings(runtime: &Runtime, path: &Path, source: &str) -> Vec<Finding> {
-    let entry = has_front_matter(source).then(|| Entry::parse(source, Origin::File(path.to_owned())));
+    let entry = Entry::has_front_matter(source).then(|| Entry::parse(source, Origin::File(path.to_owned())));
     let prepared = runtime.prepare(source).await;
     let mut findings = Vec::new();
     match (entry, &prepared) {
@@ -167,11 +167,4 @@ async fn findings(runtime: &Runtime, path: &Path, source: &str) -> Vec<Finding> 
     };
     findings.extend(told.into_iter().map(|found| Finding::Program(Box::new(found))));
     findings
-}
-
-/// Whether a text is a catalog program: its first line that is not blank and no plain comment begins with `;;;`.
-fn has_front_matter(source: &str) -> bool {
-    let mut lines = source.trim_start_matches('\u{feff}').lines().map(str::trim_start);
-    let is_comment = |line: &&str| line.is_empty() || (line.starts_with(";;") && !line.starts_with(";;;"));
-    lines.find(|line| !is_comment(line)).is_some_and(|line| line.starts_with(";;;"))
 }

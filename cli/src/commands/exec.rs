@@ -45,7 +45,7 @@ pub(crate) async fn exec(args: ExecArgs, outer: Layer) -> Result<Exit, Fault> {
         Err(fault) => (None, Some(fault.message().to_owned())),
     };
     let (files, session) = (setup.files()?, setup.session()?);
-    let grants = Arc::new(setup.access(Arc::clone(&files), session.as_ref(), model).grants());
+    let grants = Arc::new(setup.access(Arc::clone(&files), session.as_ref(), model)?.grants());
     let cancel = crate::setup::interrupt();
     let ran = tokio::select! {
         biased;

@@ -25,7 +25,7 @@ pub(crate) async fn run(args: RunArgs, outer: Layer) -> Result<Exit, Fault> {
     let message = input::prompt(&args.prompt)?;
 
     let cancel = setup::interrupt();
-    let access = setup.access(Arc::clone(&files), session.as_ref(), Some(Arc::clone(&model)));
+    let access = setup.access(Arc::clone(&files), session.as_ref(), Some(Arc::clone(&model)))?;
     let history = match &session {
         Some(session) => session.store.history(&session.id).await.map_err(|e| Fault::failed(e.to_string()))?,
         None => Vec::new(),

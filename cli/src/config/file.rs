@@ -71,7 +71,18 @@ fn read(path: &Path) -> Result<Option<toml::Table>, Fault> {
     }
     let bytes = std::fs::read(path).map_err(|error| failed(&error.to_string()))?;
     let text = String::from_utf8(bytes).map_err(|_| failed("it is not UTF-8"))?;
-    text.parse().map(Some).map_err(|error: toml::de::Error| failed(error.to_string().trim_end()))
+    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| failed(error.to_string().trim_end()))?;
+    Ok(Some(table.into_iter().flat_map(|(key, value)| dotted(key, value)).collect()))
+}
+
+/// Names the keys of a table by dots, where the table's own name is no key: `calls` in `[ai]` is `ai.calls`.
+fn dotted(key: String, value: toml::Value) -> Vec<(String, toml::Value)> {
+    match value {
+        toml::Value::Table(table) if guard(&key).is_none() && !table.is_empty() => {
+            table.into_iter().map(|(name, value)| (format!("{key}.{name}"), value)).collect()
+        }
+        value => vec![(key, value)],
+    }
 }
 
 /// Refuses keys that there are not.

@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value as Json;
+use wattle_agent::DEFAULT_TENANT;
+use wattle_agent::capability::ai::Budget;
 use wattle_agent::capability::egress::{HostRule, Url};
 
 use crate::fault::Fault;
@@ -90,9 +92,20 @@ pub(crate) struct Row {
     pub(crate) origin: Origin,
 }
 
-/// Declares every key once: its name, variable, type, default, and who may set it in a file.
+/// A key's name in a file: the field's own, or another one.
+macro_rules! key {
+    ($name:ident) => {
+        stringify!($name)
+    };
+    ($name:ident $key:literal) => {
+        $key
+    };
+}
+
+/// Declares every key once: its name, its key in a file where that is another one, variable, type, default, and who may set it in a file.
+/// A dot in a key stands for a table: `ai.calls` is `calls` in `[ai]`.
 macro_rules! keys {
-    ($($(#[$doc:meta])* $name:ident $variable:literal: $type:ty = $default:expr, $guard:ident;)*) => {
+    ($($(#[$doc:meta])* $name:ident $(as $key:literal)? $variable:literal: $type:ty = $default:expr, $guard:ident;)*) => {
         /// What one layer sets.
         #[derive(Clone, Debug, Default)]
         pub(crate) struct Layer {
@@ -106,7 +119,7 @@ macro_rules! keys {
         }
 
         /// The keys, and who may set each in a file.
-        const KEYS: &[(&str, Guard)] = &[$((stringify!($name), Guard::$guard),)*];
+        const KEYS: &[(&str, Guard)] = &[$((key!($name $($key)?), Guard::$guard),)*];
 
         impl Layer {
             /// What the environment sets. A variable that is set to nothing is not set.
@@ -116,7 +129,7 @@ macro_rules! keys {
 
             /// What the table of a file sets; its keys are known.
             fn of_table(table: &toml::Table, path: &Path) -> Result<Layer, Fault> {
-                Ok(Layer { $($name: entry(table, stringify!($name), path)?,)* })
+                Ok(Layer { $($name: entry(table, key!($name $($key)?), path)?,)* })
             }
         }
 
@@ -138,7 +151,7 @@ macro_rules! keys {
             /// Every setting, in the order of the manual.
             pub(crate) fn rows(&self) -> Vec<Row> {
                 vec![$(Row {
-                    name: stringify!($name),
+                    name: key!($name $($key)?),
                     value: self.$name.value.to_json(),
                     origin: self.$name.origin.clone(),
                 },)*]
@@ -164,6 +177,12 @@ keys! {
     max_steps "WATTLE_MAX_STEPS": Option<NonZeroU32> = |_| None, Open;
     /// The time that a run may take.
     timeout "WATTLE_TIMEOUT": Option<Span> = |_| None, Open;
+    /// How many requests to the model the programs of a run may make.
+    ai_calls as "ai.calls" "WATTLE_AI_CALLS": NonZeroU32 = |_| budget(Budget::default().calls.into()), Trusted;
+    /// How many tokens those requests and their answers may take.
+    ai_tokens as "ai.tokens" "WATTLE_AI_TOKENS": NonZeroU32 = |_| budget(Budget::default().tokens), Trusted;
+    /// The model for embeddings; the model itself where it is not set.
+    embed_model as "ai.embed_model" "WATTLE_AI_EMBED_MODEL": Option<String> = |_| None, Open;
     /// The workdir.
     root "WATTLE_ROOT": PathBuf = |_| PathBuf::from("."), User;
     /// Whether programs write to the workdir itself.
@@ -178,12 +197,19 @@ keys! {
     catalog "WATTLE_CATALOG": Vec<PathBuf> = |_| Vec::new(), Open;
     /// The session that the run belongs to.
     session "WATTLE_SESSION": Option<String> = |_| None, Open;
+    /// The tenant that the run belongs to, whose state all its sessions share.
+    tenant "WATTLE_TENANT": String = |_| DEFAULT_TENANT.to_owned(), Trusted;
     /// How long a session that sees nothing is kept.
     session_ttl "WATTLE_SESSION_TTL": Span = |_| Span(Duration::from_secs(3_600)), Open;
     /// The file that keeps sessions.
     store "WATTLE_STORE": Option<PathBuf> = |places| places.store.clone(), Trusted;
     /// Whether programs and observations are shown in full.
     verbose "WATTLE_VERBOSE": bool = |_| false, Open;
+}
+
+/// A default budget as a setting.
+fn budget(default: u64) -> NonZeroU32 {
+    u32::try_from(default).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
 }
 
 /// The places that the user's own files have by default; `None` where the user has no home.

@@ -65,7 +65,7 @@ impl Session {
         let model = self.model()?;
         let history = self.kept.store.history(&self.kept.id).await.map_err(|e| Fault::failed(e.to_string()))?;
         let cancel = CancellationToken::new();
-        let access = self.setup.access(Arc::clone(&self.files), Some(&self.kept), Some(Arc::clone(&model)));
+        let access = self.setup.access(Arc::clone(&self.files), Some(&self.kept), Some(Arc::clone(&model)))?;
         let job = Job {
             message,
             history,
@@ -127,7 +127,7 @@ impl Session {
             Ok(model) => (Some(model), None),
             Err(fault) => (None, Some(fault.to_string())),
         };
-        let grants = Arc::new(self.setup.access(Arc::clone(&self.files), Some(&self.kept), model).grants());
+        let grants = Arc::new(self.setup.access(Arc::clone(&self.files), Some(&self.kept), model)?.grants());
         let limit = runtime.limits().time;
         let cancel = CancellationToken::new();
         let work = async {

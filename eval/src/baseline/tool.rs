@@ -67,6 +67,7 @@ fn words(ty: Ty) -> &'static str {
         Ty::Bool => "a boolean",
         Ty::Arr => "an array",
         Ty::Map => "an object",
+        Ty::Any => "a value",
         _ => "a string",
     }
 }
@@ -74,7 +75,7 @@ fn words(ty: Ty) -> &'static str {
 /// What a JSON value is to a function. Numbers in quotes count, and so does what is given for a string as JSON: models write both.
 fn argument(ty: Ty, given: Option<&Json>) -> Option<Argument> {
     let given = given.filter(|value| !value.is_null());
-    let Some(value) = given else { return (ty == Ty::OptStr).then_some(Argument::Absent) };
+    let Some(value) = given else { return ty.is_optional().then_some(Argument::Absent) };
     let integer = || value.as_i64().or_else(|| value.as_str()?.trim().parse().ok());
     Some(match ty {
         Ty::Int | Ty::Addr => Argument::Int(i32::try_from(integer()?).ok()?),
@@ -86,6 +87,9 @@ fn argument(ty: Ty, given: Option<&Json>) -> Option<Argument> {
         Ty::Bool => Argument::Int(i32::from(value.as_bool()?)),
         Ty::Arr => Argument::Array(value.as_array()?.clone().into()),
         Ty::Map => Argument::Map(value.as_object()?.clone().into()),
+        // A value of any kind is what its own kind says; what has no handle and is no text is its text.
+        Ty::Any if value.is_array() => Argument::Array(value.clone()),
+        Ty::Any if value.is_object() => Argument::Map(value.clone()),
         _ => Argument::Text(value.as_str().map_or_else(|| value.to_string(), str::to_owned)),
     })
 }

@@ -143,6 +143,20 @@ fn a_results_file_that_is_none_is_told() {
 }
 
 #[tokio::test]
+async fn a_conversation_that_grows_too_long_is_a_failure_of_its_own() {
+    let place = Place::new(&[("a.toml", ADA)]);
+    let body = r#"{"error":{"message":"maximum context length is 4096 tokens"}}"#;
+    let provider = Provider::start([Answer::status(400).with_body(body)]);
+    let attempt = place.evaluate(&[live(client(&provider))], None).await.attempts.remove(0);
+    assert_eq!(attempt.verdict, Verdict::Failed);
+    assert!(
+        attempt.problems[0].starts_with("the conversation is longer than model `m` reads"),
+        "{:?}",
+        attempt.problems
+    );
+}
+
+#[tokio::test]
 async fn cancelling_keeps_what_is_done() {
     let place = Place::new(&[("a.toml", ADA), ("b.toml", ADA), ("c.toml", ADA)]);
     let plan = Plan { jobs: 1, ..Plan::default() };

@@ -53,7 +53,7 @@ fn what_is_wrong_with_a_task_is_told_with_its_place() {
         (
             "promt = 'p'\n",
             "failed to load `x.toml`, line 1: unknown key `promt`\nhint: the nearest known key is `prompt`; known here are prompt, \
-             files, kv, http, ai, expect, budget",
+             now, files, kv, http, ai, expect, budget",
         ),
         (
             "prompt = 'p'\n[expect.answer]\nequal = 'x'\n",

@@ -120,6 +120,13 @@ fn functions() -> impl Iterator<Item = Fun<Data>> {
 fn unread(errors: load::Errors<&str, ()>) -> String {
     let mut words = String::new();
     for (File { code, .. }, error) in errors {
+        if let load::Error::Io(errors) = &error {
+            for (path, why) in errors {
+                separate(&mut words);
+                _ = write!(words, "{why}: `{path}`");
+            }
+            continue;
+        }
         let mut say = |expected: &str, found: &str| {
             let at = load::span(code, found).start;
             let found: String = found.chars().take(20).collect();
@@ -128,7 +135,7 @@ fn unread(errors: load::Errors<&str, ()>) -> String {
             _ = write!(words, "expected {expected} at byte {at}, found {found}");
         };
         match error {
-            load::Error::Io(errors) => errors.into_iter().for_each(|(path, why)| say(&why, path)),
+            load::Error::Io(_) => {}
             load::Error::Lex(errors) => errors.into_iter().for_each(|(expected, found)| say(&expected.as_str(), found)),
             load::Error::Parse(errors) => errors.into_iter().for_each(|(expected, found)| say(&expected.as_str(), found)),
         }

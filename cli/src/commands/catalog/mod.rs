@@ -79,7 +79,7 @@ fn show(name: &str, json: bool, flags: CatalogFlags, outer: Layer) -> Result<Exi
         return Ok(Exit::Done);
     }
     let from = paint(DIM, &format!("from {}", visible(&entry.origin().to_string())));
-    output::styled(&format!("{}{from}\n", visible(&entry.manual())))?;
+    output::styled(&format!("{}{from}\n\n", visible(&entry.manual())))?;
     output::text(&visible(entry.body().trim()))?;
     Ok(Exit::Done)
 }
@@ -125,6 +125,8 @@ fn example_json(example: &Example) -> Json {
         "http": fixtures.http.iter().map(|a| json!({
             "method": a.method, "url": a.url, "status": a.status, "headers": a.headers, "body": a.body,
         })).collect::<Vec<_>>(),
+        "now": fixtures.now,
+        "random": fixtures.random,
         "ai": fixtures.ai.iter().map(answer).collect::<Vec<_>>(),
         "code": example.expected.code.number(),
         "results": results,

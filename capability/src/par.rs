@@ -1,0 +1,197 @@
+//! `par`: programs of the catalog, several at once.
+//!
+//! Each call runs in an instance of its own, with what the calling run was granted and no more, and ends with it: by its deadline, or
+//! when it is cancelled. What the programs call and log stands in the calling run's trace. Programs that start programs may be nested
+//! three deep. A program that is marked as exclusive runs beside no other one of the same call.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use serde_json::json;
+use tokio::sync::RwLock;
+use tokio::task::{AbortHandle, JoinSet};
+use wattle_rt::{Code, Config, Exit, Failure, Grants, Nested, Outcome, Run, capability};
+
+use crate::Answer;
+use crate::arr::{Arrays, Handle};
+
+capability! {
+    /// Catalog programs, several at once, each in its own instance with what this run was granted.
+    pub const PAR: "par" 1;
+
+    /// Runs a program once for each item, its one argument, and gives what each puts out (several results one a line), in order; where an item fails, the others end and err is its code
+    #[example = "(call $str.split \"a b\" \" \") (drop) (local $items i32) (local.set $items) (call $par.map \"upper\" (local.get $items)) (drop) (call $arr.to_json) (drop) (call $sys.resv) (i32.const 0)"]
+    async map(program: program, items: arr) -> arr: arr ! ENOENT EBOUND EACCESS EPARSE ENOMEM ETRFM EREMOTE ETIME EBUDGET EEXIST ECANCEL = map;
+
+    /// Runs calls, each JSON ["program", "argument", …], and gives, in their order, JSON {result} for each, or {code, error} where it fails
+    #[example = "(call $arr.from_json \"[[\\\"upper\\\", \\\"a\\\"], [\\\"upper\\\", \\\"b\\\"]]\") (drop) (call $par.run) (drop) (call $arr.to_json) (drop) (call $sys.resv) (i32.const 0)"]
+    async run(calls: arr) -> arr: arr ! EBOUND ENOMEM = run_calls;
+}
+
+/// The port to the catalog, implemented by whoever wires a run. It holds no grants: those come with each call.
+pub trait Programs: Send + Sync {
+    /// Runs the program of that name. What keeps it from being run is a failure: no such program (`ENOENT`), arguments that it does
+    /// not take (`EPARSE`), something that it needs and the grants lack (`EACCESS`).
+    fn run(&self, program: String, args: Vec<String>, grants: Arc<Grants>, place: Nested) -> Answer<'_, Outcome>;
+
+    /// Whether no other program may run beside that one.
+    fn is_exclusive(&self, program: &str) -> bool;
+}
+
+/// Grants `par` on a catalog.
+pub struct Par {
+    /// The catalog.
+    pub programs: Arc<dyn Programs>,
+    /// How many programs of one call run at once.
+    pub at_once: NonZeroUsize,
+}
+
+impl Par {
+    /// Grants `par` on those programs, with 16 of a call at once.
+    pub fn new(programs: Arc<dyn Programs>) -> Self {
+        Par { programs, at_once: crate::AT_ONCE }
+    }
+}
+
+impl Config for Par {
+    const CAPABILITY: &'static str = "par";
+}
+
+/// One program to run; a failure where what the caller gave is no call.
+type Call = Result<(String, Vec<String>), Failure>;
+
+async fn map(run: &mut Run, program: String, items: i32) -> Result<Handle, Failure> {
+    let items = Arrays::of(run).get(Handle(items))?.clone();
+    let calls = items.iter().map(|item| match std::str::from_utf8(item) {
+        Ok(item) => Ok((program.clone(), vec![item.to_owned()])),
+        Err(_) => Err(Failure::new(Code::EPARSE, "it is not UTF-8")),
+    });
+    let mut results = Vec::with_capacity(items.len());
+    for (at, result) in perform(run, calls.collect(), Failing::Ends).await?.into_iter().enumerate() {
+        results.push(result.map_err(|failure| {
+            let item = items.get(at).map(Vec::as_slice).unwrap_or_default();
+            Failure { reason: format!("item {at} ({}): {}", excerpt(item), failure.reason), ..failure }
+        })?);
+    }
+    Arrays::make(run, results)
+}
+
+async fn run_calls(run: &mut Run, calls: i32) -> Result<Handle, Failure> {
+    let calls = Arrays::of(run).get(Handle(calls))?.iter().map(|call| read_call(call)).collect();
+    let results = perform(run, calls, Failing::Stays).await?;
+    let items = results.into_iter().map(|result| match result {
+        Ok(bytes) => json!({"result": String::from_utf8_lossy(&bytes)}).to_string(),
+        Err(failure) => json!({"code": failure.code.name(), "error": failure.reason}).to_string(),
+    });
+    Arrays::make(run, items)
+}
+
+fn read_call(text: &[u8]) -> Call {
+    let wrong = |why: &str| {
+        Failure::new(
+            Code::EPARSE,
+            format!("a call is JSON such as [\"program\", \"argument\"], not {}: {why}", excerpt(text)),
+        )
+    };
+    let parts: Vec<serde_json::Value> = serde_json::from_slice(text).map_err(|error| wrong(&error.to_string()))?;
+    let mut parts = parts.iter().map(crate::json::plain);
+    let program = parts.next().ok_or_else(|| wrong("it names no program"))?;
+    Ok((program, parts.collect()))
+}
+
+/// The beginning of a text, in quotes.
+fn excerpt(text: &[u8]) -> String {
+    const CHARS: usize = 60;
+    let text = String::from_utf8_lossy(text);
+    match text.char_indices().nth(CHARS) {
+        Some((end, _)) => format!("{:?}…", text.get(..end).unwrap_or_default()),
+        None => format!("{text:?}"),
+    }
+}
+
+/// What the failure of one call means for the others.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Failing {
+    /// Those behind it end; those before it go on, so that which failure is told does not depend on who is faster.
+    Ends,
+    /// Nothing.
+    Stays,
+}
+
+/// Performs the calls, some at once, and gives what each puts out; where a failure ends the others, up to the first one that failed.
+async fn perform(run: &mut Run, calls: Vec<Call>, failing: Failing) -> Result<Vec<Result<Vec<u8>, Failure>>, Failure> {
+    let par = run.config::<Par>()?;
+    let place = run.nested()?;
+    let grants = Arc::clone(run.grants());
+    let alone = Arc::new(RwLock::new(()));
+    let mut room = run.room();
+    let mut done: Vec<Option<Result<Vec<u8>, Failure>>> = Vec::new();
+    done.resize_with(calls.len(), || None);
+    // Dropped with this future, and then all of them end.
+    let mut under_way = JoinSet::new();
+    let mut handles: Vec<AbortHandle> = Vec::with_capacity(calls.len());
+    let mut waiting = calls.into_iter().enumerate();
+    let mut end = done.len();
+    loop {
+        while under_way.len() < par.at_once.get()
+            && let Some((at, call)) = waiting.next()
+            && at < end
+        {
+            let (par, grants, alone) = (Arc::clone(&par), Arc::clone(&grants), Arc::clone(&alone));
+            handles.push(under_way.spawn(async move { (at, one(&par, call, grants, place, &alone).await) }));
+        }
+        let (at, outcome) = match under_way.join_next().await {
+            None => break,
+            Some(Ok(joined)) => joined,
+            // One that was ended here.
+            Some(Err(_)) => continue,
+        };
+        if let Ok(outcome) = &outcome {
+            run.absorb(outcome);
+        }
+        let result = outcome.and_then(result_of);
+        let bytes = result.as_ref().map_or_else(|failure| failure.reason.len(), Vec::len);
+        room = room.checked_sub(bytes).ok_or_else(|| {
+            Failure::new(Code::ENOMEM, "what the programs put out takes more than the run's memory limit; run fewer")
+        })?;
+        if result.is_err() && failing == Failing::Ends && at < end {
+            end = at + 1;
+            handles.iter().skip(end).for_each(AbortHandle::abort);
+        }
+        if let Some(slot) = done.get_mut(at) {
+            *slot = Some(result);
+        }
+    }
+    let stopped = || Err(Failure::new(Code::ECANCEL, "the program was stopped from outside"));
+    Ok(done.into_iter().take(end).map(|result| result.unwrap_or_else(stopped)).collect())
+}
+
+async fn one(
+    par: &Par,
+    call: Call,
+    grants: Arc<Grants>,
+    place: Nested,
+    alone: &RwLock<()>,
+) -> Result<Outcome, Failure> {
+    let (program, args) = call?;
+    let exclusive = par.programs.is_exclusive(&program);
+    let _alone = if exclusive { Some(alone.write().await) } else { None };
+    let _beside = if exclusive { None } else { Some(alone.read().await) };
+    par.programs.run(program, args, grants, place).await
+}
+
+/// What a program put out, or why it did not come to its end.
+fn result_of(outcome: Outcome) -> Result<Vec<u8>, Failure> {
+    match outcome.exit {
+        Exit::Returned(Code::SUCCESS) => Ok(outcome.results.join(&b'\n')),
+        Exit::Returned(code) => {
+            let why = match &outcome.failure {
+                Some(call) => format!("`{}`: {}", call.function, call.failure.reason),
+                None => code.meaning().to_owned(),
+            };
+            let told = if code.name().is_some() { code } else { Code::ETRFM };
+            Err(Failure::new(told, format!("the program left with {code}: {why}")))
+        }
+        Exit::Trapped(trap) => Err(Failure::new(trap.kind.code(), format!("the program was stopped: {trap}"))),
+    }
+}

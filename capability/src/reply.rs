@@ -1,0 +1,62 @@
+//! What a model's reply has in it, beside what it was asked for.
+
+use serde_json::Value as Json;
+
+/// How many beginnings of a value in a reply are tried.
+const TRIES: usize = 32;
+
+/// The reply without a thought that stands before it between tags.
+pub(crate) fn without_thought(reply: &str) -> &str {
+    let reply = reply.trim();
+    let thoughts = ["think", "thinking", "reasoning"].into_iter().find_map(|tag| {
+        let rest = reply.strip_prefix('<')?.strip_prefix(tag)?.strip_prefix('>')?;
+        rest.split_once(&format!("</{tag}>")).map(|(_, rest)| rest.trim())
+    });
+    thoughts.unwrap_or(reply)
+}
+
+/// The JSON value of a reply, in its own spelling: the whole reply, or the first object or array that it has in it.
+pub(crate) fn json(reply: &str) -> Option<(&str, Json)> {
+    let reply = without_thought(reply);
+    if let Ok(value) = serde_json::from_str(reply) {
+        return Some((reply, value));
+    }
+    // A value in a fence of its own may be of any type.
+    let fenced = reply.strip_prefix("```").and_then(|rest| rest.split_once('\n')?.1.split_once("```"));
+    let fenced = fenced.map(|(inside, _)| inside.trim());
+    if let Some((inside, value)) = fenced.and_then(|inside| Some((inside, serde_json::from_str(inside).ok()?))) {
+        return Some((inside, value));
+    }
+    reply.match_indices(['{', '[']).take(TRIES).find_map(|(at, _)| {
+        let rest = reply.get(at..)?;
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Json>();
+        let value = values.next()?.ok()?;
+        Some((rest.get(..values.byte_offset())?, value))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_value_is_found_wherever_it_stands() {
+        for (reply, found) in [
+            ("{\"a\": 1.10}", Some("{\"a\": 1.10}")),
+            ("  [1]\n", Some("[1]")),
+            ("\"x\"", Some("\"x\"")),
+            ("```json\n{\"a\": 1}\n```", Some("{\"a\": 1}")),
+            ("```\n7\n```\nThat is it.", Some("7")),
+            ("Here it is:\n```json\n{\"a\": 1}\n```", Some("{\"a\": 1}")),
+            ("The value {of a} is {\"a\": [1]}, I think", Some("{\"a\": [1]}")),
+            ("<think>{\"a\": 0}?</think> {\"a\": 1}", Some("{\"a\": 1}")),
+            ("<think>no end {\"a\": 1}", Some("{\"a\": 1}")),
+            ("", None),
+            ("nothing", None),
+            ("{\"a\": 1", None),
+        ] {
+            assert_eq!(json(reply).map(|(text, _)| text), found, "{reply}");
+        }
+        assert!(json(&"[".repeat(100_000)).is_none());
+    }
+}

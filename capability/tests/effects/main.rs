@@ -1,0 +1,28 @@
+//! What programs do beyond themselves: state, requests, other programs, a model, the trace.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests may panic")]
+
+#[path = "../world/mod.rs"]
+mod world;
+
+mod ai;
+mod dbg;
+mod http;
+mod kv;
+mod par;
+mod site;
+
+use serde_json::Value as Json;
+use wattle_rt::{Code, Exit, Outcome};
+
+/// What the program left with, and why.
+fn failure(outcome: &Outcome) -> (Code, String) {
+    let Exit::Returned(code) = outcome.exit else { panic!("{:?}", outcome.exit) };
+    (code, outcome.failure.as_ref().map(|f| f.failure.reason.clone()).unwrap_or_default())
+}
+
+/// The only result, read as JSON.
+fn json(outcome: &Outcome) -> Json {
+    assert!(outcome.success(), "{:?} {:?}", outcome.exit, outcome.failure);
+    serde_json::from_str(&outcome.texts()[0]).unwrap()
+}

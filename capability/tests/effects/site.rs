@@ -1,0 +1,55 @@
+//! A site that takes its time, and counts how many requests it has before it at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use wattle_capability::Answer;
+use wattle_capability::egress::HeaderMap;
+use wattle_capability::http::{Backend, Request, Response};
+use wattle_rt::{Code, Failure};
+
+/// Answers with the last part of the URL after that time; `404` with that status, `broken` not at all.
+pub(crate) struct Slow {
+    pub(crate) wait: Duration,
+    pub(crate) begun: AtomicUsize,
+    pub(crate) at_once: AtomicUsize,
+    pub(crate) most: AtomicUsize,
+    pub(crate) ended: AtomicUsize,
+}
+
+impl Slow {
+    pub(crate) fn new(wait: Duration) -> Arc<Slow> {
+        let [begun, at_once, most, ended] = std::array::from_fn(|_| AtomicUsize::new(0));
+        Arc::new(Slow { wait, begun, at_once, most, ended })
+    }
+}
+
+/// Counts a request as gone, whether it was answered or dropped.
+struct Gone<'a>(&'a Slow);
+
+impl Drop for Gone<'_> {
+    fn drop(&mut self) {
+        self.0.at_once.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Backend for Slow {
+    fn send(&self, request: Request) -> Answer<'_, Response> {
+        Box::pin(async move {
+            self.begun.fetch_add(1, Ordering::SeqCst);
+            let now = self.at_once.fetch_add(1, Ordering::SeqCst) + 1;
+            let _gone = Gone(self);
+            self.most.fetch_max(now, Ordering::SeqCst);
+            tokio::time::sleep(self.wait).await;
+            self.ended.fetch_add(1, Ordering::SeqCst);
+            let name = request.url.rsplit('/').next().unwrap_or_default();
+            match name {
+                "broken" => Err(Failure::new(Code::EREMOTE, "the connection broke")),
+                "404" => Ok(Response { status: 404, headers: HeaderMap::new(), body: b"no such page".to_vec() }),
+                "bytes" => Ok(Response { status: 200, headers: HeaderMap::new(), body: vec![0xff, b'a'] }),
+                name => Ok(Response { status: 200, headers: HeaderMap::new(), body: name.as_bytes().to_vec() }),
+            }
+        })
+    }
+}

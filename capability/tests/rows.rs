@@ -1,0 +1,98 @@
+//! Calls of host functions and what comes of them: one line each in `rows/*.txt`.
+//!
+//! ```text
+//! (str.upper? "a") = A                    an expression of a text, and the text
+//! int (str.len "a") = 1                   of a number
+//! arr (str.split? "a b" " ") = ["a","b"]  of an array, as JSON
+//! run (out "a") (out "b") = "a\nb"        a whole program; a text in quotes is JSON
+//! (str.slice? "a" 2 1) ! EBOUND the end   the code that the program ends with, and words of the reason
+//! ```
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests may panic")]
+
+mod world;
+
+use wattle_rt::{Code, Exit, Outcome};
+use world::World;
+
+/// A line, read: the program and what should come of it.
+fn read(line: &str) -> (String, Result<String, (Code, &str)>) {
+    let (kind, rest) = match line.split_once(' ') {
+        Some((kind @ ("int" | "arr" | "run"), rest)) => (kind, rest),
+        _ => ("text", line),
+    };
+    // What stands behind the last closing parenthesis in front of ` = ` or ` ! `.
+    let at = rest.rmatch_indices(") = ").chain(rest.rmatch_indices(") ! ")).map(|(at, _)| at).min();
+    let at = at.or_else(|| rest.ends_with(") =").then(|| rest.len() - 3)).unwrap_or_else(|| panic!("{line}"));
+    let (expression, expected) = rest.split_at(at + 1);
+    let program = match kind {
+        "int" => format!("(ret (str.from_int {expression}))"),
+        "arr" => format!("(ret (arr.to_json? {expression}))"),
+        "run" => expression.to_owned(),
+        _ => format!("(ret {expression})"),
+    };
+    let expected = match expected.trim_start().split_once(' ') {
+        Some(("!", words)) => {
+            let (code, words) = words.split_once(' ').unwrap_or((words, ""));
+            Err((Code::from_name(code).unwrap_or_else(|| panic!("{line}")), words))
+        }
+        Some((_, text)) if text.starts_with('"') && kind != "arr" && !line.starts_with("(str.json_encode") => {
+            Ok(serde_json::from_str(text).unwrap_or_else(|_| panic!("{line}")))
+        }
+        Some((_, text)) => Ok(text.to_owned()),
+        None => Ok(String::new()),
+    };
+    (program, expected)
+}
+
+fn holds(outcome: &Outcome, expected: &Result<String, (Code, &str)>) -> bool {
+    match expected {
+        Ok(text) => outcome.success() && outcome.texts().join("\n") == *text,
+        Err((code, words)) => {
+            outcome.exit == Exit::Returned(*code)
+                && outcome.failure.as_ref().is_some_and(|failed| failed.failure.reason.contains(words))
+        }
+    }
+}
+
+async fn check(lines: &str) {
+    let mut wrong = Vec::new();
+    let world = World::new();
+    for line in lines.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let (program, expected) = read(line);
+        match world.run(&program, &[]).await {
+            Ok(outcome) if holds(&outcome, &expected) => {}
+            Ok(Outcome { exit, failure, results, .. }) => {
+                let results: Vec<_> = results.iter().map(|r| String::from_utf8_lossy(r)).collect();
+                wrong.push(format!("{line}\n  gave {results:?} {exit:?} {failure:?}"));
+            }
+            Err(why) => wrong.push(format!("{line}\n  {why}")),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[tokio::test]
+async fn str_gives_what_it_says() {
+    check(include_str!("rows/str.txt")).await;
+}
+
+#[tokio::test]
+async fn arr_gives_what_it_says() {
+    check(include_str!("rows/arr.txt")).await;
+}
+
+#[tokio::test]
+async fn map_gives_what_it_says() {
+    check(include_str!("rows/map.txt")).await;
+}
+
+#[tokio::test]
+async fn json_gives_what_it_says() {
+    check(include_str!("rows/json.txt")).await;
+}
+
+#[tokio::test]
+async fn date_gives_what_it_says() {
+    check(include_str!("rows/date.txt")).await;
+}

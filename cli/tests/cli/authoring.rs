@@ -1,0 +1,57 @@
+//! The tutorial for authors: its files are written, its commands run, and their output is held against the page.
+//!
+//! A block behind a line that ends with a file's name and a colon is that file. A `console` block has commands behind `$ `, each followed by
+//! what it puts out: stdout, then stderr. `WATTLE_UPDATE=1` writes the outputs anew.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use similar::TextDiff;
+
+use crate::place::Place;
+
+/// Plays the page and gives it as it should be.
+fn play(page: &str) -> (String, usize) {
+    let place = Place::new();
+    let (mut played, mut commands) = (String::new(), 0);
+    let mut lines = page.lines();
+    let mut named = None;
+    while let Some(line) = lines.next() {
+        let _ = writeln!(played, "{line}");
+        let Some(kind) = line.strip_prefix("```") else {
+            // The file that the next block is.
+            let name = line.strip_suffix("`:").and_then(|rest| rest.rsplit('`').next());
+            named = name.or(named.filter(|_| line.is_empty()));
+            continue;
+        };
+        let block: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
+        if kind == "console" {
+            for command in block.iter().filter_map(|line| line.strip_prefix("$ ")) {
+                let done = place.shell(&format!("{command} || true")).run();
+                let _ = write!(played, "$ {command}\n{}{}", done.stdout, done.stderr);
+                commands += 1;
+            }
+        } else {
+            let content = block.join("\n") + "\n";
+            assert!(named.is_some(), "a block without a name:\n{content}");
+            place.write(named.take().unwrap(), &content);
+            played += &content;
+        }
+        played += "```\n";
+    }
+    (played, commands)
+}
+
+#[test]
+fn each_step_gives_what_the_page_says() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/authoring.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let (played, commands) = play(&page);
+    assert!(commands >= 10, "only {commands} commands were found");
+    if std::env::var_os("WATTLE_UPDATE").is_some() {
+        std::fs::write(&path, &played).unwrap();
+    }
+    let page = std::fs::read_to_string(&path).unwrap();
+    let diff = TextDiff::from_lines(&page, &played);
+    assert!(page == played, "{}", diff.unified_diff().context_radius(3));
+}
