@@ -39,6 +39,7 @@ pub(crate) async fn perform(
     match runtime.run_within(&program, grants, args, time).await {
         Ok(outcome) => Ok(report(call.label(), &program, mended, outcome, started.elapsed(), time)),
         Err(RunError::Denied(missing)) => Ok(Execution::Refused { reason: crate::wiring::denied(&missing) }),
+        Err(RunError::Refused(why)) => Ok(Execution::Refused { reason: format!("denied before it ran: {why}") }),
         Err(RunError::Engine(error)) => Err(Broken::from(error)),
     }
 }

@@ -121,7 +121,7 @@ fn line(topic: Topic<'_>) -> String {
 
 impl help::Guide for Guide {
     fn about(&self, topic: &str) -> Option<String> {
-        // As a program writes it: `$str.cat`, `(http.get? …)`, `"word_count"`.
+        // As a program writes it: `$str.cat`, `(http.get? …)`, `"text_count"`.
         let name = topic.trim().trim_start_matches(['(', '$', '"', '`']).trim_end_matches([')', '?', '"', '`']);
         if name.is_empty() {
             return Some(self.contents());

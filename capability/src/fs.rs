@@ -59,12 +59,25 @@ impl Config for Fs {
     const CAPABILITY: &'static str = "fs";
 }
 
+/// The run's files for one function, such as `fs.read`, held to the run's guard: what every function reaches them by.
+///
+/// # Errors
+/// Where the run was granted none.
+pub fn files(run: &Run, function: &'static str) -> Result<Arc<Files>, Failure> {
+    let files = &run.config::<Fs>()?.0;
+    let Some(guard) = run.grants().guard().cloned() else { return Ok(Arc::clone(files)) };
+    let capability = function.split('.').next().unwrap_or_default();
+    let admit = move |target, path: &str| guard.call(capability, function, target, path);
+    Ok(Arc::new(files.guarded(Arc::new(admit))))
+}
+
 /// Works on the files away from the threads that run programs.
 async fn on_files<T: Send + 'static>(
     run: &Run,
+    function: &'static str,
     work: impl FnOnce(&Files) -> Result<T, FilesError> + Send + 'static,
 ) -> Result<T, Failure> {
-    let files = Arc::clone(&run.config::<Fs>()?.0);
+    let files = files(run, function)?;
     match tokio::task::spawn_blocking(move || work(&files)).await {
         Ok(done) => done.map_err(|e| Failure::new(e.code(), e.to_string())),
         Err(_) => Err(Failure::new(Code::ECANCEL, "the host is shutting down")),
@@ -72,21 +85,21 @@ async fn on_files<T: Send + 'static>(
 }
 
 async fn read(run: &mut Run, path: String) -> Result<Vec<u8>, Failure> {
-    on_files(run, move |files| files.read(&path)).await.map(Into::into)
+    on_files(run, "fs.read", move |files| files.read(&path)).await.map(Into::into)
 }
 
 async fn write(run: &mut Run, path: String, data: Vec<u8>) -> Result<(), Failure> {
-    on_files(run, move |files| files.write(&path, &data)).await
+    on_files(run, "fs.write", move |files| files.write(&path, &data)).await
 }
 
 async fn append(run: &mut Run, path: String, data: Vec<u8>) -> Result<(), Failure> {
-    on_files(run, move |files| files.append(&path, &data)).await
+    on_files(run, "fs.append", move |files| files.append(&path, &data)).await
 }
 
 async fn list(run: &mut Run, path: String) -> Result<Handle, Failure> {
     // No path is the workdir itself, as in `ls`.
     let path = if path.is_empty() { "/".to_owned() } else { path };
-    let entries = on_files(run, move |files| files.list(&path)).await?;
+    let entries = on_files(run, "fs.list", move |files| files.list(&path)).await?;
     let names = entries.into_iter().map(|entry| match entry.kind {
         EntryKind::Folder => format!("{}/", entry.name),
         _ => entry.name,
@@ -95,19 +108,19 @@ async fn list(run: &mut Run, path: String) -> Result<Handle, Failure> {
 }
 
 async fn stat(run: &mut Run, path: String) -> Result<String, Failure> {
-    let stat = on_files(run, move |files| files.stat(&path)).await?;
+    let stat = on_files(run, "fs.stat", move |files| files.stat(&path)).await?;
     let kind = if stat.kind == EntryKind::Folder { "folder" } else { "file" };
     Ok(json!({"kind": kind, "size": stat.size}).to_string())
 }
 
 async fn mkdir(run: &mut Run, path: String) -> Result<(), Failure> {
-    on_files(run, move |files| files.mkdir(&path)).await
+    on_files(run, "fs.mkdir", move |files| files.mkdir(&path)).await
 }
 
 async fn remove(run: &mut Run, path: String) -> Result<(), Failure> {
-    on_files(run, move |files| files.remove(&path)).await
+    on_files(run, "fs.remove", move |files| files.remove(&path)).await
 }
 
 async fn rename(run: &mut Run, from: String, to: String) -> Result<(), Failure> {
-    on_files(run, move |files| files.rename(&from, &to)).await
+    on_files(run, "fs.move", move |files| files.rename(&from, &to)).await
 }

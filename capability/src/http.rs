@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use serde_json::{Map, Value as Json, json};
-use wattle_rt::{Code, Config, Failure, Run, capability};
+use wattle_rt::{Code, Config, Failure, Guard, Run, Target, capability};
 
 use crate::Answer;
 use crate::arr::{Arrays, Handle};
-use crate::egress::{self, Egress, HeaderMap, HeaderName, HeaderValue, Method};
+use crate::egress::{self, Egress, HeaderMap, HeaderName, HeaderValue, Method, Url};
 
 capability! {
     /// Requests over http and https; an answer of 400 and above fails as EREMOTE.
@@ -31,7 +31,7 @@ capability! {
 
     /// Fetches an array of URLs at the same time and gives, in their order, JSON {url, status, body} for each, or {url, status, code, error} without a body where `http.get` would fail
     #[example = "(call $str.split \"https://example.com/a https://example.com/b\" \" \") (drop) (call $http.get_all) (drop) (call $arr.to_json) (drop) (call $sys.resv) (i32.const 0)"]
-    async get_all(urls: arr) -> arr: arr ! EBOUND ENOMEM = get_all;
+    async get_all(urls: urls) -> arr: arr ! EBOUND ENOMEM = get_all;
 }
 
 /// A request as a program makes it.
@@ -62,7 +62,17 @@ pub struct Response {
 pub trait Backend: Send + Sync {
     /// Sends the request. A refusal is `EACCESS`, a URL that cannot be read `EPARSE`, too late `ETIME`, anything else `EREMOTE`.
     fn send(&self, request: Request) -> Answer<'_, Response>;
+
+    /// As [`send`](Backend::send), where `admit` is asked about each URL that a redirect leads to. A backend that follows none need
+    /// not ask.
+    fn send_within(&self, request: Request, admit: Admit) -> Answer<'_, Response> {
+        drop(admit);
+        self.send(request)
+    }
 }
+
+/// Says why a URL may not be reached.
+pub type Admit = Box<dyn Fn(&Url) -> Result<(), String> + Send + Sync>;
 
 /// Grants `http` on a backend.
 pub struct Http {
@@ -85,10 +95,16 @@ impl Config for Http {
 
 impl Backend for Egress {
     fn send(&self, request: Request) -> Answer<'_, Response> {
+        Backend::send_within(self, request, Box::new(|_| Ok(())))
+    }
+
+    fn send_within(&self, request: Request, admit: Admit) -> Answer<'_, Response> {
         let Request { method, url, headers, body } = request;
         Box::pin(async move {
             let request = egress::Request { method, url, headers, body: body.into() };
-            let answer = Egress::send(self, request).await.map_err(|e| Failure::new(code_of(&e), e.to_string()))?;
+            let answer = Egress::send_within(self, request, &admit)
+                .await
+                .map_err(|e| Failure::new(code_of(&e), e.to_string()))?;
             Ok(Response { status: answer.status.as_u16(), headers: answer.headers, body: answer.body.into() })
         })
     }
@@ -104,8 +120,22 @@ fn code_of(error: &egress::EgressError) -> Code {
     }
 }
 
-async fn send(run: &mut Run, request: Request) -> Result<Response, Failure> {
-    run.config::<Http>()?.backend.send(request).await
+async fn send(run: &mut Run, function: &'static str, request: Request) -> Result<Response, Failure> {
+    let (http, guard) = (run.config::<Http>()?, run.grants().guard().cloned());
+    send_within(&*http.backend, guard, function, request).await
+}
+
+/// Sends a request of that function, and holds every hop of it to the guard.
+async fn send_within(
+    backend: &dyn Backend,
+    guard: Option<Arc<dyn Guard>>,
+    function: &'static str,
+    request: Request,
+) -> Result<Response, Failure> {
+    let Some(guard) = guard else { return backend.send(request).await };
+    let admit = move |url: &str| guard.call(HTTP.name, function, Target::Url, url);
+    admit(&request.url).map_err(|why| Failure::new(Code::EACCESS, why))?;
+    backend.send_within(request, Box::new(move |url| admit(url.as_str()))).await
 }
 
 /// The body of an answer below 400; the failure quotes the beginning of any other.
@@ -124,7 +154,7 @@ fn get_request(url: &str) -> Request {
 }
 
 async fn get(run: &mut Run, url: String) -> Result<Vec<u8>, Failure> {
-    accepted(&url, send(run, get_request(&url)).await?)
+    accepted(&url, send(run, "http.get", get_request(&url)).await?)
 }
 
 async fn get_all(run: &mut Run, urls: i32) -> Result<Handle, Failure> {
@@ -132,10 +162,12 @@ async fn get_all(run: &mut Run, urls: i32) -> Result<Handle, Failure> {
     let urls = Arrays::of(run).get(Handle(urls))?.clone();
     let mut items = vec![String::new(); urls.len()];
     let mut room = run.room();
+    let guard = run.grants().guard().cloned();
     let count = urls.len();
     let answers = urls.into_iter().enumerate().map(|(at, url)| {
         let http = Arc::clone(&http);
-        async move { (at, fetched(&*http.backend, &url).await) }
+        let guard = guard.clone();
+        async move { (at, fetched(&*http.backend, guard, &url).await) }
     });
     let mut answers = futures_util::stream::iter(answers).buffer_unordered(http.at_once.get());
     while let Some((at, answer)) = answers.next().await {
@@ -152,12 +184,12 @@ async fn get_all(run: &mut Run, urls: i32) -> Result<Handle, Failure> {
 }
 
 /// One of many: what was answered, or why nothing was, as JSON.
-async fn fetched(backend: &dyn Backend, url: &[u8]) -> String {
+async fn fetched(backend: &dyn Backend, guard: Option<Arc<dyn Guard>>, url: &[u8]) -> String {
     let mut item = Map::new();
     item.insert("url".to_owned(), String::from_utf8_lossy(url).into());
     let body = match std::str::from_utf8(url) {
         Err(_) => Err(Failure::new(Code::EPARSE, "the URL is not UTF-8")),
-        Ok(url) => match backend.send(get_request(url)).await {
+        Ok(url) => match send_within(backend, guard, "http.get_all", get_request(url)).await {
             Err(failure) => Err(failure),
             Ok(answer) => {
                 item.insert("status".to_owned(), answer.status.into());
@@ -179,7 +211,7 @@ async fn post(run: &mut Run, url: String, body: Vec<u8>, content_type: String) -
     let kind = if content_type.is_empty() { "text/plain; charset=utf-8" } else { &content_type };
     let mut headers = HeaderMap::new();
     headers.insert(egress::header::CONTENT_TYPE, header_value("content-type", kind)?);
-    accepted(&url, send(run, Request { method: Method::POST, url: url.clone(), headers, body }).await?)
+    accepted(&url, send(run, "http.post", Request { method: Method::POST, url: url.clone(), headers, body }).await?)
 }
 
 async fn request(
@@ -192,7 +224,7 @@ async fn request(
     let method = Method::from_bytes(method.trim().to_ascii_uppercase().as_bytes())
         .map_err(|_| Failure::new(Code::EPARSE, format!("{method:?} is no HTTP method")))?;
     let headers = read_headers(headers.as_deref().unwrap_or_default())?;
-    let answer = send(run, Request { method, url, headers, body }).await?;
+    let answer = send(run, "http.request", Request { method, url, headers, body }).await?;
     let mut shown = Map::new();
     for (name, value) in &answer.headers {
         let value = String::from_utf8_lossy(value.as_bytes());

@@ -3,6 +3,7 @@
 pub(crate) mod document;
 mod jq;
 mod path;
+mod table;
 
 use wattle_rt::{Code, Failure, Run, capability};
 
@@ -55,6 +56,14 @@ capability! {
     /// Makes an array of an array's texts: one that is JSON stays it, any other becomes a string
     #[example = r#"(ret (json.make_arr? (str.split? "1 b {}" " ")))"# => r#"[1,"b",{}]"#]
     fn make_arr(items: arr) -> ptr: str ! EBOUND ENOMEM = make_arr;
+
+    /// Reads CSV whose head line names the columns: an array of objects of strings; sep is 0 for a comma; EPARSE where a quote is not closed or a row has too many fields
+    #[example = r#"(ret (json.from_csv? "name,n\npen,2\n"))"# => r#"[{"name":"pen","n":"2"}]"#]
+    fn from_csv(text: str, sep: opt_str) -> doc: str ! EPARSE ENOMEM = from_csv;
+
+    /// Writes an array of objects as CSV with a head line, a column for each key; a string stands there without quotes, null as nothing; sep is 0 for a comma
+    #[example = r#"(ret (json.to_csv? "[{\"a\":1},{\"a\":\"x,y\"}]"))"# => "a\n1\n\"x,y\"\n"]
+    fn to_csv(doc: str, sep: opt_str) -> text: str ! EPARSE ENOMEM = to_csv;
 }
 
 /// The most bytes of a document.
@@ -142,6 +151,14 @@ fn make(run: &mut Run, fields: i32) -> Result<String, Failure> {
 
 fn make_arr(run: &mut Run, items: i32) -> Result<String, Failure> {
     crate::bounded(('[', ']'), Arrays::of(run).get(Handle(items))?.iter().map(|item| part(item)))
+}
+
+fn from_csv(_: &mut Run, text: &str, sep: Option<&str>) -> Result<String, Failure> {
+    table::read(text, sep)
+}
+
+fn to_csv(run: &mut Run, doc: &str, sep: Option<&str>) -> Result<String, Failure> {
+    table::write(read(run, doc)?, sep)
 }
 
 /// A value of serde's as programs see it, for callers that need no digits kept.

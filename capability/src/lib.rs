@@ -18,6 +18,7 @@ pub mod kv;
 pub mod manual;
 pub mod map;
 pub mod par;
+pub mod policy;
 mod reply;
 pub mod schema;
 pub mod str;
@@ -50,10 +51,19 @@ const AT_ONCE: std::num::NonZeroUsize = std::num::NonZeroUsize::new(16).unwrap()
 /// What a backend of a capability will give.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
 
+/// The capabilities that reach nothing outside the run.
+pub const PURE: &[&str] = &["sys", "str", "arr", "map", "json", "date", "dbg"];
+
+/// Whether programs touch anything outside their run by that capability; the manual counts as inside.
+#[must_use]
+pub fn reaches_out(capability: &str) -> bool {
+    !PURE.contains(&capability) && capability != help::HELP.name
+}
+
 /// Grants the capabilities that reach nothing outside the run and need no configuration: what every run starts from.
 #[must_use]
 pub fn pure_grants() -> Grants {
-    ["sys", "str", "arr", "map", "json", "date", "dbg"].into_iter().fold(Grants::new(), Grants::allow)
+    PURE.iter().copied().fold(Grants::new(), Grants::allow)
 }
 
 /// The most bytes of a text that one call makes; the program's memory bounds it further.

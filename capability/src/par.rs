@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::json;
 use tokio::sync::RwLock;
 use tokio::task::{AbortHandle, JoinSet};
-use wattle_rt::{Code, Config, Exit, Failure, Grants, Nested, Outcome, Run, capability};
+use wattle_rt::{Code, Config, Exit, Failure, Grants, Nested, Outcome, Run, Target, capability};
 
 use crate::Answer;
 use crate::arr::{Arrays, Handle};
@@ -25,7 +25,7 @@ capability! {
 
     /// Runs calls, each JSON ["program", "argument", …], and gives, in their order, JSON {result} for each, or {code, error} where it fails
     #[example = "(call $arr.from_json \"[[\\\"upper\\\", \\\"a\\\"], [\\\"upper\\\", \\\"b\\\"]]\") (drop) (call $par.run) (drop) (call $arr.to_json) (drop) (call $sys.resv) (i32.const 0)"]
-    async run(calls: arr) -> arr: arr ! EBOUND ENOMEM = run_calls;
+    async run(calls: programs) -> arr: arr ! EBOUND ENOMEM = run_calls;
 }
 
 /// The port to the catalog, implemented by whoever wires a run. It holds no grants: those come with each call.
@@ -77,7 +77,13 @@ async fn map(run: &mut Run, program: String, items: i32) -> Result<Handle, Failu
 }
 
 async fn run_calls(run: &mut Run, calls: i32) -> Result<Handle, Failure> {
-    let calls = Arrays::of(run).get(Handle(calls))?.iter().map(|call| read_call(call)).collect();
+    let calls: Vec<Call> = Arrays::of(run).get(Handle(calls))?.iter().map(|call| read_call(call)).collect();
+    let admitted = calls.into_iter().map(|call| {
+        let (program, args) = call?;
+        run.admit("par.run", Target::Program, &program)?;
+        Ok((program, args))
+    });
+    let calls = admitted.collect();
     let results = perform(run, calls, Failing::Stays).await?;
     let items = results.into_iter().map(|result| match result {
         Ok(bytes) => json!({"result": String::from_utf8_lossy(&bytes)}).to_string(),

@@ -1,6 +1,6 @@
 ;;; name = "help"
-;;; description = "Tell all about a host function, a program or an error code, or find them by words"
-;;; returns = "the manual's page about what has that name, or the best matches"
+;;; description = "Tell all about a function, program, form or error code"
+;;; returns = "the manual's page about what has that name, or the best matches for words"
 ;;; uses = ["help"]
 ;;; tags = ["manual", "documentation", "find", "search"]
 ;;; [[args]]
@@ -19,7 +19,7 @@
 ;;; contains = ["ENOENT (4): no such entry"]
 ;;; [[example]]
 ;;; args = ["count the words of a text"]
-;;; contains = ["program word_count(text: string)"]
+;;; contains = ["program text_count(text: string)"]
 ;;; [[example]]
 ;;; args = ["zymurgy"]
 ;;; code = "ENOENT"

@@ -2,7 +2,7 @@
 ;;; description = "Fetch a URL via HTTP GET and return the response body"
 ;;; returns = "the body of the response"
 ;;; uses = ["http"]
-;;; tags = ["web", "fetch", "download"]
+;;; tags = ["web", "fetch", "read"]
 ;;; [[args]]
 ;;; name = "url"
 ;;; type_hint = "url"
@@ -17,11 +17,4 @@
 ;;; code = "EREMOTE"
 ;;; results = []
 
-(argv 0 $url)
-(local $body i32) (local $err i32)
-(call $http.get (local.get $url))
-(local.set $err)
-(local.set $body)
-(check $err)
-(resv $body)
-(i32.const 0)
+(ret (http.get? (arg 0)))

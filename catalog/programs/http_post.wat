@@ -1,5 +1,5 @@
 ;;; name = "http_post"
-;;; description = "Send a text to a URL via HTTP POST and return the response body"
+;;; description = "POST a text to a URL and return the response"
 ;;; returns = "the body of the response"
 ;;; uses = ["http"]
 ;;; tags = ["web", "api", "send"]
@@ -26,13 +26,4 @@
 ;;; code = "EREMOTE"
 ;;; results = []
 
-(argv 0 $url)
-(argv 1 $body)
-(argv 2 $content_type)
-(local $answer i32) (local $err i32)
-(call $http.post (local.get $url) (local.get $body) (local.get $content_type))
-(local.set $err)
-(local.set $answer)
-(check $err)
-(resv $answer)
-(i32.const 0)
+(ret (http.post? (arg 0) (arg 1) (arg 2)))

@@ -1,5 +1,5 @@
 ;;; name = "http_request"
-;;; description = "Send any HTTP request, with headers, and return status, headers and body as JSON"
+;;; description = "Send any HTTP request, with headers"
 ;;; returns = "JSON {status, headers, body}, whatever the status"
 ;;; uses = ["http"]
 ;;; tags = ["web", "api", "put", "delete", "head"]
@@ -30,14 +30,4 @@
 ;;; code = "EPARSE"
 ;;; results = []
 
-(argv 0 $method)
-(argv 1 $url)
-(argv 2 $headers)
-(argv 3 $body)
-(local $answer i32) (local $err i32)
-(call $http.request (local.get $method) (local.get $url) (local.get $headers) (local.get $body))
-(local.set $err)
-(local.set $answer)
-(check $err)
-(resv $answer)
-(i32.const 0)
+(ret (http.request? (arg 0) (arg 1) (arg 2) (arg 3)))

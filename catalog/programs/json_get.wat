@@ -2,7 +2,7 @@
 ;;; description = "Return the value at a path of a JSON document"
 ;;; returns = "a string without its quotes, anything else as JSON"
 ;;; uses = ["json"]
-;;; tags = ["json", "extract"]
+;;; tags = ["extract", "field"]
 ;;; [[args]]
 ;;; name = "document"
 ;;; type_hint = "json"
@@ -22,12 +22,4 @@
 ;;; code = "ENOENT"
 ;;; results = []
 
-(argv 0 $document)
-(argv 1 $path)
-(local $value i32) (local $err i32)
-(call $json.get (local.get $document) (local.get $path))
-(local.set $err)
-(local.set $value)
-(check $err)
-(resv $value)
-(i32.const 0)
+(ret (json.get? (arg 0) (arg 1)))

@@ -2,7 +2,7 @@
 ;;; description = "Remove a key from the session's state"
 ;;; returns = "nothing"
 ;;; uses = ["kv"]
-;;; tags = ["memory", "state", "forget"]
+;;; tags = ["memory", "forget"]
 ;;; [[args]]
 ;;; name = "key"
 ;;; type_hint = "string"
@@ -13,9 +13,8 @@
 ;;; results = []
 ;;; kv_after = { city = "Oslo" }
 ;;; [[example]]
-;;; args = ["user"]
+;;; args = ["missing"]
 ;;; code = "ENOENT"
 ;;; results = []
 
-(argv 0 $key)
-(call $kv.del (local.get $key))
+(kv.del? (arg 0))

@@ -2,25 +2,18 @@
 ;;; description = "Return a value kept in the session's state"
 ;;; returns = "the value"
 ;;; uses = ["kv"]
-;;; tags = ["memory", "state", "recall"]
+;;; tags = ["memory", "recall"]
 ;;; [[args]]
 ;;; name = "key"
 ;;; type_hint = "string"
 ;;; description = "The key"
 ;;; [[example]]
 ;;; args = ["user"]
-;;; kv = { user = "Ada" }
+;;; kv = { user = "Ada", city = "Oslo" }
 ;;; results = ["Ada"]
 ;;; [[example]]
-;;; args = ["user"]
+;;; args = ["missing"]
 ;;; code = "ENOENT"
 ;;; results = []
 
-(argv 0 $key)
-(local $value i32) (local $err i32)
-(call $kv.get (local.get $key))
-(local.set $err)
-(local.set $value)
-(check $err)
-(resv $value)
-(i32.const 0)
+(ret (kv.get? (arg 0)))

@@ -2,7 +2,7 @@
 ;;; description = "List the keys of the session's state"
 ;;; returns = "one key a line, sorted; nothing where there is none"
 ;;; uses = ["kv", "str"]
-;;; tags = ["memory", "state", "keys"]
+;;; tags = ["memory", "keys"]
 ;;; [[args]]
 ;;; name = "prefix"
 ;;; type_hint = "string"
@@ -18,15 +18,4 @@
 ;;; [[example]]
 ;;; results = [""]
 
-(argv 0 $prefix)
-(local $keys i32) (local $lines i32) (local $err i32)
-(call $kv.list (local.get $prefix))
-(local.set $err)
-(local.set $keys)
-(check $err)
-(call $str.join (local.get $keys) "\n")
-(local.set $err)
-(local.set $lines)
-(check $err)
-(resv $lines)
-(i32.const 0)
+(ret (str.join? (kv.list? (arg 0)) "\n"))

@@ -1,8 +1,8 @@
 ;;; name = "kv_set"
-;;; description = "Keep a value in the session's state, for later steps and later runs of the session"
+;;; description = "Keep a value in the session's state"
 ;;; returns = "nothing"
 ;;; uses = ["kv"]
-;;; tags = ["memory", "state", "remember"]
+;;; tags = ["memory", "remember", "store"]
 ;;; [[args]]
 ;;; name = "key"
 ;;; type_hint = "string"
@@ -21,6 +21,4 @@
 ;;; code = "EBOUND"
 ;;; results = []
 
-(argv 0 $key)
-(argv 1 $value)
-(call $kv.set (local.get $key) (local.get $value))
+(kv.set? (arg 0) (arg 1))

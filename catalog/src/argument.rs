@@ -31,7 +31,7 @@ impl Entry {
         check(self.name(), &self.meta().args, given)
     }
 
-    /// How the program is called, such as `grep_file(path: path, text: string, max: int = 100)`.
+    /// How the program is called, such as `file_grep(path: path, text: string, max: int = 100)`.
     #[must_use]
     pub fn usage(&self) -> String {
         usage(self.name(), &self.meta().args)

@@ -112,9 +112,9 @@ fn suggestions_are_close_and_few() {
     for (asked, expected) in [
         ("HTTP-Get", "http_get"),
         ("catalog.http_get", "http_get"),
-        ("file_read", "read_file"),
-        ("grepFile", "grep_file"),
-        ("sumarize", "summarize"),
+        ("read_file", "file_read"),
+        ("fileGrep", "file_grep"),
+        ("ai_sumarize", "ai_summarize"),
     ] {
         assert_eq!(names(catalog.nearest(asked)).first(), Some(&expected), "{asked}");
         assert!(catalog.get(asked).is_none(), "{asked} is no name");

@@ -89,7 +89,7 @@ async fn a_long_text_is_summarized_in_parts() {
     let answers = ["one", "two", "three", "all"].map(str::to_owned).to_vec();
     let world = World::new(answers);
     world.files.write("long.txt", "é".repeat(50_000).as_bytes()).unwrap();
-    let outcome = call(&runtime, "summarize_file", &world, &["long.txt", "Be brief."]).await;
+    let outcome = call(&runtime, "ai_summarize_file", &world, &["long.txt", "Be brief."]).await;
     assert_eq!(outcome.texts(), ["all"]);
     let asked = world.model.asked.lock().unwrap();
     let sizes: Vec<usize> = asked.iter().map(|(size, _)| *size).collect();
@@ -102,7 +102,7 @@ async fn a_model_that_writes_more_than_it_reads_is_stopped() {
     let runtime = runtime();
     let long = "x".repeat(30_000);
     let world = World::new(vec![long.clone(); 100]);
-    let outcome = call(&runtime, "summarize", &world, &[&long]).await;
+    let outcome = call(&runtime, "ai_summarize", &world, &[&long]).await;
     assert!(outcome.success(), "{outcome:?}");
     // Four rounds over 2, 3, 4 and 6 parts, then the summary.
     assert_eq!(world.model.asked.lock().unwrap().len(), 16);
@@ -117,23 +117,23 @@ async fn large_files_fit_into_memory() {
     world.files.write("large.txt", text.as_bytes()).unwrap();
     let lines = text.lines().count();
 
-    let outcome = call(&runtime, "grep_file", &world, &["large.txt", "PAGE", "true", "1"]).await;
+    let outcome = call(&runtime, "file_grep", &world, &["large.txt", "PAGE", "true", "1"]).await;
     let first = line.trim_end();
     assert_eq!(outcome.texts(), [format!("1:{first}\n(more matches: {})", lines - 1)], "{:?}", outcome.exit);
 
-    let outcome = call(&runtime, "read_lines", &world, &["large.txt", "-1"]).await;
+    let outcome = call(&runtime, "file_lines", &world, &["large.txt", "-1"]).await;
     assert_eq!(outcome.texts(), [first], "{:?}", outcome.exit);
 
-    let outcome = call(&runtime, "extract_links", &world, &[&text]).await;
+    let outcome = call(&runtime, "text_links", &world, &[&text]).await;
     assert_eq!(outcome.texts(), ["https://example.org/page"], "{:?}", outcome.exit);
 
-    let outcome = call(&runtime, "replace_text", &world, &["large.txt", "sixty-four", "64"]).await;
+    let outcome = call(&runtime, "file_replace", &world, &["large.txt", "sixty-four", "64"]).await;
     assert_eq!(outcome.texts(), [format!("replaced: {lines}")], "{:?} {:?}", outcome.exit, outcome.failure);
 
-    let rows = format!("name,price\n{}", "\"an \"\"ink\"\"\",2\n".repeat(400_000));
+    let rows = format!("name,price\n{}", "\"an \"\"ink\"\"\",2\n".repeat(300_000));
     world.files.write("large.csv", rows.as_bytes()).unwrap();
     let outcome = call(&runtime, "csv_column", &world, &["large.csv", "price"]).await;
-    assert_eq!(outcome.texts()[0].matches("\"2\"").count(), 400_000, "{:?} {:?}", outcome.exit, outcome.failure);
+    assert_eq!(outcome.texts()[0].matches("\"2\"").count(), 300_000, "{:?} {:?}", outcome.exit, outcome.failure);
 }
 
 #[tokio::test]
@@ -152,35 +152,32 @@ async fn edges_of_files() {
         world.files.write(path, content.as_bytes()).unwrap();
     }
     for (name, args, code, expected) in [
-        ("read_lines", &["blank"][..], 0, ""),
-        ("read_lines", &["blank", "2"], 5, "there is no such line; lines in the file: 1"),
-        ("read_lines", &["crlf", "2"], 0, "b"),
-        ("read_lines", &["crlf", "-9", "1"], 0, "a"),
-        ("read_lines", &["crlf", "0"], 5, "there is no such line; lines in the file: 2"),
-        ("read_lines", &["crlf", "1", "0"], 5, "count is at least 1"),
-        ("read_lines", &["crlf", "1", "2147483647"], 0, "a\r\nb"),
-        ("read_lines", &["empty", "2"], 5, "there is no such line; lines in the file: 0"),
-        ("grep_file", &["blank", "a"], 0, "no line matches"),
-        ("grep_file", &["crlf", "\r"], 0, "no line matches"),
-        ("grep_file", &["crlf", ""], 5, "the text to look for is empty"),
-        ("grep_file", &["crlf", "b", "", "0"], 0, "(more matches: 1)"),
-        ("replace_text", &["empty", "a", "b"], 4, "the file has no such text; it is unchanged"),
-        ("replace_text", &["empty", "", "b"], 5, "the text to replace is empty"),
-        ("csv_column", &["empty", "a"], 4, "no such column; the columns are: "),
+        ("file_lines", &["blank"][..], 0, ""),
+        ("file_lines", &["blank", "2"], 5, "there is no such line; lines in the file: 1"),
+        ("file_lines", &["crlf", "2"], 0, "b"),
+        ("file_lines", &["crlf", "-9", "1"], 0, "a"),
+        ("file_lines", &["crlf", "0"], 5, "there is no such line; lines in the file: 2"),
+        ("file_lines", &["crlf", "1", "0"], 5, "count is at least 1"),
+        ("file_lines", &["crlf", "1", "2147483647"], 0, "a\nb"),
+        ("file_lines", &["empty", "2"], 5, "there is no such line; lines in the file: 0"),
+        ("file_grep", &["blank", "a"], 0, "no line matches"),
+        ("file_grep", &["crlf", "\r"], 0, "no line matches"),
+        ("file_grep", &["crlf", ""], 5, "the text to look for is empty"),
+        ("file_grep", &["crlf", "b", "", "0"], 0, "(more matches: 1)"),
+        ("file_replace", &["empty", "a", "b"], 4, "the file has no such text; it is unchanged"),
+        ("file_replace", &["empty", "", "b"], 5, "the text to replace is empty"),
+        ("csv_column", &["empty", "a"], 0, "[]"),
         ("csv_column", &["header.csv", "v"], 0, "[]"),
-        ("csv_column", &["header.csv", "3"], 4, "no such column; the columns are: k, v"),
-        ("csv_column", &["header.csv", "0"], 4, "no such column; the columns are: k, v"),
+        ("csv_column", &["bom.csv", "1", ";"], 4, "no such column; the columns are: k, v"),
         ("csv_column", &["bom.csv", "k", ";"], 0, "[\"1\"]"),
-        ("csv_column", &["bom.csv", "k", "é"], 7, "the separator is one ASCII character"),
         ("csv_column", &["comma.csv", "v"], 0, "[\"\"]"),
         ("csv_column", &["short.csv", "k"], 0, "[\"1\",\"\",\"\"]"),
-        ("csv_column", &["short.csv", "2"], 0, "[\"\",\"\",\"\"]"),
-        ("extract_links", &["http://"], 0, ""),
-        ("extract_links", &["http://x"], 0, "http://x"),
-        ("extract_links", &["https://"], 0, ""),
-        ("extract_links", &["<https://x/a>, \"http://y...\" HTTP"], 0, "https://x/a\nhttp://y"),
-        ("extract_between", &["aab", "a", "b"], 0, ""),
-        ("word_count", &["\u{3000}é"], 0, "{\"lines\":1,\"words\":1,\"characters\":2,\"bytes\":5}"),
+        ("text_links", &["http://"], 0, ""),
+        ("text_links", &["http://x"], 0, "http://x"),
+        ("text_links", &["https://"], 0, ""),
+        ("text_links", &["<https://x/a>, \"http://y...\" HTTP"], 0, "https://x/a\nhttp://y"),
+        ("text_between", &["aab", "a", "b"], 0, "a"),
+        ("text_count", &["\u{3000}é"], 0, "{\"lines\":1,\"words\":1,\"characters\":2,\"bytes\":5}"),
     ] {
         let outcome = call(&runtime, name, &world, args).await;
         assert_eq!(
@@ -211,7 +208,7 @@ async fn programs_agree_with_the_same_thing_in_rust() {
         world.files.write("t", text.as_bytes()).unwrap();
         let lines: Vec<&str> = text.split_inclusive('\n').collect();
 
-        let counted = call(&runtime, "word_count", &world, &[&text]).await.texts();
+        let counted = call(&runtime, "text_count", &world, &[&text]).await.texts();
         let (words, characters, bytes) = (text.split_ascii_whitespace().count(), text.chars().count(), text.len());
         let expected =
             format!("{{\"lines\":{},\"words\":{words},\"characters\":{characters},\"bytes\":{bytes}}}", lines.len());
@@ -222,7 +219,7 @@ async fn programs_agree_with_the_same_thing_in_rust() {
             let expected = taken.strip_suffix('\n').map_or(&*taken, |t| t.strip_suffix('\r').unwrap_or(t));
             let back = format!("-{}", lines.len() + 1 - first);
             for from in [&first.to_string(), &back] {
-                let read = call(&runtime, "read_lines", &world, &["t", from, "2"]).await.texts();
+                let read = call(&runtime, "file_lines", &world, &["t", from, "2"]).await.texts();
                 assert_eq!(read, [expected], "{text:?} from {from}");
             }
         }
@@ -244,7 +241,7 @@ async fn programs_agree_with_the_same_thing_in_rust() {
                 .map(|(number, line)| format!("{number}:{line}"))
                 .collect();
             let expected = if found.is_empty() { "no line matches".to_owned() } else { found.join("\n") };
-            let grepped = call(&runtime, "grep_file", &world, &["t", part, ignore_case]).await.texts();
+            let grepped = call(&runtime, "file_grep", &world, &["t", part, ignore_case]).await.texts();
             assert_eq!(grepped, [expected], "{text:?} for {part:?}");
         }
     }

@@ -10,14 +10,14 @@ fn the_program_that_is_meant_comes_first() {
     for (words, expected) in [
         ("http_get", "http_get"),
         ("kv set", "kv_set"),
-        ("find a file by its name", "find_files"),
-        ("how many words does this text have?", "word_count"),
-        ("summarizing a file", "summarize_file"),
-        ("download", "download"),
+        ("find a file by its name", "file_find"),
+        ("how many words does this text have?", "text_count"),
+        ("summarizing a file", "ai_summarize_file"),
+        ("download", "http_download"),
         ("column of a csv", "csv_column"),
-        ("grep", "grep_file"),
-        ("delete", "delete_file"),
-        ("links on a page", "extract_links"),
+        ("grep", "file_grep"),
+        ("delete a file", "file_delete"),
+        ("links on a page", "web_links"),
     ] {
         let found: Vec<&str> = catalog.search(words).iter().map(|entry| entry.name().as_str()).collect();
         assert_eq!(found.first(), Some(&expected), "{words}: {found:?}");
@@ -31,6 +31,6 @@ fn a_message_of_any_length_is_a_question() {
     let catalog = Catalog::built_in();
     let message = format!("Please download https://example.org/data.csv. {}", "Thank you! 🌿 ".repeat(50_000));
     let found = catalog.search(&message);
-    assert!(found.iter().take(5).any(|entry| entry.name().as_str() == "download"));
+    assert!(found.iter().take(5).any(|entry| entry.name().as_str() == "http_download"));
     assert_eq!(found.len(), catalog.search(&message).len());
 }

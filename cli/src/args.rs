@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use wattle_agent::capability::egress::HostRule;
+use wattle_agent::capability::policy::Rule;
 use wattle_server::{HostName, Origin};
 
 use crate::config::{Layer, Span, count};
@@ -132,15 +133,20 @@ pub(crate) struct ExecArgs {
 /// What `check` takes.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// The programs; `-` reads one from stdin
+    /// The programs: files, names of catalog programs, or `-` for stdin
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Put right in the files what can be for certain; `-` goes to stdout
     #[arg(long)]
     pub(crate) fix: bool,
+    /// Tell what each program can touch, on stdout
+    #[arg(long)]
+    pub(crate) authority: bool,
     /// Print the findings as JSON on stdout
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) flags: CatalogFlags,
 }
 
 /// What `expand` takes.
@@ -395,6 +401,15 @@ pub(crate) struct Flags {
     /// A host that may be reached even if it is not public; may be repeated
     #[arg(long, value_name = "HOST[:PORT]")]
     pub(crate) allow_host: Vec<HostRule>,
+    /// What programs may touch, as a rule: `http`, `kv.set`, `host:*.example.com`, `write:notes`, `key:user.`; may be repeated
+    #[arg(long, value_name = "RULE")]
+    pub(crate) allow: Vec<Rule>,
+    /// What the user is asked about before a program runs; may be repeated
+    #[arg(long, value_name = "RULE")]
+    pub(crate) ask: Vec<Rule>,
+    /// What programs may not touch; may be repeated
+    #[arg(long, value_name = "RULE")]
+    pub(crate) deny: Vec<Rule>,
     /// The session whose conversation and state the run continues
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
@@ -447,6 +462,9 @@ impl From<Flags> for Layer {
             apply: flags.apply.then_some(true),
             exec: flags.exec.then_some(true),
             allow_host: given(flags.allow_host),
+            allow: given(flags.allow),
+            ask: given(flags.ask),
+            deny: given(flags.deny),
             session: flags.session.map(Some),
             tenant: flags.tenant,
             store: flags.store.map(Some),

@@ -1,6 +1,7 @@
 //! The command line of the Wattle agent runtime: the only crate that knows a terminal.
 
 mod args;
+mod ask;
 mod changes;
 mod commands;
 mod config;
@@ -67,7 +68,7 @@ async fn perform(cli: Cli) -> Result<Exit, Fault> {
         Some(Command::Repl(args)) => repl::run(args, outer).await,
         Some(Command::Serve(args)) => serve::serve(args, outer).await,
         Some(Command::Exec(args)) => commands::exec::exec(args, outer).await,
-        Some(Command::Check(args)) => commands::check::check(args).await,
+        Some(Command::Check(args)) => commands::check::check(args, outer).await,
         Some(Command::Expand(args)) => commands::expand::expand(&args),
         Some(Command::Parse) => commands::parse::parse(),
         Some(Command::Catalog(command)) => commands::catalog::catalog(command, outer).await,

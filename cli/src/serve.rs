@@ -32,7 +32,8 @@ pub(crate) async fn serve(args: ServeArgs, outer: Layer) -> Result<Exit, Fault> 
     tokio::spawn(async move { host.warm().await });
     let app = App::new(setup.host.clone(), model, setup.settings(STEPS), setup.store()?)
         .with_tenant(setup.tenant()?)
-        .with_workdir(setup.config.root.value.clone());
+        .with_workdir(setup.config.root.value.clone())
+        .with_policy(setup.config.policy.clone());
     let settings = ServerSettings {
         allowed_hosts: args.allow_name,
         allowed_origins: args.allow_origin,

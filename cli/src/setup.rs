@@ -10,17 +10,18 @@ use wattle_agent::capability::ai::{Budget, Inference};
 use wattle_agent::capability::egress::{Egress, Policy};
 use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
 use wattle_agent::capability::kv;
+use wattle_agent::capability::policy::Preflight;
 use wattle_agent::catalog::Folders;
 use wattle_agent::machine;
 use wattle_agent::model::{
     Cassette, ChatCompletions, Endpoint, EndpointError, EndpointErrorKind, EndpointSettings, Model, Recorder, resolve,
 };
-use wattle_agent::rt::Limits;
+use wattle_agent::rt::{Grants, Limits};
 use wattle_agent::{Access, Host, LateState, ModelInference, Settings, Store, StoreError};
 
 use crate::config::Config;
 use crate::fault::{Exit, Fault};
-use crate::output;
+use crate::{ask, output};
 
 /// How many steps a run may take where nothing says otherwise.
 pub(crate) const RUN_STEPS: u32 = 12;
@@ -34,6 +35,8 @@ pub(crate) struct Setup {
     pub(crate) config: Config,
     /// Engine, catalog, and the way out.
     pub(crate) host: Host,
+    /// Holds programs to the policy, for as long as the process lives.
+    preflight: Arc<Preflight>,
 }
 
 /// A session of the store.
@@ -53,7 +56,8 @@ impl Setup {
         let folders = folders(&config);
         let egress = Egress::new(Policy { allow: config.allow_host.value.clone(), ..Policy::default() });
         let host = Host::new(Limits::default(), folders, egress).map_err(|error| Fault::failed(error.to_string()))?;
-        Ok(Setup { config, host })
+        let preflight = Arc::new(Preflight::new(config.policy.clone(), ask::terminal()));
+        Ok(Setup { config, host, preflight })
     }
 
     /// How an agent runs, with the caller's own bound on steps where the settings have none.
@@ -117,6 +121,11 @@ impl Setup {
     pub(crate) fn store(&self) -> Result<Store, Fault> {
         let path = store_path(&self.config)?;
         open_store(path, self.config.session_ttl.value.0).map_err(no_store)
+    }
+
+    /// The grants of a run that works on that, held to the policy.
+    pub(crate) fn grants(&self, access: Access) -> Arc<Grants> {
+        Arc::new(access.grants().guarded(Arc::<Preflight>::clone(&self.preflight)))
     }
 
     /// The tenant that runs belong to.

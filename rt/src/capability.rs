@@ -65,7 +65,8 @@ pub enum Shown {
 /// `fn` rows are synchronous, `async` rows may wait. A row with codes after `!` is fallible: it pushes `err` last. A row without
 /// codes traps where its function fails. Types: `str`, `opt_str`, `bytes`, `opt_bytes`, `int`, `long`, `float`, `bool`, `arr`, `map`,
 /// `addr`, `any` (a number of unknown meaning, with the bytes that it points to, for rows that may not fail); and texts that name something outside the program, which authority and policy go by: `url`, `read_path`, `write_path`,
-/// `tree_path` (with everything below), `key`, `key_prefix`, `program`, `agent` ([`Target`](crate::Target)), each `str` in all else.
+/// `tree_path` (with everything below), `key`, `key_prefix`, `program`, `agent` ([`Target`](crate::Target)), each `str` in all else, and `urls` and `programs`, handles of arrays of them, whose items the
+/// function itself has [admitted](Run::admit).
 /// The Rust function takes [`&mut Run`](Run) and the arguments (`&str`, `Option<&str>`, `&[u8]`, `Option<&[u8]>`, `i32`, `i64`, `f64`, `wire::Any`;
 /// owned in `async` rows) and gives `Result<value, Failure>`, where a value is anything that is [`Value`](crate::Value).
 ///
@@ -186,6 +187,12 @@ macro_rules! __ty {
     (addr) => {
         $crate::Ty::Addr
     };
+    (urls) => {
+        $crate::Ty::Arr
+    };
+    (programs) => {
+        $crate::Ty::Arr
+    };
     (any) => {
         $crate::Ty::Any
     };
@@ -250,6 +257,12 @@ macro_rules! __target {
     };
     (agent) => {
         Some($crate::Target::Agent)
+    };
+    (urls) => {
+        Some($crate::Target::Url)
+    };
+    (programs) => {
+        Some($crate::Target::Program)
     };
     ($plain:ident) => {
         None
@@ -320,6 +333,12 @@ macro_rules! __read {
     ($memory:ident, $raw:ident, addr) => {
         $raw
     };
+    ($memory:ident, $raw:ident, urls) => {
+        $raw
+    };
+    ($memory:ident, $raw:ident, programs) => {
+        $raw
+    };
     ($memory:ident, $raw:ident, $target:ident) => {
         $crate::__text!($target => $crate::__read!($memory, $raw, str))
     };
@@ -361,9 +380,46 @@ macro_rules! __own {
     ($memory:ident, $raw:ident, addr) => {
         $raw
     };
+    ($memory:ident, $raw:ident, urls) => {
+        $raw
+    };
+    ($memory:ident, $raw:ident, programs) => {
+        $raw
+    };
     ($memory:ident, $raw:ident, $target:ident) => {
         $crate::__text!($target => $crate::__own!($memory, $raw, str))
     };
+}
+
+// Asks the run's guard about an argument that names something outside the program.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __admit {
+    ($run:expr, $module:literal, $name:expr, $p:ident, url) => {
+        $run.admit(concat!($module, ".", $name), $crate::Target::Url, &$p)?
+    };
+    ($run:expr, $module:literal, $name:expr, $p:ident, read_path) => {
+        $run.admit(concat!($module, ".", $name), $crate::Target::Read, &$p)?
+    };
+    ($run:expr, $module:literal, $name:expr, $p:ident, write_path) => {
+        $run.admit(concat!($module, ".", $name), $crate::Target::Write, &$p)?
+    };
+    ($run:expr, $module:literal, $name:expr, $p:ident, tree_path) => {
+        $run.admit(concat!($module, ".", $name), $crate::Target::Tree, &$p)?
+    };
+    ($run:expr, $module:literal, $name:expr, $p:ident, key) => {
+        $run.admit(concat!($module, ".", $name), $crate::Target::Key, &$p)?
+    };
+    ($run:expr, $module:literal, $name:expr, $p:ident, key_prefix) => {
+        $run.admit(concat!($module, ".", $name), $crate::Target::Keys, &$p)?
+    };
+    ($run:expr, $module:literal, $name:expr, $p:ident, program) => {
+        $run.admit(concat!($module, ".", $name), $crate::Target::Program, &$p)?
+    };
+    ($run:expr, $module:literal, $name:expr, $p:ident, agent) => {
+        $run.admit(concat!($module, ".", $name), $crate::Target::Agent, &$p)?
+    };
+    ($run:expr, $module:literal, $name:expr, $p:ident, $plain:ident) => {};
 }
 
 // One arm per kind of row; what they share is in `crate::host`. The result's shape on the stack follows from whether the row
@@ -377,6 +433,7 @@ macro_rules! __link {
                 let outcome = $crate::host::call(&mut caller, $id, |memory, run| {
                     let _ = memory;
                     $(let $p = $crate::__read!(memory, $p, $ty);)*
+                    $($crate::__admit!(run, $module, $name, $p, $ty);)*
                     $function(run, $($p),*)
                 });
                 $crate::__push!(caller, $id, outcome, [$($rty)?], [$($code)*])
@@ -391,7 +448,11 @@ macro_rules! __link {
                         let _ = memory;
                         Ok(($($crate::__own!(memory, $p, $ty),)*))
                     });
-                    let outcome = match read {
+                    let admitted = read.and_then(|($($p,)*)| {
+                        $($crate::__admit!(caller.data(), $module, $name, $p, $ty);)*
+                        Ok(($($p,)*))
+                    });
+                    let outcome = match admitted {
                         Ok(($($p,)*)) => $function(caller.data_mut(), $($p),*).await,
                         Err(failure) => Err(failure),
                     };

@@ -3,6 +3,8 @@
 use std::any::{Any, TypeId};
 use std::sync::Arc;
 
+use crate::Guard;
+
 /// The configuration that a capability is granted with: a backend, a root, a policy.
 ///
 /// One type belongs to one capability, so a grant can be found by its type alone.
@@ -25,6 +27,7 @@ pub trait Config: Any + Send + Sync {
 pub struct Grants {
     allowed: Vec<&'static str>,
     configs: Vec<(TypeId, Arc<dyn Any + Send + Sync>)>,
+    guard: Option<Arc<dyn Guard>>,
 }
 
 impl Grants {
@@ -50,6 +53,18 @@ impl Grants {
         grants.configs.retain(|(id, _)| *id != TypeId::of::<C>());
         grants.configs.push((TypeId::of::<C>(), Arc::new(config)));
         grants
+    }
+
+    /// Holds every program that runs with these grants to a guard, in place of the one they have.
+    #[must_use]
+    pub fn guarded(self, guard: Arc<dyn Guard>) -> Self {
+        Grants { guard: Some(guard), ..self }
+    }
+
+    /// The guard, where there is one.
+    #[must_use]
+    pub fn guard(&self) -> Option<&Arc<dyn Guard>> {
+        self.guard.as_ref()
     }
 
     /// Whether the capability is granted.

@@ -6,12 +6,14 @@
 //!
 //! This crate defines what a capability is ([`capability!`](crate::capability!)); it knows no network, no model and no agent.
 
+mod authority;
 mod cache;
 mod capability;
 mod code;
 mod engine;
 mod failure;
 mod grants;
+mod guard;
 mod guest;
 #[doc(hidden)]
 pub mod host;
@@ -23,11 +25,13 @@ mod signature;
 mod text;
 pub mod wire;
 
+pub use authority::{Argument, Authority, Part, Text, Use};
 pub use capability::{Capability, Function, Shown};
 pub use code::Code;
 pub use engine::{Limits, engine_config};
 pub use failure::Failure;
 pub use grants::{Config, Grants};
+pub use guard::{Guard, Preview};
 pub use guest::{Guest, GuestAnswer, GuestFault};
 pub use host::{Room, Value};
 pub use outcome::{CallFailure, Calls, Exit, Outcome, Trap, TrapKind};

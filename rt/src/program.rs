@@ -5,7 +5,7 @@ use std::sync::Arc;
 use wasmtime::{InstancePre, ModuleExport};
 
 use crate::text::{self, Diagnostic, Position};
-use crate::{Grants, Run, Signature, Signatures};
+use crate::{Authority, Grants, Run, Signature, Signatures};
 
 /// A program that compiled. Cheap to clone, shared by all its runs, and holds nothing of any of them.
 #[derive(Clone)]
@@ -24,8 +24,10 @@ pub(crate) struct Compiled {
     pub(crate) memory: ModuleExport,
     /// The first address behind the static data.
     pub(crate) heap: u32,
-    /// The host functions that the module imports: its authority.
+    /// The host functions that the module imports: all that it could touch.
     pub(crate) imports: Vec<Signature>,
+    /// The calls of them that it may make.
+    pub(crate) authority: Authority,
     /// Namespaces of those.
     pub(crate) capabilities: Vec<&'static str>,
     /// Whether any imported function may wait.
@@ -61,10 +63,16 @@ impl Program {
         &self.0.warnings
     }
 
-    /// The host functions that the program can call: exactly its authority, since nothing else is linked.
+    /// The host functions that the program imports: nothing else is linked, so it can call no others.
     #[must_use]
     pub fn imports(&self) -> &[Signature] {
         &self.0.compiled.imports
+    }
+
+    /// The calls of host functions that the program may make, with what is known of their arguments before it runs.
+    #[must_use]
+    pub fn authority(&self) -> &Authority {
+        &self.0.compiled.authority
     }
 
     /// The capabilities that the program needs and the grants lack.

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use wasmtime::{Memory, StoreLimits, StoreLimitsBuilder};
 
-use crate::{Calls, Code, Config, Failure, Grants, Outcome};
+use crate::{Calls, Code, Config, Failure, Grants, Outcome, Target};
 
 /// The most lines that [`Run::log`] keeps, and the most bytes of one line.
 const LOG_LINES: usize = 1_000;
@@ -96,6 +96,19 @@ impl Run {
     #[must_use]
     pub fn grants(&self) -> &Arc<Grants> {
         &self.grants
+    }
+
+    /// Asks the run's guard about something that a call is about to touch: `function` by its full name, such as `http.get`.
+    ///
+    /// Arguments that a row declares as targets were asked about before its function is called; this is for what a call touches
+    /// besides, such as each URL of an array.
+    ///
+    /// # Errors
+    /// `EACCESS` where the guard refuses.
+    pub fn admit(&self, function: &str, target: Target, text: &str) -> Result<(), Failure> {
+        let Some(guard) = self.grants.guard() else { return Ok(()) };
+        let capability = function.split('.').next().unwrap_or_default();
+        guard.call(capability, function, target, text).map_err(|why| Failure::new(Code::EACCESS, why))
     }
 
     /// When the run's time is up. A host function that starts further work gives it no more than this.

@@ -11,8 +11,8 @@ use crate::engine::{Limits, engine};
 use crate::outcome::{CallFailure, Calls, Exit, Outcome, Trap, TrapKind};
 use crate::program::{Compiled, Program};
 use crate::run::LEVELS;
-use crate::text::{self, Diagnostic, Severity};
-use crate::{Capability, Code, Failure, Function, Grants, Nested, Run, Signature, Signatures};
+use crate::text::{self, Diagnostic, Position, Severity};
+use crate::{Authority, Capability, Code, Failure, Function, Grants, Nested, Preview, Run, Signature, Signatures};
 
 /// Module text over which compiling leaves the calling thread, in bytes.
 const LARGE: usize = 64 << 10;
@@ -43,6 +43,9 @@ pub enum RunError {
     /// The program needs capabilities that the run was not granted. Nothing of it was executed.
     #[error("the program needs {}, not granted to this run", list(.0))]
     Denied(Vec<&'static str>),
+    /// The guard of the grants refuses the program, and says why. Nothing of it was executed.
+    #[error("{0}")]
+    Refused(String),
     /// The host is broken.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -140,12 +143,22 @@ impl Runtime {
         Ok(Program::new(source.to_owned(), assembled.warnings, compiled))
     }
 
+    /// Where in its author's text each of the program's [uses](crate::Authority::uses) stands, in their order.
+    #[must_use]
+    pub fn places(&self, program: &Program) -> Vec<Option<Position>> {
+        let uses = program.authority().uses();
+        let offsets: Vec<usize> = uses.iter().map(|one| one.offset.unwrap_or(usize::MAX)).collect();
+        let spans = text::locate_all(program.source(), &self.inner.signatures, &offsets);
+        let known = uses.iter().zip(spans).map(|(one, span)| one.offset.and(span));
+        known.map(|span| span.map(|span| Position::of(program.source(), span.start as usize))).collect()
+    }
+
     /// Runs a program with what it was granted, and gives its outcome, whatever it does.
     ///
     /// Dropping the future ends the program within a few milliseconds.
     ///
     /// # Errors
-    /// [`RunError::Denied`] where a grant is missing: then nothing was executed. [`RunError::Engine`] where the host is broken.
+    /// [`RunError::Denied`] where a grant is missing, [`RunError::Refused`] where the grants' guard refuses: then nothing was executed. [`RunError::Engine`] where the host is broken.
     pub async fn run(&self, program: &Program, grants: &Arc<Grants>, args: Vec<String>) -> Result<Outcome, RunError> {
         self.run_within(program, grants, args, self.inner.limits.time).await
     }
@@ -192,6 +205,13 @@ impl Runtime {
         if !missing.is_empty() {
             return Err(RunError::Denied(missing));
         }
+        let grants = match grants.guard() {
+            None => Arc::clone(grants),
+            Some(guard) => {
+                let decided = guard.before(Preview::new(self, program, &args)).await.map_err(RunError::Refused)?;
+                Arc::new(grants.as_ref().clone().guarded(decided))
+            }
+        };
         let inner = &self.inner;
         // A full pool is an error, so wait here instead. The semaphore is never closed.
         let _slot = match inner.slots.get(level) {
@@ -202,7 +222,7 @@ impl Runtime {
         let left = latest.map_or(Duration::MAX, |latest| latest.saturating_duration_since(started));
         let time = time.min(inner.limits.time).min(left);
         let place = Nested { level, deadline: started + time };
-        let run = Run::new(args, Arc::clone(grants), inner.limits.memory, place);
+        let run = Run::new(args, grants, inner.limits.memory, place);
         let mut store = Store::new(&inner.engine, run);
         store.limiter(|run| &mut run.limits);
         store.set_epoch_deadline(1);
@@ -243,7 +263,8 @@ async fn execute(store: &mut Store<Run>, compiled: &Compiled) -> wasmtime::Resul
 impl Inner {
     /// Encodes, compiles and links a module.
     fn compile(&self, assembled: &text::Assembled) -> wasmtime::Result<Arc<Compiled>> {
-        let module = Module::from_binary(&self.engine, &assembled.encode()?)?;
+        let binary = assembled.encode()?;
+        let module = Module::from_binary(&self.engine, &binary)?;
         let export = |name| {
             module
                 .get_export_index(name)
@@ -261,6 +282,7 @@ impl Inner {
             heap: assembled.heap_base,
             capabilities,
             waits: assembled.imports.iter().any(|import| self.waits(import)),
+            authority: Authority::of(&binary, &assembled.imports, assembled.heap_base),
             imports: assembled.imports.clone(),
         }))
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::ai::Inference;
 use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
+use wattle_agent::capability::policy::{Policy, Preflight};
 use wattle_agent::machine::Message;
 use wattle_agent::model::Model;
 use wattle_agent::{Access, DEFAULT_TENANT, Host, Job, ModelInference, News, Settings, Store};
@@ -22,6 +23,7 @@ pub struct App {
     tenant: String,
     inference: Arc<dyn Inference>,
     workdir: Option<PathBuf>,
+    preflight: Arc<Preflight>,
 }
 
 impl App {
@@ -36,6 +38,7 @@ impl App {
             tenant: DEFAULT_TENANT.to_owned(),
             inference,
             workdir: None,
+            preflight: Arc::new(Preflight::new(Policy::default(), None)),
         }
     }
 
@@ -49,6 +52,12 @@ impl App {
     #[must_use]
     pub fn with_workdir(self, folder: PathBuf) -> App {
         App { workdir: Some(folder), ..self }
+    }
+
+    /// Holds the programs of every run to that policy. Nobody can be asked: what the policy wants asked about is refused.
+    #[must_use]
+    pub fn with_policy(self, policy: Policy) -> App {
+        App { preflight: Arc::new(Preflight::new(policy, None)), ..self }
     }
 
     /// Takes in what changed in the folders of the catalog; the log tells of it.
@@ -80,7 +89,7 @@ impl App {
             message,
             history,
             session_id: Some(session.to_string()),
-            grants: Arc::new(access.grants()),
+            grants: Arc::new(access.grants().guarded(Arc::<Preflight>::clone(&self.preflight))),
             workdir: self.workdir.clone(),
             cancel,
         }

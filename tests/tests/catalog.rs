@@ -151,7 +151,7 @@ fn the_manual_answers_by_name_and_by_words() {
         ("6", "given by "),
         ("fetching a page", "http.get"),
         ("colum of a csv", "program csv_column"),
-        ("", "programs: append_file"),
+        ("", "programs: ai_answer"),
         ("  ", "error codes: SUCCESS"),
     ] {
         let page = guide.about(topic).unwrap_or_else(|| panic!("nothing about {topic:?}"));

@@ -1,10 +1,13 @@
 //! Whole runs through the driver: a scripted model, the real runtime, what the model is told, what is left behind.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value as Json;
 use wattle_agent::model::{Cassette, Timeouts};
 use wattle_agent::{Job, Settings};
+use wattle_capability::kv::Backend as _;
+use wattle_capability::policy::{Policy, Preflight};
 use wattle_machine::{Bound, EXAMPLE_PROGRAM, Ending, Event, Message, OnMaxSteps, Role};
 use wattle_rt::Limits;
 use wattle_tests::{Scripted, World};
@@ -21,7 +24,7 @@ async fn a_catalog_step_a_repair_and_the_answer() {
     let world = World::new();
     std::fs::write(world.workdir().join("notes.txt"), "one two\nthree\n").unwrap();
     let model = Scripted::new(&[
-        "I'll read the file.\nToolCall::Catalog(\"read_file\", \"notes.txt\")",
+        "I'll read the file.\nToolCall::Catalog(\"file_read\", \"notes.txt\")",
         BROKEN,
         MENDED,
         "ToolCall::Response(\"\"\"\nThree words, and four letters.\n\"\"\")",
@@ -54,7 +57,7 @@ async fn a_catalog_step_a_repair_and_the_answer() {
 
     let steps = world.steps();
     assert_eq!(steps.len(), 3, "a program that did not compile stands in the trace");
-    assert_eq!(steps[0]["tool"], "read_file");
+    assert_eq!(steps[0]["tool"], "file_read");
     assert_eq!(steps[0]["args"], serde_json::json!(["notes.txt"]));
     assert_eq!(steps[0]["exit_code"], 0);
     assert_eq!(steps[1]["exit_code"], Json::Null);
@@ -104,15 +107,15 @@ async fn what_goes_wrong_is_told_and_the_run_goes_on() {
     let world = World::with(Limits { time: Duration::from_millis(200), ..Limits::default() });
     for (answer, told) in [
         (
-            "ToolCall::Catalog(\"reed_file\", \"x\")",
-            "there is no program `reed_file` in the catalog; the nearest: `read_file`",
+            "ToolCall::Catalog(\"file_reed\", \"x\")",
+            "there is no program `file_reed` in the catalog; the nearest: `file_read`",
         ),
-        ("ToolCall::Catalog(\"read_file\")", "read_file error: required arg `path` missing"),
+        ("ToolCall::Catalog(\"file_read\")", "file_read error: required arg `path` missing"),
         (
-            "ToolCall::Catalog(\"read_file\", \"none.txt\")",
+            "ToolCall::Catalog(\"file_read\", \"none.txt\")",
             "Execution FAILED:\nENOENT (4): no such entry\nfrom fs.read at line ",
         ),
-        ("ToolCall::Catalog(\"read_file\", \"../../etc/passwd\")", "EACCESS (3): access denied"),
+        ("ToolCall::Catalog(\"file_read\", \"../../etc/passwd\")", "EACCESS (3): access denied"),
         (
             "ToolCall::Wat(```wat\n(loop $l (br $l))\n(i32.const 0)\n```)",
             "tool error: wat timed out after 200ms (killed) at line 1",
@@ -287,7 +290,29 @@ async fn every_built_in_program_passes_its_examples() {
 #[tokio::test]
 async fn a_cassette_plays_a_run() {
     let world = World::new();
-    let tape = "{\"wattle_cassette\":1,\"model\":\"demo\"}\n{\"reply\":\"ToolCall::Catalog(\\\"word_count\\\", \\\"a b\\\")\"}\n{\"reply\":\"two words\"}\n";
+    let tape = "{\"wattle_cassette\":1,\"model\":\"demo\"}\n{\"reply\":\"ToolCall::Catalog(\\\"text_count\\\", \\\"a b\\\")\"}\n{\"reply\":\"two words\"}\n";
     let (report, _) = world.run(&Cassette::parse(tape).unwrap(), &Settings::default(), world.job("count")).await;
     assert_eq!(report.ending.text(), "two words");
+}
+
+#[tokio::test]
+async fn a_program_outside_the_policy_is_refused_before_it_runs() {
+    let world = World::new();
+    let program = "ToolCall::Wat(```wat\n(check (call $kv.set \"seen\" \"yes\"))\n(check (call $fs.write \"secret/a.txt\" \"x\"))\n(i32.const 0)\n```)";
+    let model = Scripted::new(&[program, "ToolCall::Response(\"no\")"]);
+    let policy = Policy::new(Vec::new(), Vec::new(), vec!["write:secret".parse().unwrap()]);
+    let job = world.job("write it");
+    let guarded = job.grants.as_ref().clone().guarded(Arc::new(Preflight::new(policy, None)));
+    let (report, events) = world.run(&model, &Settings::default(), Job { grants: Arc::new(guarded), ..job }).await;
+    assert_eq!(report.ending.text(), "no");
+    let told = model.asked()[1].last().unwrap().content.clone();
+    assert!(
+        told.contains("Execution FAILED:\ndenied before it ran: `fs.write` may not write secret/a.txt (denied by the rule `write:/secret`)"),
+        "{told}"
+    );
+    assert!(told.contains("(line 2: (check (call $fs.write"), "{told}");
+    assert_eq!(world.store.state("s").get("seen".to_owned()).await.unwrap(), None, "nothing of it ran");
+    assert!(
+        events.iter().any(|e| matches!(&e.event, Event::ToolResult { success: false, exit_code: None, dur_ms: 0, .. }))
+    );
 }

@@ -164,6 +164,11 @@ impl EgressError {
         error(EgressErrorKind::BadRequest, text)
     }
 
+    /// What the caller's own rules say of where a redirect leads.
+    pub(super) fn not_admitted(url: &Url, why: &str) -> Self {
+        error(EgressErrorKind::Refused, format!("redirected to {}: {why}", origin_of(url)))
+    }
+
     pub(super) fn unresolved(name: &str, why: &str) -> Self {
         error(EgressErrorKind::Resolve, format!("failed to resolve {name}: {why}"))
     }

@@ -142,6 +142,26 @@ impl Egress {
     /// Where the policy refuses the URL, an address of its host, or a redirect; where nothing comes within the time
     /// limit, or there are too many redirects.
     pub async fn start(&self, request: Request) -> Result<Streamed, EgressError> {
+        self.start_within(request, &|_| Ok(())).await
+    }
+
+    /// As [`Egress::send`], with rules of the caller's own: `admit` is asked about each URL that a redirect leads to.
+    ///
+    /// # Errors
+    /// As [`Egress::send`], and where `admit` says why not.
+    pub async fn send_within(
+        &self,
+        request: Request,
+        admit: &(dyn Fn(&Url) -> Result<(), String> + Send + Sync),
+    ) -> Result<Response, EgressError> {
+        self.start_within(request, admit).await?.collect().await
+    }
+
+    async fn start_within(
+        &self,
+        request: Request,
+        admit: &(dyn Fn(&Url) -> Result<(), String> + Send + Sync),
+    ) -> Result<Streamed, EgressError> {
         let limits = self.policy.limits;
         let exchange = Exchange::begin(limits);
         let mut hop = Hop::first(request)?;
@@ -154,7 +174,10 @@ impl Egress {
                 Some(next) if followed == limits.redirects => {
                     return Err(EgressError::redirects(limits.redirects, &next.url));
                 }
-                Some(next) => hop = next,
+                Some(next) => {
+                    admit(&next.url).map_err(|why| EgressError::not_admitted(&next.url, &why))?;
+                    hop = next;
+                }
             }
             followed += 1;
         }

@@ -49,6 +49,12 @@ pub struct HostRule {
 }
 
 impl HostRule {
+    /// The one port that it names; `None` where it names all.
+    #[must_use]
+    pub fn port(&self) -> Option<u16> {
+        self.port
+    }
+
     fn allows(&self, host: &Host, port: u16) -> bool {
         self.host == *host && self.port.is_none_or(|own| own == port)
     }

@@ -111,6 +111,10 @@ impl FilesError {
         FilesError::new(ErrorKind::Escape, format!("{} blocked: path escapes your working dir", intent.verb()))
     }
 
+    pub(super) fn guarded(intent: Intent, why: &str) -> FilesError {
+        FilesError::new(ErrorKind::Denied, format!("{} blocked: {why}", intent.verb()))
+    }
+
     pub(super) fn trace(path: &RunPath) -> FilesError {
         let text = format!("write blocked: `{path}` is the run's trace, which only the host writes");
         FilesError::new(ErrorKind::Denied, text)

@@ -35,6 +35,7 @@ mod base;
 mod disk;
 mod edit;
 mod error;
+mod guarded;
 mod journal;
 mod layer;
 mod overlay;
@@ -47,16 +48,20 @@ mod view;
 
 use std::fmt;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use bytes::Bytes;
 
 pub use base::Base;
 pub use error::{ApplyError, ErrorKind, FilesError};
+pub use guarded::PathGuard;
 pub use reader::Reader;
 
+use wattle_rt::Target;
+
 use error::Intent;
+use guarded::Guarded;
 use journal::Journal;
 use layer::Layer;
 use view::{Last, Reads, Store};
@@ -75,7 +80,8 @@ pub const ENTRY_LIMIT: usize = 100_000;
 /// The files of one run. Shared freely between threads; every operation is carried out as a whole before the next.
 #[derive(Debug)]
 pub struct Files {
-    store: Mutex<Store>,
+    store: Arc<Mutex<Store>>,
+    guard: Guarded,
 }
 
 /// What an entry is.
@@ -162,13 +168,17 @@ impl Files {
     #[must_use]
     pub fn overlay(base: Option<Base>, limit: u64) -> Files {
         let layer = Layer::new(base.is_some(), limit);
-        Files { store: Mutex::new(Store::Overlay { base, layer, reads: Reads::default() }) }
+        Files::of(Store::Overlay { base, layer, reads: Reads::default() })
     }
 
     /// Makes the files of a run whose writes go to `base`, each at once. [`Files::changes`] lists them all the same.
     #[must_use]
     pub fn write_through(base: Base) -> Files {
-        Files { store: Mutex::new(Store::Through { base, journal: Journal::default() }) }
+        Files::of(Store::Through { base, journal: Journal::default() })
+    }
+
+    fn of(store: Store) -> Files {
+        Files { store: Arc::new(Mutex::new(store)), guard: Guarded::default() }
     }
 
     /// Opens a workdir as a base: the one place where a path of the host's own is opened.
@@ -202,7 +212,7 @@ impl Files {
     /// # Errors
     /// Where there is no such file, or it may not be read.
     pub fn open(&self, path: &str) -> Result<Reader, FilesError> {
-        let mut store = self.lock();
+        let mut store = self.enter(path, Target::Read)?;
         let path = store.resolve_file(path, Intent::Read)?;
         store.open(&path)
     }
@@ -212,7 +222,7 @@ impl Files {
     /// # Errors
     /// Where a folder is in the way, the overlay is full, or the base does not allow it.
     pub fn write(&self, path: &str, data: &[u8]) -> Result<(), FilesError> {
-        self.lock().write(path, data)
+        self.enter(path, Target::Write)?.write(path, data)
     }
 
     /// Adds to the end of a file; makes it, and missing folders on the way, where it is not there.
@@ -220,7 +230,7 @@ impl Files {
     /// # Errors
     /// As [`Files::write`]; also where a file of the base is too large to be kept in the overlay.
     pub fn append(&self, path: &str, data: &[u8]) -> Result<(), FilesError> {
-        self.lock().edit(path, edit::Edit::Append(data))
+        self.enter(path, Target::Write)?.edit(path, edit::Edit::Append(data))
     }
 
     /// Writes at an offset, over what is there; a gap before it is filled with zeros. Makes the file, and missing folders
@@ -229,7 +239,7 @@ impl Files {
     /// # Errors
     /// As [`Files::append`].
     pub fn write_at(&self, path: &str, offset: u64, data: &[u8]) -> Result<(), FilesError> {
-        self.lock().edit(path, edit::Edit::WriteAt(offset, data))
+        self.enter(path, Target::Write)?.edit(path, edit::Edit::WriteAt(offset, data))
     }
 
     /// Cuts a file to `size` bytes, or fills it up to that with zeros.
@@ -237,7 +247,7 @@ impl Files {
     /// # Errors
     /// As [`Files::append`]; also where there is no such file.
     pub fn truncate(&self, path: &str, size: u64) -> Result<(), FilesError> {
-        self.lock().edit(path, edit::Edit::Truncate(size))
+        self.enter(path, Target::Write)?.edit(path, edit::Edit::Truncate(size))
     }
 
     /// Lists a folder, sorted by name.
@@ -245,7 +255,7 @@ impl Files {
     /// # Errors
     /// Where there is no such folder, or it has more than [`ENTRY_LIMIT`] entries.
     pub fn list(&self, path: &str) -> Result<Vec<Entry>, FilesError> {
-        let store = self.lock();
+        let store = self.enter(path, Target::Read)?;
         let path = store.resolve(path, Last::Follow, Intent::Read)?;
         store.list(&path)
     }
@@ -255,7 +265,7 @@ impl Files {
     /// # Errors
     /// Where nothing is there.
     pub fn stat(&self, path: &str) -> Result<Stat, FilesError> {
-        let store = self.lock();
+        let store = self.enter(path, Target::Read)?;
         let path = store.resolve(path, Last::Follow, Intent::Read)?;
         store.stat(&path)
     }
@@ -265,7 +275,7 @@ impl Files {
     /// # Errors
     /// Where nothing is there.
     pub fn stat_link(&self, path: &str) -> Result<Stat, FilesError> {
-        let store = self.lock();
+        let store = self.enter(path, Target::Read)?;
         let path = store.resolve(path, Last::Keep, Intent::Read)?;
         store.stat(&path)
     }
@@ -275,7 +285,7 @@ impl Files {
     /// # Errors
     /// Where nothing is there, or it is not a link.
     pub fn read_link(&self, path: &str) -> Result<String, FilesError> {
-        let store = self.lock();
+        let store = self.enter(path, Target::Read)?;
         let path = store.resolve(path, Last::Keep, Intent::Read)?;
         store.read_link(&path)
     }
@@ -285,7 +295,7 @@ impl Files {
     /// # Errors
     /// Where something else has the name, the overlay is full, or the base does not allow it.
     pub fn mkdir(&self, path: &str) -> Result<(), FilesError> {
-        self.lock().mkdir(path)
+        self.enter(path, Target::Write)?.mkdir(path)
     }
 
     /// Removes a file, a link (not what it leads to) or an empty folder.
@@ -293,7 +303,7 @@ impl Files {
     /// # Errors
     /// Where nothing is there, the folder is not empty, or the base does not allow it.
     pub fn remove(&self, path: &str) -> Result<(), FilesError> {
-        self.lock().remove(path)
+        self.enter(path, Target::Write)?.remove(path)
     }
 
     /// Removes an entry and, where it is a folder, all that it holds; links in it are removed, not followed.
@@ -302,7 +312,7 @@ impl Files {
     /// Where nothing is there, the folder holds more than [`ENTRY_LIMIT`] entries or names that are not UTF-8, or the
     /// base does not allow it.
     pub fn remove_all(&self, path: &str) -> Result<(), FilesError> {
-        self.lock().remove_all(path)
+        self.enter(path, Target::Tree)?.remove_all(path)
     }
 
     /// Moves an entry (a link as itself); missing folders on the way are made. A file that is at `to` is replaced by a
@@ -311,7 +321,8 @@ impl Files {
     /// # Errors
     /// Where nothing is at `from`, something else is at `to`, the overlay is full, or the base does not allow it.
     pub fn rename(&self, from: &str, to: &str) -> Result<(), FilesError> {
-        self.lock().rename(from, to)
+        drop(self.enter(to, Target::Tree)?);
+        self.enter(from, Target::Tree)?.rename(from, to)
     }
 
     /// Lists what differs from the base as it was, sorted by path; in a run without a base, all that the run made.

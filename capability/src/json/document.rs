@@ -10,7 +10,7 @@ use wattle_rt::{Code, Failure};
 /// How deep values may be nested. Every walk over a document recurses on a program's small stack.
 pub(super) const DEPTH: usize = 128;
 /// How many values a document may have: each costs the host some 60 bytes.
-const VALUES: usize = 1_000_000;
+pub(super) const VALUES: usize = 1_000_000;
 
 /// A JSON value.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,12 +6,14 @@ use std::path::Path;
 use serde_json::{Value as Json, json};
 use wattle_agent::capability;
 use wattle_agent::catalog::{Entry, Origin, Problem};
-use wattle_agent::rt::{self, Certainty, Diagnostic, Limits, Runtime, Severity};
+use wattle_agent::rt::{self, Certainty, Diagnostic, Limits, Program, Runtime, Severity};
 
+use super::authority;
 use crate::args::CheckArgs;
+use crate::config::{Config, Layer};
 use crate::fault::{Exit, Fault};
 use crate::output::{GOOD, diagnostic, paint, visible};
-use crate::{input, output};
+use crate::{input, output, setup};
 
 /// The most findings that are told of one file.
 const MOST: usize = 32;
@@ -63,16 +65,27 @@ struct Checked {
     /// What was put right.
     fixed: Vec<Diagnostic>,
     findings: Vec<Finding>,
+    /// The program, where it is one.
+    program: Option<Program>,
 }
 
 /// Checks every file; one that is wrong does not keep the others from being checked.
-pub(crate) async fn check(args: CheckArgs) -> Result<Exit, Fault> {
+pub(crate) async fn check(args: CheckArgs, outer: Layer) -> Result<Exit, Fault> {
+    let catalog = match args.files.iter().any(|path| is_name(path)) {
+        true => Some(setup::folders(&Config::gather(&[args.flags.into(), outer])?)),
+        false => None,
+    };
+    let catalog = catalog.as_ref().map(|folders| folders.catalog());
     let limits = Limits { instances: 1, ..Limits::default() };
     let runtime = Runtime::new(capability::ALL, limits).map_err(|error| Fault::failed(error.to_string()))?;
     let (mut documents, mut sound) = (Vec::new(), true);
     for path in &args.files {
         let file = path.display().to_string();
-        let Checked { source, fixed, findings } = checked(&runtime, path, args.fix).await;
+        let text = match catalog.filter(|_| is_name(path)).and_then(|catalog| catalog.get(&file)) {
+            Some(entry) => Ok(entry.source().to_string()),
+            None => input::text(path),
+        };
+        let Checked { source, fixed, findings, program } = checked(&runtime, path, text, args.fix).await;
         let is_stdin = path == Path::new("-");
         let ok = !findings.iter().any(Finding::is_error);
         sound &= ok;
@@ -80,6 +93,10 @@ pub(crate) async fn check(args: CheckArgs) -> Result<Exit, Fault> {
             let told = |all: &[Diagnostic]| all.iter().map(Diagnostic::to_json).collect::<Vec<_>>();
             let diagnostics: Vec<Json> = findings.iter().map(Finding::to_json).collect();
             let mut document = json!({"file": file, "ok": ok, "diagnostics": diagnostics});
+            if let Some(object) = document.as_object_mut().filter(|_| args.authority) {
+                let authority = program.as_ref().map(|program| authority::to_json(&runtime, program));
+                object.insert("authority".to_owned(), authority.unwrap_or_default());
+            }
             if let Some(object) = document.as_object_mut().filter(|_| args.fix) {
                 object.insert("fixed".to_owned(), told(&fixed).into());
                 if is_stdin {
@@ -98,7 +115,12 @@ pub(crate) async fn check(args: CheckArgs) -> Result<Exit, Fault> {
             output::data(source.as_bytes())?;
         }
         findings.iter().for_each(|finding| output::note(&finding.shown(&file, &source)));
+        if let Some(program) = program.as_ref().filter(|_| args.authority) {
+            let lines = authority::shown(&runtime, program).into_iter().map(|line| format!("  {line}\n"));
+            output::styled(&format!("{}\n{}", visible(&file), lines.collect::<String>()))?;
+        }
         match findings.iter().filter(|finding| finding.is_fixable()).count() {
+            _ if args.authority && ok => {}
             _ if ok => output::note(&format!("{}: {}", visible(&file), paint(GOOD, "ok"))),
             0 => {}
             _ if args.fix => {}
@@ -112,10 +134,14 @@ pub(crate) async fn check(args: CheckArgs) -> Result<Exit, Fault> {
 }
 
 /// Checks a file; where `fix` says so, what can be put right for certain is put right in it before.
-async fn checked(runtime: &Runtime, path: &Path, fix: bool) -> Checked {
-    let unreadable =
-        |why: String| Checked { source: String::new(), fixed: Vec::new(), findings: vec![Finding::Unreadable(why)] };
-    let mut source = match input::text(path) {
+async fn checked(runtime: &Runtime, path: &Path, text: Result<String, Fault>, fix: bool) -> Checked {
+    let unreadable = |why: String| Checked {
+        source: String::new(),
+        fixed: Vec::new(),
+        findings: vec![Finding::Unreadable(why)],
+        program: None,
+    };
+    let mut source = match text {
         Ok(source) => source,
         Err(fault) => return unreadable(fault.to_string()),
     };
@@ -130,8 +156,8 @@ async fn checked(runtime: &Runtime, path: &Path, fix: bool) -> Checked {
         }
         (source, fixed) = (mended.source, mended.applied);
     }
-    let findings = findings(runtime, path, &source).await;
-    Checked { source, fixed, findings }
+    let (findings, program) = findings(runtime, path, &source).await;
+    Checked { source, fixed, findings, program }
 }
 
 /// Writes a file anew, whole or not at all, with the permissions that it has.
@@ -146,7 +172,7 @@ fn replace(path: &Path, text: &str) -> std::io::Result<()> {
     Ok(())
 }
 
-async fn findings(runtime: &Runtime, path: &Path, source: &str) -> Vec<Finding> {
+async fn findings(runtime: &Runtime, path: &Path, source: &str) -> (Vec<Finding>, Option<Program>) {
     let entry = Entry::has_front_matter(source).then(|| Entry::parse(source, Origin::File(path.to_owned())));
     let prepared = runtime.prepare(source).await;
     let mut findings = Vec::new();
@@ -157,14 +183,19 @@ async fn findings(runtime: &Runtime, path: &Path, source: &str) -> Vec<Finding> 
         }
         _ => {}
     }
-    let told = match prepared {
+    let told = match &prepared {
         Ok(program) => program.warnings().to_vec(),
         Err(first) => match rt::faults(source, runtime.signatures(), MOST) {
             // What only the engine refuses.
-            none if none.is_empty() => vec![(*first).clone()],
+            none if none.is_empty() => vec![(**first).clone()],
             all => all,
         },
     };
     findings.extend(told.into_iter().map(|found| Finding::Program(Box::new(found))));
-    findings
+    (findings, prepared.ok())
+}
+
+/// Whether what was given can be the name of a program, and is no file.
+fn is_name(path: &Path) -> bool {
+    path != Path::new("-") && path.extension().is_none() && path.components().count() == 1 && !path.is_file()
 }

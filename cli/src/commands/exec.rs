@@ -45,7 +45,7 @@ pub(crate) async fn exec(args: ExecArgs, outer: Layer) -> Result<Exit, Fault> {
         Err(fault) => (None, Some(fault.message().to_owned())),
     };
     let (files, session) = (setup.files()?, setup.session()?);
-    let grants = Arc::new(setup.access(Arc::clone(&files), session.as_ref(), model)?.grants());
+    let grants = setup.grants(setup.access(Arc::clone(&files), session.as_ref(), model)?);
     let cancel = crate::setup::interrupt();
     let ran = tokio::select! {
         biased;
@@ -55,6 +55,7 @@ pub(crate) async fn exec(args: ExecArgs, outer: Layer) -> Result<Exit, Fault> {
     let outcome = match ran {
         Ok(outcome) => outcome,
         Err(RunError::Denied(missing)) => return denied(&missing, why_not, json),
+        Err(RunError::Refused(why)) => return refused(&why, json),
         Err(RunError::Engine(error)) => return Err(Fault::failed(error.to_string())),
     };
     // What the program gave is told even where its changes cannot be carried out.
@@ -214,6 +215,17 @@ fn rejected(diagnostic: &Diagnostic, source: &str, json: bool) -> Result<Exit, F
         output::note(output::diagnostic(diagnostic, source).trim_end());
     }
     Ok(Exit::Failed)
+}
+
+/// Tells why the policy did not let the program run.
+pub(crate) fn refused(why: &str, json: bool) -> Result<Exit, Fault> {
+    let message = format!("denied before it ran: {why}");
+    if json {
+        let error = json!({"code": "EACCESS", "message": message, "line": null, "column": null, "function": null});
+        output::json(&nothing_ran(Some("EACCESS"), &error))?;
+        return Ok(Exit::Denied);
+    }
+    Err(Fault::new(Exit::Denied, visible(&message)))
 }
 
 pub(crate) fn denied(missing: &[&str], why_not: Option<String>, json: bool) -> Result<Exit, Fault> {

@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod authority;
 pub(crate) mod catalog;
 pub(crate) mod check;
 pub(crate) mod completions;

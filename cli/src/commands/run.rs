@@ -34,7 +34,7 @@ pub(crate) async fn run(args: RunArgs, outer: Layer) -> Result<Exit, Fault> {
         message,
         history,
         session_id: session.as_ref().map(|session| session.id.clone()),
-        grants: Arc::new(access.grants()),
+        grants: setup.grants(access),
         workdir: Some(setup.config.root.value.clone()),
         cancel: cancel.clone(),
     };

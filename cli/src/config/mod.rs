@@ -4,6 +4,7 @@
 //! file (`wattle/wattle.toml` in the XDG config directory), and the defaults.
 
 mod file;
+mod policy;
 mod value;
 
 use std::fmt;
@@ -15,6 +16,7 @@ use serde_json::Value as Json;
 use wattle_agent::DEFAULT_TENANT;
 use wattle_agent::capability::ai::Budget;
 use wattle_agent::capability::egress::{HostRule, Url};
+use wattle_agent::capability::policy::{Policy, Rule};
 
 use crate::fault::Fault;
 
@@ -116,6 +118,8 @@ macro_rules! keys {
         #[derive(Clone, Debug)]
         pub(crate) struct Config {
             $($(#[$doc])* pub(crate) $name: Setting<$type>,)*
+            /// The rules of all layers, weighed against each other.
+            pub(crate) policy: Policy,
         }
 
         /// The keys, and who may set each in a file.
@@ -145,7 +149,7 @@ macro_rules! keys {
                     let default: fn(&Places) -> $type = $default;
                     let (value, origin) = found.unwrap_or_else(|| (default(places), Origin::Default));
                     Setting { value, origin }
-                },)* }
+                },)* policy: policy::of_layers(flags, environment, project, user) }
             }
 
             /// Every setting, in the order of the manual.
@@ -193,6 +197,12 @@ keys! {
     exec "WATTLE_EXEC": bool = |_| false, Trusted;
     /// Hosts that may be reached even where they are not public.
     allow_host "WATTLE_ALLOW_HOST": Vec<HostRule> = |_| Vec::new(), Trusted;
+    /// What programs may touch.
+    allow "WATTLE_ALLOW": Vec<Rule> = |_| Vec::new(), Trusted;
+    /// What the user is asked about before a program runs.
+    ask "WATTLE_ASK": Vec<Rule> = |_| Vec::new(), Open;
+    /// What programs may not touch.
+    deny "WATTLE_DENY": Vec<Rule> = |_| Vec::new(), Open;
     /// Folders of programs, later ones over earlier ones and all over the built-in programs.
     catalog "WATTLE_CATALOG": Vec<PathBuf> = |_| Vec::new(), Open;
     /// The session that the run belongs to.

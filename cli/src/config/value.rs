@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 use wattle_agent::capability::egress::HostRule;
+use wattle_agent::capability::policy::Rule;
 
 /// A type that a setting may have. The error of the readers says what was expected and found.
 pub(crate) trait Value: Sized {
@@ -157,6 +158,20 @@ impl Value for PathBuf {
 }
 
 impl Value for HostRule {
+    fn from_text(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|error| format!("{error}"))
+    }
+
+    fn from_toml(value: &toml::Value, folder: &Path) -> Result<Self, String> {
+        Self::from_text(&String::from_toml(value, folder)?)
+    }
+
+    fn to_json(&self) -> Json {
+        json!(self.to_string())
+    }
+}
+
+impl Value for Rule {
     fn from_text(text: &str) -> Result<Self, String> {
         text.parse().map_err(|error| format!("{error}"))
     }

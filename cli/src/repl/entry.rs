@@ -152,7 +152,7 @@ mod tests {
             ("/help count words", Entry::Command(Command::Help { topic: Some("count words".to_owned()) })),
             (" /quit ", Entry::Command(Command::Quit)),
             ("/catalog", Entry::Command(Command::Catalog)),
-            ("/run word_count", run("word_count", &[])),
+            ("/run text_count", run("text_count", &[])),
             ("/run echo a  b", run("echo", &["a", "b"])),
             (r#"/run echo "a b" 'c"d' e"f g"h "" "\"\\\n\x""#, run("echo", &["a b", "c\"d", "ef gh", "", "\"\\\n\\x"])),
         ] {

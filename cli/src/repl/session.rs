@@ -70,7 +70,7 @@ impl Session {
             message,
             history,
             session_id: Some(self.kept.id.clone()),
-            grants: Arc::new(access.grants()),
+            grants: self.setup.grants(access),
             workdir: Some(self.setup.config.root.value.clone()),
             cancel: cancel.clone(),
         };
@@ -127,7 +127,8 @@ impl Session {
             Ok(model) => (Some(model), None),
             Err(fault) => (None, Some(fault.to_string())),
         };
-        let grants = Arc::new(self.setup.access(Arc::clone(&self.files), Some(&self.kept), model)?.grants());
+        let access = self.setup.access(Arc::clone(&self.files), Some(&self.kept), model)?;
+        let grants = self.setup.grants(access);
         let limit = runtime.limits().time;
         let cancel = CancellationToken::new();
         let work = async {
@@ -142,6 +143,7 @@ impl Session {
             Some(None) => Ok(Next::Go),
             Some(Some(Ok(outcome))) => exec::tell(&outcome, source).map(|()| Next::Go),
             Some(Some(Err(RunError::Denied(missing)))) => exec::denied(&missing, why_not, false).map(|_| Next::Go),
+            Some(Some(Err(RunError::Refused(why)))) => exec::refused(&why, false).map(|_| Next::Go),
             Some(Some(Err(RunError::Engine(error)))) => Err(Fault::failed(error.to_string())),
         }
     }

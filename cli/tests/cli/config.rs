@@ -67,6 +67,25 @@ fn every_kind_of_value_is_read_from_every_layer() {
 }
 
 #[test]
+fn a_table_of_a_file_is_the_first_part_of_a_key() {
+    let place = Place::new();
+    user_file(&place, "tenant = \"acme\"\n[ai]\ncalls = 7\nembed_model = \"e\"\n");
+    let settings = shown(place.wattle(["config", "show", "--json"]).env("WATTLE_AI_TOKENS", "9"));
+    assert_eq!(settings["tenant"], "acme");
+    assert_eq!(
+        [&settings["ai.calls"], &settings["ai.tokens"], &settings["ai.embed_model"]],
+        [&json!(7), &json!(9), &json!("e")]
+    );
+    let settings = shown(place.wattle(["config", "show", "--json", "--ai-calls", "8", "--tenant", "other"]));
+    assert_eq!((&settings["ai.calls"], &settings["tenant"]), (&json!(8), &json!("other")));
+    // What is shown can stand in a file.
+    let text = place.wattle(["config", "show"]).run().code(0).stdout;
+    assert!(text.contains("\nai.calls = 7\n"), "{text}");
+    user_file(&place, &text);
+    assert_eq!(shown(place.wattle(["config", "show", "--json"]))["ai.calls"], 7);
+}
+
+#[test]
 fn what_cannot_be_read_is_an_error_that_names_its_place() {
     for (file, words) in [
         ("modle = \"x\"", &["unknown key `modle`", "wattle.toml", "did you mean `model`?"][..]),
@@ -82,6 +101,10 @@ fn what_cannot_be_read_is_an_error_that_names_its_place() {
         ("catalog = \"tools\"", &["`catalog`", "a list"]),
         ("model = ", &["wattle.toml", "line 1"]),
         ("trusted = \"x\"", &["`trusted`", "a list"]),
+        ("[ai]\ncals = 1", &["unknown key `ai.cals`", "did you mean `ai.calls`?"]),
+        ("[ai]\ncalls = 0", &["`ai.calls`", "from 1 on"]),
+        ("ai = 3", &["unknown key `ai`"]),
+        ("[model]\nname = \"x\"", &["`model`", "a text in quotes"]),
     ] {
         let place = Place::new();
         user_file(&place, file);
@@ -113,6 +136,9 @@ fn a_project_sets_no_endpoints_keys_or_grants_unless_it_is_trusted() {
         "exec = true",
         "allow_host = [\"127.0.0.1\"]",
         "store = \"x\"",
+        "tenant = \"x\"",
+        "ai.calls = 1000",
+        "ai.tokens = 1000",
     ] {
         let place = Place::new();
         place.write("wattle.toml", format!("model = \"m\"\n{line}\n"));

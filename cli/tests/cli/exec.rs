@@ -41,6 +41,42 @@ fn exec_runs_files_stdin_and_names() {
 }
 
 #[test]
+fn a_tenants_variables_are_there_for_all_its_runs_and_no_others() {
+    let place = Place::new();
+    let set = "(kv.set? \"tenant:color\" (arg 0)) (kv.set? \"color\" \"of this run\") (ret)";
+    let get = "(out (default (kv.get \"tenant:color\") \"none\")) (ret (default (kv.get \"color\") \"none\"))";
+    place.wattle(["exec", "-", "green"]).stdin(set).run().code(0);
+    place.wattle(["exec", "-", "red", "--tenant", "other", "--session", "s"]).stdin(set).run().code(0);
+    for (flags, expected) in [
+        (&[][..], "green\nnone\n"),
+        (&["--session", "t"], "green\nnone\n"),
+        (&["--tenant", "default"], "green\nnone\n"),
+        (&["--tenant", "other"], "red\nnone\n"),
+        (&["--tenant", "other", "--session", "s"], "red\nof this run\n"),
+        (&["--tenant", "third"], "none\nnone\n"),
+    ] {
+        let call = place.wattle(["exec", "-"].iter().chain(flags)).stdin(get);
+        assert_eq!(call.run().code(0).stdout, expected, "{flags:?}");
+    }
+    place.wattle(["exec", "-", "--tenant", "a\tb"]).stdin(get).run().code(3).tells(&["a tenant's name"]);
+}
+
+#[test]
+fn programs_start_others_within_the_runs_budget() {
+    let place = Place::new();
+    place.write("model.jsonl", "{\"wattle_cassette\":1}\n{\"reply\":\"one\"}\n{\"reply\":\"two\"}\n");
+    let program = "(ret (arr.to_json? (par.map? \"summarize\" (str.split? \"a b\" \" \"))))";
+    let exec = ["exec", "-", "--cassette", "model.jsonl"];
+    let done = place.wattle(exec.iter().chain(&["--json"])).stdin(program).run().code(0);
+    let outcome = json(&done.stdout);
+    let calls =
+        |name: &str| outcome["host_calls"].as_array().unwrap().iter().find(|c| c["function"] == name).cloned().unwrap();
+    assert_eq!((&calls("par.map")["calls"], &calls("ai.assist")["calls"]), (&json!(1), &json!(2)));
+    let bounded = place.wattle(exec.iter().chain(&["--ai-calls", "1"])).stdin(program).run().code(1);
+    bounded.tells(&["EBUDGET", "the run's 1 calls of `ai` are used up; `--ai-calls N` would allow more"]);
+}
+
+#[test]
 fn exec_gives_the_whole_outcome_as_json() {
     let place = Place::new();
     let source = "(check (call $fs.write \"a.txt\" \"hello\"))\n(resv \"one\")\n(resv \"two\")\n(call $kv.get \"none\")\n(local $e i32)\n\

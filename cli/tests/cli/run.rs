@@ -244,7 +244,7 @@ fn what_a_model_says_cannot_act_on_the_terminal() {
 fn what_the_libraries_warn_of_is_told_by_every_command() {
     let place = Place::new();
     std::fs::create_dir(place.work().join("_steps.jsonl")).unwrap();
-    let call = "ToolCall::Catalog(\"word_count\", \"a b\")";
+    let call = "ToolCall::Catalog(\"text_count\", \"a b\")";
     let provider = Provider::start([Answer::text(call), Answer::status(503), Answer::text(response("two"))]);
     let done = wattle(&place, &provider, &["count"]).code(0).tells(&["WARN failed to write the trace", "_steps.jsonl"]);
     assert!(!done.stderr.contains("asking the model again") && !done.stderr.contains('\u{1b}'), "{}", done.stderr);

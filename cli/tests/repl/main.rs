@@ -60,7 +60,7 @@ fn a_program_runs_at_once_without_a_model() {
     terminal.types("(call $kv.incr \"n\" (i32.const 4)) (drop) (call $str.from_int) (call $sys.resv) (i32.const 0)");
     terminal.shows_line("44");
     terminal.prompts();
-    terminal.types("/run word_count 'one two  three'");
+    terminal.types("/run text_count 'one two  three'");
     terminal.shows("\"words\":3");
     terminal.prompts();
     terminal.control('d');
@@ -112,10 +112,10 @@ fn what_is_wrong_is_shown_and_the_session_goes_on() {
     terminal.shows("there is no command `/nonsense`");
     terminal.prompts();
     terminal.types("/run word_cuont x");
-    terminal.shows("`word_count`");
+    terminal.shows("`text_count`");
     terminal.prompts();
     terminal.types("/catalog");
-    terminal.shows("word_count ");
+    terminal.shows("text_count ");
     terminal.prompts();
     terminal.types("/help");
     terminal.shows("/run NAME");

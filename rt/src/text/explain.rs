@@ -70,7 +70,7 @@ fn invalid(tree: &Tree<'_>, program: &Program<'_>, module: &Module) -> Result<()
     let binary =
         wast::parser::parse::<wast::Wat<'_>>(&buffer).and_then(|mut wat| wat.encode()).map_err(|e| read(&e))?;
     wasmparser::Validator::new().validate_all(&binary).map_err(|e| {
-        let in_code = usize::try_from(e.offset()).ok().and_then(|offset| locate::node_at(module, offset));
+        let in_code = usize::try_from(e.offset()).ok().and_then(|offset| locate::nodes_at(module, &[offset])?.pop()?);
         let global = |nth| program.items.iter().filter(|item| tree.head(**item) == Some("global")).nth(nth).copied();
         let node = in_code.or_else(|| global(locate::global_at(module, e.offset())?));
         Fault::new(at(node), wording::invalid(e.message()))

@@ -7,32 +7,32 @@ use wast::parser::{self, ParseBuffer};
 use super::module::Module;
 use super::tree::NodeId;
 
-/// The node that the instruction at `offset` of the encoded module comes from.
+/// The nodes that the instructions at those offsets of the encoded module come from.
 ///
-/// The instructions of a function stand in its binary in the order of its text, so the one that holds the offset is
+/// The instructions of a function stand in its binary in the order of its text, so the one that holds an offset is
 /// found by counting.
-pub(super) fn node_at(module: &Module, offset: usize) -> Option<NodeId> {
+pub(super) fn nodes_at(module: &Module, offsets: &[usize]) -> Option<Vec<Option<NodeId>>> {
     let mut buffer = ParseBuffer::new(&module.text).ok()?;
     buffer.track_instr_spans(true);
     let mut wat = parser::parse::<wast::Wat<'_>>(&buffer).ok()?;
     let binary = wat.encode().ok()?;
-    let (func, instruction) = instruction_at(&binary, u64::try_from(offset).ok()?)?;
     let wast::Wat::Module(parsed) = &wat else { return None };
     let ModuleKind::Text(fields) = &parsed.kind else { return None };
-    let expression = fields
-        .iter()
-        .filter_map(|field| match field {
-            ModuleField::Func(func) => match &func.kind {
-                FuncKind::Inline { expression, .. } => Some(expression),
-                FuncKind::Import(..) => None,
-            },
-            _ => None,
-        })
-        .nth(func)?;
-    let spans = expression.instr_spans.as_ref()?;
-    // The function's own end is no instruction of the text: it stands for the last one.
-    let span = spans.get(instruction).or(spans.last())?;
-    origin(module, span.offset())
+    let functions = fields.iter().filter_map(|field| match field {
+        ModuleField::Func(func) => match &func.kind {
+            FuncKind::Inline { expression, .. } => Some(expression),
+            FuncKind::Import(..) => None,
+        },
+        _ => None,
+    });
+    let functions: Vec<_> = functions.collect();
+    let node = |(func, instruction): (usize, usize)| {
+        let spans = functions.get(func)?.instr_spans.as_ref()?;
+        // The function's own end is no instruction of the text: it stands for the last one.
+        let span = spans.get(instruction).or(spans.last())?;
+        origin(module, span.offset())
+    };
+    Some(instructions_at(&binary, offsets).into_iter().map(|place| place.and_then(node)).collect())
 }
 
 /// The node that the text at `offset` of the module comes from.
@@ -41,26 +41,31 @@ pub(super) fn origin(module: &Module, offset: usize) -> Option<NodeId> {
     module.marks.get(after.checked_sub(1)?).map(|(_, node)| *node)
 }
 
-/// Which function, and which of its instructions, holds a byte of a module.
-fn instruction_at(binary: &[u8], offset: u64) -> Option<(usize, usize)> {
-    let mut func = 0;
-    for payload in Parser::new(0).parse_all(binary) {
-        let Payload::CodeSectionEntry(body) = payload.ok()? else { continue };
-        if body.range().contains(&offset) || body.range().end == offset {
-            let mut operators = body.get_operators_reader().ok()?;
-            let mut count = 0_usize;
-            while !operators.eof() {
-                if operators.original_position() > offset {
-                    break;
-                }
-                operators.read().ok()?;
-                count += 1;
+/// Which function, and which of its instructions, holds each of those bytes of a module.
+fn instructions_at(binary: &[u8], offsets: &[usize]) -> Vec<Option<(usize, usize)>> {
+    let mut order: Vec<usize> = (0..offsets.len()).collect();
+    order.sort_by_key(|at| offsets.get(*at));
+    let mut waiting = order.into_iter().filter_map(|at| Some((at, u64::try_from(*offsets.get(at)?).ok()?))).peekable();
+    let mut places = vec![None; offsets.len()];
+    let bodies = Parser::new(0).parse_all(binary).map_while(Result::ok).filter_map(|payload| match payload {
+        Payload::CodeSectionEntry(body) => Some(body),
+        _ => None,
+    });
+    for (func, body) in bodies.enumerate() {
+        while waiting.next_if(|(_, offset)| *offset < body.range().start).is_some() {}
+        let Ok(mut operators) = body.get_operators_reader() else { continue };
+        let mut before = 0_usize;
+        while let Some((at, _)) = waiting.next_if(|(_, offset)| *offset <= body.range().end) {
+            let offset = offsets.get(at).map_or(0, |offset| *offset as u64);
+            while !operators.eof() && operators.original_position() <= offset && operators.read().is_ok() {
+                before += 1;
             }
-            return Some((func, count.saturating_sub(1)));
+            if let Some(place) = places.get_mut(at) {
+                *place = Some((func, before.saturating_sub(1)));
+            }
         }
-        func += 1;
     }
-    None
+    places
 }
 
 /// Which global's type and initial value hold a byte of a module.

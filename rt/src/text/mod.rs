@@ -157,9 +157,20 @@ fn fault(source: &str, host: &Signatures) -> Option<Box<Fault>> {
 /// this source; `None` where no instruction is there.
 #[must_use]
 pub fn locate(source: &str, host: &Signatures, module_offset: usize) -> Option<std::ops::Range<u32>> {
-    let built = build(source, host, true).ok()?;
-    let span = built.tree.span(locate::node_at(&built.module, module_offset)?);
-    Some(diagnostic::clamp(span.start)..diagnostic::clamp(span.end))
+    locate_all(source, host, &[module_offset]).pop()?
+}
+
+/// As [`locate`], for several places at the price of one.
+pub(crate) fn locate_all(source: &str, host: &Signatures, offsets: &[usize]) -> Vec<Option<std::ops::Range<u32>>> {
+    let found = build(source, host, true).ok().and_then(|built| {
+        let nodes = locate::nodes_at(&built.module, offsets)?;
+        let range = |node| {
+            let span = built.tree.span(node);
+            diagnostic::clamp(span.start)..diagnostic::clamp(span.end)
+        };
+        Some(nodes.into_iter().map(|node| node.map(range)).collect())
+    });
+    found.unwrap_or_else(|| vec![None; offsets.len()])
 }
 
 /// A text on all its levels.

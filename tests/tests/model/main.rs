@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
 
 mod client;
+mod embeddings;
 mod failures;
 mod functions;
 mod replies;

@@ -1,0 +1,139 @@
+//! Key-value state in the store: whose it is, and that nothing comes between.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use wattle_agent::capability::kv::Backend;
+use wattle_agent::rt::Code;
+use wattle_agent::{LateState, Store, StoreError};
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+async fn set(state: &dyn Backend, key: &str, value: &str) {
+    let value = value.as_bytes().to_vec();
+    state.update(key.to_owned(), Box::new(|_| Ok(Some(value)))).await.unwrap();
+}
+
+async fn get(state: &dyn Backend, key: &str) -> Option<String> {
+    state.get(key.to_owned()).await.unwrap().map(|value| String::from_utf8(value).unwrap())
+}
+
+#[tokio::test]
+async fn a_tenants_state_outlives_its_sessions_and_is_no_other_tenants() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.db");
+    let store = Store::open(&path, Duration::ZERO).unwrap();
+    set(&store.tenant("a"), "k", "of a").await;
+    set(&store.tenant("b"), "k", "of b").await;
+    set(&store.state("a"), "k", "of the session a").await;
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    // Whoever begins a session forgets those whose time is over.
+    store.history("new").await.unwrap();
+    assert_eq!(get(&store.state("a"), "k").await, None);
+    drop(store);
+    let store = Store::open(&path, HOUR).unwrap();
+    assert_eq!(get(&store.tenant("a"), "k").await.as_deref(), Some("of a"));
+    assert_eq!(get(&store.tenant("b"), "k").await.as_deref(), Some("of b"));
+    assert_eq!(get(&store.tenant("c"), "k").await, None);
+}
+
+#[tokio::test]
+async fn keys_are_listed_by_their_beginning_in_the_order_of_bytes() {
+    let store = Store::in_memory(HOUR).unwrap();
+    for state in [store.state("s"), store.tenant("t")] {
+        for key in ["b", "a%", "ab", "a_", "ä", "a\0b", "a", "aä", "B"] {
+            set(&state, key, "").await;
+        }
+        for (prefix, expected) in [
+            ("", &["B", "a", "a\0b", "a%", "a_", "ab", "aä", "b", "ä"][..]),
+            ("a", &["a", "a\0b", "a%", "a_", "ab", "aä"]),
+            ("a%", &["a%"]),
+            ("a\0", &["a\0b"]),
+            ("c", &[]),
+        ] {
+            assert_eq!(state.keys(prefix.to_owned()).await.unwrap(), expected, "{prefix:?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nothing_comes_between_what_is_read_and_what_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.db");
+    // Two connections to one file are as two processes.
+    let stores: Vec<Store> = (0..2).map(|_| Store::open(&path, HOUR).unwrap()).collect();
+    let tasks: Vec<_> = (0..8)
+        .map(|n| {
+            let state = stores[n % 2].tenant("t");
+            tokio::spawn(async move {
+                for _ in 0..25 {
+                    let add = |old: Option<Vec<u8>>| {
+                        let old: u32 = old.map_or(0, |old| String::from_utf8(old).unwrap().parse().unwrap());
+                        Ok(Some((old + 1).to_string().into_bytes()))
+                    };
+                    state.update("count".to_owned(), Box::new(add)).await.unwrap();
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    assert_eq!(get(&stores[0].tenant("t"), "count").await.as_deref(), Some("200"));
+}
+
+#[tokio::test]
+async fn a_tenants_state_is_bounded() {
+    let store = Store::in_memory(HOUR).unwrap();
+    let state = store.tenant("t");
+    let fill = |n: usize| state.update(format!("k{n}"), Box::new(|_| Ok(Some(vec![0; (8 << 20) - 2]))));
+    for n in 0..8 {
+        fill(n).await.unwrap();
+    }
+    assert_eq!(fill(8).await.unwrap_err().code, Code::EBUDGET);
+    state.update("k0".to_owned(), Box::new(|_| Ok(None))).await.unwrap();
+    fill(8).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_late_store_is_opened_at_its_first_use_and_told_about_where_it_cannot_be() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.db");
+    let late = {
+        let path = path.clone();
+        Arc::new(LateState::new("t".to_owned(), move || Store::open(&path, HOUR)))
+    };
+    assert!(!path.exists());
+    let (one, two) = tokio::join!(set(&*late, "k", "v"), async { late.keys(String::new()).await.unwrap().len() });
+    assert_eq!(((), two <= 1), (one, true));
+    assert_eq!(get(&Store::open(&path, HOUR).unwrap().tenant("t"), "k").await.as_deref(), Some("v"));
+
+    let broken = LateState::new("t".to_owned(), || Err(StoreError::open("/nowhere/s.db".as_ref(), "no such folder")));
+    let failure = broken.get("k".to_owned()).await.unwrap_err();
+    assert_eq!(failure.code, Code::EREMOTE);
+    assert!(failure.reason.contains("/nowhere/s.db"), "{failure}");
+}
+
+#[tokio::test]
+async fn a_file_of_the_first_version_becomes_one_of_this_version() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.db");
+    let old = rusqlite::Connection::open(&path).unwrap();
+    old.execute_batch(
+        "CREATE TABLE session (id TEXT PRIMARY KEY, made INTEGER NOT NULL, used INTEGER NOT NULL, bytes INTEGER NOT NULL DEFAULT 0) STRICT;
+         CREATE TABLE message (id INTEGER PRIMARY KEY, session TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE,
+             role TEXT NOT NULL, content TEXT NOT NULL) STRICT;
+         CREATE TABLE state (session TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE, key TEXT NOT NULL,
+             value BLOB NOT NULL, PRIMARY KEY (session, key)) STRICT, WITHOUT ROWID;
+         INSERT INTO session VALUES ('s', 0, 9000000000000000, 2);
+         INSERT INTO state VALUES ('s', 'k', x'76');
+         PRAGMA user_version = 1;",
+    )
+    .unwrap();
+    drop(old);
+    let store = Store::open(&path, HOUR).unwrap();
+    assert_eq!(get(&store.state("s"), "k").await.as_deref(), Some("v"));
+    set(&store.tenant("t"), "k", "w").await;
+    assert_eq!(get(&store.tenant("t"), "k").await.as_deref(), Some("w"));
+}

@@ -1,0 +1,255 @@
+//! Tables: CSV as RFC 4180 has it, from and to JSON arrays of objects.
+
+use std::collections::{HashMap, HashSet};
+
+use csv::{ByteRecord, ReaderBuilder, WriterBuilder};
+use wattle_rt::{Code, Failure};
+
+use super::MOST;
+use super::document::{Document, VALUES, quoted};
+
+/// The most fields of a table that is written: of rows that have little in common each lacks the columns of all others.
+const FIELDS: usize = 4_000_000;
+/// Stands behind the text as a row of its own, unless a quote is still open there.
+const END: &[u8] = b"\n\0";
+
+/// The byte between two fields; a comma where none is given.
+fn separator(sep: Option<&str>) -> Result<u8, Failure> {
+    match sep.map(str::as_bytes) {
+        None | Some([]) => Ok(b','),
+        Some([byte]) if byte.is_ascii() && !b"\"\r\n\0".contains(byte) => Ok(*byte),
+        Some(_) => Err(Failure::new(Code::EPARSE, "the separator is one ASCII character, such as , or ; or a tab")),
+    }
+}
+
+/// Reads a table whose head line names the columns: an array of objects of strings.
+///
+/// # Errors
+/// `EPARSE` where a quote is not closed or a row has more fields than the head; `ENOMEM` where the document would be too large.
+pub(super) fn read(text: &str, sep: Option<&str>) -> Result<String, Failure> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let whole = [text.as_bytes(), END].concat();
+    let mut rows =
+        ReaderBuilder::new().delimiter(separator(sep)?).has_headers(false).flexible(true).from_reader(whole.as_slice());
+    let failed = |error: csv::Error| Failure::new(Code::EPARSE, format!("the text is no CSV: {error}"));
+    let (mut row, mut next) = (ByteRecord::new(), ByteRecord::new());
+    rows.read_byte_record(&mut row).map_err(failed)?;
+    let mut head: Option<Vec<String>> = None;
+    let mut json = String::from("[");
+    let mut values = 1;
+    while rows.read_byte_record(&mut next).map_err(failed)? {
+        match &head {
+            None => head = Some(columns(&row)),
+            Some(columns) => {
+                push(&mut json, columns, &row)?;
+                values += columns.len() + 1;
+            }
+        }
+        if json.len() > MOST || values >= VALUES {
+            let words = format!(
+                "the rows up to line {} make more than 16 MiB or 1,000,000 values of JSON; read the text in parts",
+                line(&row)
+            );
+            return Err(Failure::new(Code::ENOMEM, words));
+        }
+        std::mem::swap(&mut row, &mut next);
+    }
+    if row.len() != 1 || row.get(0) != END.get(1..) {
+        let words = format!("a quote in the row that begins at line {} is not closed", line(&row));
+        return Err(Failure::new(Code::EPARSE, words));
+    }
+    json.push(']');
+    Ok(json)
+}
+
+/// The line that a row begins at.
+fn line(row: &ByteRecord) -> u64 {
+    row.position().map_or(0, csv::Position::line)
+}
+
+/// Writes a row as an object; fields that it lacks are empty.
+fn push(json: &mut String, columns: &[String], row: &ByteRecord) -> Result<(), Failure> {
+    if row.len() > columns.len() {
+        let words = format!(
+            "line {} has {} fields, more than the {} of the head line; a field with the separator in it stands in quotes",
+            line(row),
+            row.len(),
+            columns.len()
+        );
+        return Err(Failure::new(Code::EPARSE, words));
+    }
+    json.push_str(if json.len() > 1 { ",{" } else { "{" });
+    for (at, column) in columns.iter().enumerate() {
+        let value = quoted(&String::from_utf8_lossy(row.get(at).unwrap_or_default()));
+        json.extend([if at > 0 { "," } else { "" }, column, ":", &value]);
+    }
+    json.push('}');
+    Ok(())
+}
+
+/// The names of the columns as JSON strings. A name that occurred before gets a number behind it.
+fn columns(head: &ByteRecord) -> Vec<String> {
+    let mut taken: HashSet<String> = HashSet::new();
+    let mut counts: HashMap<String, usize> = HashMap::new();
+    let name = |field: &[u8]| {
+        let field = String::from_utf8_lossy(field).into_owned();
+        let count = counts.entry(field.clone()).or_insert(0);
+        let mut name = field.clone();
+        loop {
+            *count += 1;
+            if *count > 1 {
+                name = format!("{field}_{count}");
+            }
+            if taken.insert(name.clone()) {
+                return quoted(&name);
+            }
+        }
+    };
+    head.iter().map(name).collect()
+}
+
+/// What a value is, with its article.
+fn a_kind(document: &Document) -> String {
+    match document.kind() {
+        kind @ ("object" | "array") => format!("an {kind}"),
+        "null" => "null".to_owned(),
+        kind => format!("a {kind}"),
+    }
+}
+
+/// Writes an array of objects as a table with a head line: a column for each key, in the order of their first occurrence.
+///
+/// # Errors
+/// `EPARSE` where the document is something else; `ENOMEM` where the table would be too large.
+pub(super) fn write(document: &Document, sep: Option<&str>) -> Result<String, Failure> {
+    let sep = separator(sep)?;
+    let Document::Array(items) = document else {
+        let words = format!("the document is {}, not an array of objects", a_kind(document));
+        return Err(Failure::new(Code::EPARSE, words));
+    };
+    let mut columns = indexmap::IndexSet::new();
+    let mut rows = Vec::with_capacity(items.len());
+    for (at, item) in items.iter().enumerate() {
+        let Document::Object(fields) = item else {
+            let words = format!("item [{at}] is {}, not an object; a row is {{\"column\": value, …}}", a_kind(item));
+            return Err(Failure::new(Code::EPARSE, words));
+        };
+        columns.extend(fields.keys());
+        rows.push(fields);
+    }
+    if columns.is_empty() {
+        return Ok(String::new());
+    }
+    if columns.len().saturating_mul(rows.len()) > FIELDS {
+        let words = format!(
+            "the table would have {} columns and {} rows, more than 4,000,000 fields",
+            columns.len(),
+            rows.len()
+        );
+        return Err(Failure::new(Code::ENOMEM, words));
+    }
+    let failed = |error: csv::Error| Failure::new(Code::EPARSE, format!("the rows cannot be written: {error}"));
+    let mut table = WriterBuilder::new().delimiter(sep).from_writer(Vec::new());
+    table.write_record(columns.iter().map(|name| name.as_bytes())).map_err(failed)?;
+    for fields in rows {
+        for name in &columns {
+            match fields.get(*name) {
+                None | Some(Document::Null) => table.write_field(b""),
+                Some(Document::Text(text)) => table.write_field(text),
+                Some(other) => table.write_field(other.to_string()),
+            }
+            .map_err(failed)?;
+        }
+        table.write_record(None::<&[u8]>).map_err(failed)?;
+    }
+    let bytes = table.into_inner().map_err(|error| failed(error.into_error().into()))?;
+    String::from_utf8(bytes).map_err(|e| Failure::new(Code::EPARSE, format!("the table is no UTF-8: {e}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_comma(text: &str) -> Result<String, Failure> {
+        read(text, None)
+    }
+
+    #[test]
+    fn tables_are_read_as_they_are_defined() {
+        for (text, json) in [
+            ("", "[]"),
+            ("\u{feff}", "[]"),
+            ("a,b", "[]"),
+            ("a,b\n", "[]"),
+            ("\u{feff}a,b\n1,2", r#"[{"a":"1","b":"2"}]"#),
+            ("a,b\r\n1,2\r\n\r\n3,\r\n", r#"[{"a":"1","b":"2"},{"a":"3","b":""}]"#),
+            ("a\n\"\"\n\n\"x\"\n", r#"[{"a":""},{"a":"x"}]"#),
+            ("a,b\n1\n,\n", r#"[{"a":"1","b":""},{"a":"","b":""}]"#),
+            ("a\n\"x, \"\"y\"\"\r\n\u{e9}\"\n", "[{\"a\":\"x, \\\"y\\\"\\r\\n\u{e9}\"}]"),
+            ("a\nx\"y\n", r#"[{"a":"x\"y"}]"#),
+            ("a,a,,\n1,2,3,4", r#"[{"a":"1","a_2":"2","":"3","_2":"4"}]"#),
+            ("a,a_2,a\n1,2,3", r#"[{"a":"1","a_2":"2","a_3":"3"}]"#),
+            ("a\n\0\n", r#"[{"a":"\u0000"}]"#),
+            ("\0", "[]"),
+        ] {
+            assert_eq!(read_comma(text).as_deref(), Ok(json), "{text:?}");
+        }
+        assert_eq!(read("a;b\n1,2;\"3;4\"", Some(";")).unwrap(), r#"[{"a":"1,2","b":"3;4"}]"#);
+        assert_eq!(read("a\tb\n1\t2", Some("\t")).unwrap(), r#"[{"a":"1","b":"2"}]"#);
+    }
+
+    #[test]
+    fn what_is_no_table_is_told_with_its_line() {
+        for (text, words) in [
+            ("\"a", "the row that begins at line 1 is not closed"),
+            ("a\n\"x\n\ny", "the row that begins at line 2 is not closed"),
+            ("a\n\"x\"\"", "line 2 is not closed"),
+            ("a,b\n1,2\n1,2,3\n", "line 3 has 3 fields, more than the 2 of the head line"),
+        ] {
+            let failure = read_comma(text).unwrap_err();
+            assert_eq!(failure.code, Code::EPARSE);
+            assert!(failure.reason.contains(words), "{text:?}: {}", failure.reason);
+        }
+        for sep in ["\u{e9}", "\"", "\n", ",,", "\0"] {
+            assert_eq!(read("a", Some(sep)).unwrap_err().code, Code::EPARSE, "{sep:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_reads_the_same_again() {
+        for (json, text) in [
+            ("[]", ""),
+            ("[{}]", ""),
+            (r#"[{"a":"x"}]"#, "a\nx\n"),
+            (r#"[{"a":""},{"a":"y"}]"#, "a\n\"\"\ny\n"),
+            (r#"[{"a":"x, \"y\"\r\nz","b":";"}]"#, "a,b\n\"x, \"\"y\"\"\r\nz\",;\n"),
+        ] {
+            let written = write(&Document::read(json).unwrap(), None).unwrap();
+            assert_eq!(written, text);
+            if json.len() > 4 {
+                assert_eq!(read_comma(&written).unwrap(), json);
+            }
+        }
+        let mixed = r#"[{"a":1.50},{"b":null,"c":{"d":[true]}}]"#;
+        let written = write(&Document::read(mixed).unwrap(), Some(";")).unwrap();
+        assert_eq!(written, "a;b;c\n1.50;;\n;;\"{\"\"d\"\":[true]}\"\n");
+        for (json, words) in [
+            ("{}", "the document is an object, not an array"),
+            ("[{},1]", "item [1] is a number"),
+            ("1", "the document is a number"),
+        ] {
+            let failure = write(&Document::read(json).unwrap(), None).unwrap_err();
+            assert!(failure.code == Code::EPARSE && failure.reason.contains(words), "{json}: {}", failure.reason);
+        }
+    }
+
+    #[test]
+    fn size_is_bounded() {
+        let rows = |n: usize| String::from("a\n") + &"x\n".repeat(n);
+        assert!(read_comma(&rows(400_000)).is_ok());
+        assert_eq!(read_comma(&rows(600_000)).unwrap_err().code, Code::ENOMEM);
+        let unlike: Vec<String> = (0..3_000).map(|n| format!("{{\"{n}\":1}}")).collect();
+        let unlike = Document::read(&format!("[{}]", unlike.join(","))).unwrap();
+        assert_eq!(write(&unlike, None).unwrap_err().code, Code::ENOMEM);
+    }
+}

@@ -1,0 +1,184 @@
+//! Holding a run's programs to its policy: before the first instruction, and at each call whose target was not known before.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use wattle_rt::{Guard, Preview, Target};
+
+use super::decide::{Decision, Question};
+use super::place::Place;
+use super::{Policy, Rule, Verdict};
+
+/// Who is asked whether a program may do something.
+pub trait Asker: Send + Sync {
+    /// Asks all that a program needs at once.
+    fn ask<'a>(&'a self, request: Request<'a>) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>>;
+}
+
+/// What the user is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The questions, each with the line of the program that it is about.
+    pub questions: &'a [(Question, Option<Line>)],
+}
+
+/// A line of a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Its number, from 1.
+    pub number: u32,
+    /// Its text.
+    pub text: String,
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.number, self.text)
+    }
+}
+
+/// What the user says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The program does not run.
+    No,
+    /// This once.
+    Yes,
+    /// Now and whenever it is asked again in this session.
+    Always,
+}
+
+/// A policy in force: the guard of the programs of one session.
+///
+/// What it was told to approve always it remembers as long as it lives; clones share that.
+#[derive(Clone)]
+pub struct Preflight {
+    policy: Arc<Policy>,
+    asker: Option<Arc<dyn Asker>>,
+    always: Arc<Mutex<Vec<Approval>>>,
+    once: Vec<Approval>,
+}
+
+/// A function, and what it may do all the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Approval {
+    function: String,
+    rule: Rule,
+}
+
+impl Preflight {
+    /// Holds programs to that policy. Without anybody to ask, what is to be asked about is refused.
+    #[must_use]
+    pub fn new(policy: Policy, asker: Option<Arc<dyn Asker>>) -> Preflight {
+        Preflight { policy: Arc::new(policy), asker, always: Arc::default(), once: Vec::new() }
+    }
+
+    /// The policy.
+    #[must_use]
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    fn approved(&self, function: &str, test: impl Fn(&Rule) -> bool) -> bool {
+        let fits = |approval: &Approval| approval.function == function && test(&approval.rule);
+        self.once.iter().any(fits) || self.always.lock().unwrap_or_else(PoisonError::into_inner).iter().any(fits)
+    }
+
+    async fn decide(&self, preview: Preview<'_>) -> Result<Preflight, String> {
+        let Decision { questions, refusals } = self.policy.decide(preview.program.authority(), preview.args);
+        let answered = |question: &Question| self.approved(&question.touch.function, |rule| *rule == question.approves);
+        let questions: Vec<Question> = questions.into_iter().filter(|question| !answered(question)).collect();
+        if refusals.is_empty() && questions.is_empty() {
+            return Ok(self.clone());
+        }
+        let lines = lines(&preview);
+        let line = |at: usize| lines.get(at).cloned().flatten();
+        let told = |what: &dyn fmt::Display, at: usize, remedy: &str| match line(at) {
+            Some(line) => format!("{what} ({line}); {remedy}"),
+            None => format!("{what}; {remedy}"),
+        };
+        if !refusals.is_empty() {
+            let each = refusals.iter().map(|refusal| told(refusal, refusal.touch.at, &refusal.remedy));
+            return Err(each.collect::<Vec<_>>().join("\n"));
+        }
+        let Some(asker) = &self.asker else {
+            let each = questions.iter().map(|question| {
+                told(&format!("{question}, which nobody could be asked about"), question.touch.at, &question.remedy)
+            });
+            return Err(each.collect::<Vec<_>>().join("\n"));
+        };
+        let asked: Vec<(Question, Option<Line>)> =
+            questions.into_iter().map(|question| (question.clone(), line(question.touch.at))).collect();
+        let answer = asker.ask(Request { questions: &asked }).await;
+        let approvals = asked.iter().map(|(question, _)| Approval {
+            function: question.touch.function.clone(),
+            rule: question.approves.clone(),
+        });
+        let mut decided = self.clone();
+        match answer {
+            Answer::No => {
+                let each = asked.iter().map(|(question, line)| match line {
+                    Some(line) => format!("{question} ({line}), and the user said no"),
+                    None => format!("{question}, and the user said no"),
+                });
+                return Err(each.collect::<Vec<_>>().join("\n"));
+            }
+            Answer::Yes => decided.once.extend(approvals),
+            Answer::Always => self.always.lock().unwrap_or_else(PoisonError::into_inner).extend(approvals),
+        }
+        Ok(decided)
+    }
+}
+
+/// The lines of the program's uses.
+fn lines(preview: &Preview<'_>) -> Vec<Option<Line>> {
+    let texts: Vec<&str> = preview.program.source().lines().collect();
+    let line = |number: u32| {
+        let text = texts.get((number as usize).checked_sub(1)?)?.trim();
+        Some(Line { number, text: text.chars().take(LINE).collect() })
+    };
+    preview.places().into_iter().map(|place| line(place?.line)).collect()
+}
+
+/// The most characters of a line that are shown.
+const LINE: usize = 200;
+
+impl Guard for Preflight {
+    fn before<'a>(
+        &'a self,
+        preview: Preview<'a>,
+    ) -> Pin<Box<dyn Future<Output = Result<Arc<dyn Guard>, String>> + Send + 'a>> {
+        Box::pin(async move { self.decide(preview).await.map(|decided| Arc::new(decided) as Arc<dyn Guard>) })
+    }
+
+    fn call(&self, capability: &str, function: &str, target: Target, text: &str) -> Result<(), String> {
+        if self.policy.is_open() {
+            return Ok(());
+        }
+        // What cannot be read names nothing that any rule but one on the function could be about.
+        let place = Place::of(target, text);
+        let ruling = self.policy.on(capability, function, place.as_ref());
+        let approved = match &place {
+            Some(place) => self.approved(function, |rule| rule.covers(place)),
+            None => self.approved(function, |rule| *rule == Rule::all(target)),
+        };
+        match ruling.verdict {
+            Verdict::Allow => Ok(()),
+            Verdict::Ask if approved => Ok(()),
+            verdict => {
+                let rule = ruling.rule.map(|rule| format!(" (rule `{rule}`)")).unwrap_or_default();
+                let why =
+                    if verdict == Verdict::Ask { "the user was not asked about it" } else { "the policy denies it" };
+                let exact = place.as_ref().map_or(Rule::all(target), Rule::exactly);
+                Err(format!("`{function}` may not touch {text:?}: {why}{rule}; `--allow {exact}` would permit it"))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Preflight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Preflight").field("policy", &self.policy).finish_non_exhaustive()
+    }
+}

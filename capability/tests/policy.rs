@@ -1,0 +1,114 @@
+//! What policies say about programs: rules, programs and decisions in `tests/data/policy.txt`, in cases of the form
+//!
+//! ```text
+//! === what it is about
+//! allow|ask|deny RULE …, one verdict a line; `also` begins the rules of a second party
+//! ---
+//! program; its arguments behind `;; args:` in its first line
+//! ---
+//! the decision
+//! ```
+//!
+//! `UPDATE=1` writes the decisions anew.
+
+#![allow(clippy::panic, clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+use std::fmt::Write;
+use std::path::Path;
+
+use wattle_capability::ALL;
+use wattle_capability::policy::{Policy, Rule, Verdict};
+use wattle_rt::{Limits, Runtime};
+
+#[tokio::test]
+async fn policies_decide_as_they_are_said_to() {
+    let runtime = Runtime::new(ALL, Limits::default()).unwrap();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/policy.txt");
+    let expected = std::fs::read_to_string(&path).unwrap();
+    let mut found = String::new();
+    for case in expected.split("=== ").skip(1) {
+        let (title, rest) = case.split_once('\n').unwrap();
+        let mut parts = rest.split("---\n");
+        let (rules, source) = (parts.next().unwrap(), parts.next().unwrap());
+        let program = runtime.prepare(source).await.unwrap_or_else(|why| panic!("{title}: {why}"));
+        let args = source.lines().next().and_then(|line| line.strip_prefix(";; args:")).unwrap_or_default();
+        let args: Vec<String> = args.split_whitespace().map(str::to_owned).collect();
+        let decision = policy(rules).decide(program.authority(), &args);
+        write!(found, "=== {title}\n{rules}---\n{source}---\n").unwrap();
+        for refusal in &decision.refusals {
+            writeln!(found, "deny: {refusal}; {}", refusal.remedy).unwrap();
+        }
+        for question in &decision.questions {
+            writeln!(found, "ask {}: {question}; {}", question.approves, question.remedy).unwrap();
+        }
+        if decision.refusals.is_empty() && decision.questions.is_empty() {
+            writeln!(found, "allow").unwrap();
+        }
+        found.push('\n');
+    }
+    let found = format!("{}\n", found.trim_end());
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&path, &found).unwrap();
+    } else {
+        let diff = similar::TextDiff::from_lines(&expected, &found);
+        assert!(found == expected, "{}", diff.unified_diff());
+    }
+}
+
+fn policy(rules: &str) -> Policy {
+    let mut parties = rules.split("also\n").map(|rules| {
+        let of = |verdict: Verdict| -> Vec<Rule> {
+            let lines =
+                rules.lines().filter_map(|line| line.split_once(' ')).filter(|(name, _)| *name == verdict.name());
+            lines.flat_map(|(_, rules)| rules.split(' ')).map(|rule| rule.parse().unwrap()).collect()
+        };
+        Policy::new(of(Verdict::Allow), of(Verdict::Ask), of(Verdict::Deny))
+    });
+    let first = parties.next().unwrap();
+    parties.fold(first, Policy::and)
+}
+
+#[test]
+fn rules_are_read_and_shown() {
+    for (text, shown) in [
+        ("*", "*"),
+        (" http ", "http"),
+        ("kv.set", "kv.set"),
+        ("host:API.Example.com.", "host:api.example.com"),
+        ("host:*.example.com:8443", "host:*.example.com:8443"),
+        ("host:*", "host:*"),
+        ("host:*:8080", "host:*:8080"),
+        ("host:127.1:80", "host:127.0.0.1:80"),
+        ("host:[::1]:80", "host:[::1]:80"),
+        ("host:bücher.example", "host:xn--bcher-kva.example"),
+        ("read:a//b/./c/../d", "read:/a/b/d"),
+        ("write:/", "write:/"),
+        ("path:", "path:/"),
+        ("key:user.", "key:user."),
+        ("program:x", "program:x"),
+        ("agent:*", "agent:*"),
+    ] {
+        assert_eq!(text.parse::<Rule>().unwrap().to_string(), shown, "{text}");
+        assert_eq!(shown.parse::<Rule>().unwrap().to_string(), shown);
+    }
+    for text in [
+        "",
+        "htp",
+        "http.fetch",
+        "host:",
+        "host:https://a.example",
+        "host:a.example/x",
+        "host:a.*.example",
+        "host:*.127.0.0.1",
+        "host:a.example:0",
+        "host:a.example:99999",
+        "read:../x",
+        "program:",
+        "place:x",
+        "http get",
+        "host:a@b.example",
+    ] {
+        let error = text.parse::<Rule>().map(|rule| rule.to_string()).unwrap_err().to_string();
+        assert!(error.starts_with("invalid rule `"), "{error}");
+    }
+}

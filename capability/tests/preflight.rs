@@ -1,0 +1,207 @@
+//! The policy in force: nothing of a refused program runs, and what could not be known before is decided when it is called.
+
+#![allow(clippy::panic, clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use wattle_capability::files::Files;
+use wattle_capability::fs::Fs;
+use wattle_capability::http::{Backend, Http, Request, Response};
+use wattle_capability::kv::{InMemory, Kv};
+use wattle_capability::policy::{Answer, Asker, Policy, Preflight, Request as Questions, Rule};
+use wattle_capability::{ALL, pure_grants};
+use wattle_rt::{Failure, Grants, Limits, Outcome, Run, RunError, Runtime};
+
+wattle_rt::capability! {
+    /// Counts its calls.
+    const PROBE: "probe" 1;
+
+    /// Counts
+    #[example = "(call $probe.hit) (i32.const 0)"]
+    fn hit() = hit;
+}
+
+fn hit(run: &mut Run) -> Result<(), Failure> {
+    run.config::<Probe>()?.0.fetch_add(1, Ordering::Relaxed);
+    Ok(())
+}
+
+#[derive(Clone, Default)]
+struct Probe(Arc<AtomicUsize>);
+
+impl wattle_rt::Config for Probe {
+    const CAPABILITY: &'static str = "probe";
+}
+
+/// Answers every request, and remembers it.
+#[derive(Default)]
+struct Web(Mutex<Vec<String>>);
+
+impl Backend for Web {
+    fn send(&self, request: Request) -> Pin<Box<dyn Future<Output = Result<Response, Failure>> + Send + '_>> {
+        self.0.lock().unwrap().push(request.url);
+        Box::pin(async { Ok(Response { status: 200, headers: Default::default(), body: b"ok".to_vec() }) })
+    }
+}
+
+/// Answers from a list, and remembers the questions.
+#[derive(Default)]
+struct Person {
+    answers: Mutex<Vec<Answer>>,
+    asked: Mutex<Vec<String>>,
+}
+
+impl Asker for Person {
+    fn ask<'a>(&'a self, request: Questions<'a>) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+        let words = request.questions.iter().map(|(question, line)| format!("{question} | {}", line.as_ref().unwrap()));
+        self.asked.lock().unwrap().push(words.collect::<Vec<_>>().join("\n"));
+        let answer = self.answers.lock().unwrap().pop().unwrap_or(Answer::No);
+        Box::pin(async move { answer })
+    }
+}
+
+struct World {
+    runtime: Runtime,
+    probe: Probe,
+    web: Arc<Web>,
+    files: Arc<Files>,
+    person: Arc<Person>,
+    grants: Arc<Grants>,
+}
+
+fn rules(list: &[&str]) -> Vec<Rule> {
+    list.iter().map(|rule| rule.parse().unwrap()).collect()
+}
+
+impl World {
+    fn new(allow: &[&str], ask: &[&str], deny: &[&str]) -> World {
+        World::asking(Policy::new(rules(allow), rules(ask), rules(deny)), &[])
+    }
+
+    fn asking(policy: Policy, answers: &[Answer]) -> World {
+        let all: Vec<_> = ALL.iter().copied().chain([PROBE]).collect();
+        let (probe, web, person) = (Probe::default(), Arc::new(Web::default()), Arc::new(Person::default()));
+        *person.answers.lock().unwrap() = answers.iter().rev().copied().collect();
+        let asker = (!answers.is_empty()).then(|| Arc::<Person>::clone(&person) as Arc<dyn Asker>);
+        let files = Arc::new(Files::overlay(None, 1 << 20));
+        let grants = pure_grants()
+            .with(probe.clone())
+            .with(Http::new(Arc::<Web>::clone(&web)))
+            .with(Fs(Arc::clone(&files)))
+            .with(Kv { session: Arc::new(InMemory::default()), tenant: Arc::new(InMemory::default()) })
+            .guarded(Arc::new(Preflight::new(policy, asker)));
+        let runtime = Runtime::new(&all, Limits { instances: 4, ..Limits::default() }).unwrap();
+        World { runtime, probe, web, files, person, grants: Arc::new(grants) }
+    }
+
+    async fn run(&self, source: &str, args: &[&str]) -> Result<Outcome, String> {
+        let program = self.runtime.prepare(source).await.unwrap();
+        let args = args.iter().map(|arg| (*arg).to_owned()).collect();
+        match self.runtime.run(&program, &self.grants, args).await {
+            Ok(outcome) => Ok(outcome),
+            Err(RunError::Refused(why)) => Err(why),
+            Err(other) => panic!("{other}"),
+        }
+    }
+
+    fn hits(&self) -> usize {
+        self.probe.0.load(Ordering::Relaxed)
+    }
+}
+
+const FETCH: &str = "(call $probe.hit)\n(argv 0 $u)\n(local $b i32) (local $e i32)\n\
+                     (call $http.get (local.get $u)) (local.set $e) (local.set $b)\n(check $e)\n(resv $b)\n(i32.const 0)";
+/// The host comes from the state: nobody can know it before.
+const FOLLOW: &str = "(call $probe.hit)\n(argv 0 $u)\n(check (call $kv.set \"next\" (local.get $u)))\n(local $b i32) (local $e i32)\n\
+                      (call $kv.get \"next\") (drop) (local.set $u)\n\
+                      (call $http.get (local.get $u)) (local.set $e) (local.set $b)\n(check $e)\n(resv $b)\n(i32.const 0)";
+
+#[tokio::test]
+async fn of_a_refused_program_no_host_function_runs() {
+    let world = World::new(&[], &[], &["host:evil.example"]);
+    let why = world.run(FETCH, &["https://evil.example/x"]).await.unwrap_err();
+    assert_eq!(
+        why,
+        "`http.get` may not reach https://evil.example/x (denied by the rule `host:evil.example`) (line 4: (call $http.get \
+         (local.get $u)) (local.set $e) (local.set $b)); take `host:evil.example` out of the setting `deny` to permit it"
+    );
+    assert_eq!((world.hits(), world.web.0.lock().unwrap().len()), (0, 0));
+
+    world.run(FETCH, &["https://good.example/x"]).await.unwrap();
+    assert_eq!((world.hits(), world.web.0.lock().unwrap().len()), (1, 1));
+}
+
+#[tokio::test]
+async fn what_is_known_only_at_the_call_is_decided_there() {
+    let world = World::new(&["host:good.example"], &[], &["http"]);
+    assert!(world.run(FOLLOW, &["https://good.example/x"]).await.unwrap().success());
+    let outcome = world.run(FOLLOW, &["https://evil.example/x"]).await.unwrap();
+    let failure = outcome.failure.unwrap();
+    assert_eq!(failure.failure.code, wattle_rt::Code::EACCESS);
+    assert!(failure.failure.reason.contains("rule `http`"), "{}", failure.failure.reason);
+    assert!(failure.failure.reason.ends_with("`--allow host:evil.example` would permit it"));
+    assert_eq!(*world.web.0.lock().unwrap(), ["https://good.example/x"]);
+    assert_eq!(world.hits(), 2);
+}
+
+#[tokio::test]
+async fn without_anybody_to_ask_a_question_is_a_refusal() {
+    let world = World::new(&[], &["http"], &[]);
+    let why = world.run(FETCH, &["https://a.example/"]).await.unwrap_err();
+    assert!(why.contains("nobody could be asked") && why.contains("`--allow host:a.example` would permit it"), "{why}");
+    assert_eq!(world.hits(), 0);
+}
+
+#[tokio::test]
+async fn yes_is_for_once_always_for_the_session_and_no_for_nothing() {
+    let policy = || Policy::new(Vec::new(), rules(&["http"]), Vec::new());
+    let answers = [Answer::Yes, Answer::No, Answer::Always];
+    let world = World::asking(policy(), &answers);
+    world.run(FETCH, &["https://a.example/1"]).await.unwrap();
+    assert!(world.run(FETCH, &["https://a.example/2"]).await.unwrap_err().contains("the user said no"));
+    world.run(FETCH, &["https://a.example/3"]).await.unwrap();
+    world.run(FETCH, &["https://a.example/4"]).await.unwrap();
+    assert_eq!(world.person.asked.lock().unwrap().len(), 3, "always was said before the fourth run");
+    assert_eq!(
+        world.person.asked.lock().unwrap()[0],
+        "`http.get` would reach https://a.example/1 | line 4: (call $http.get (local.get $u)) (local.set $e) (local.set $b)"
+    );
+    // Another host is another question; nobody answers it any more.
+    assert!(world.run(FETCH, &["https://b.example/"]).await.is_err());
+    assert_eq!((world.hits(), world.web.0.lock().unwrap().len()), (3, 3));
+}
+
+#[tokio::test]
+async fn a_yes_to_anything_does_not_reach_what_is_denied() {
+    let policy = Policy::new(Vec::new(), rules(&["http"]), rules(&["host:evil.example"]));
+    let world = World::asking(policy, &[Answer::Yes, Answer::Yes]);
+    assert!(world.run(FOLLOW, &["https://a.example/"]).await.unwrap().success());
+    assert!(!world.run(FOLLOW, &["https://evil.example/"]).await.unwrap().success());
+    assert_eq!(*world.web.0.lock().unwrap(), ["https://a.example/"]);
+    assert!(world.person.asked.lock().unwrap()[0].starts_with("`http.get` would reach any host"));
+}
+
+#[tokio::test]
+async fn paths_are_decided_by_where_they_lead() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("secret")).unwrap();
+    std::fs::write(dir.path().join("secret/token"), "s3").unwrap();
+    std::os::unix::fs::symlink("secret", dir.path().join("open")).unwrap();
+    let world = World::new(&[], &[], &["path:secret"]);
+    let base = Files::open_base(dir.path()).unwrap();
+    let grants = Arc::new(world.grants.as_ref().clone().with(Fs(Arc::new(Files::overlay(Some(base), 1 << 20)))));
+    for source in [
+        "(local $e i32) (call $fs.read \"open/token\") (local.set $e) (drop) (local.get $e)",
+        "(call $fs.write \"open/token\" \"mine\")",
+        "(call $fs.remove \"open/token\")",
+        "(call $fs.move \"open/token\" \"here\")",
+    ] {
+        let program = world.runtime.prepare(source).await.unwrap();
+        let outcome = world.runtime.run(&program, &grants, Vec::new()).await.unwrap();
+        let why = outcome.failure.unwrap_or_else(|| panic!("{source}")).failure;
+        assert!(why.reason.contains("rule `path:/secret`"), "{why}");
+    }
+    assert!(world.files.changes().unwrap().is_empty());
+}

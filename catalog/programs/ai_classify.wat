@@ -1,0 +1,23 @@
+;;; name = "ai_classify"
+;;; description = "Tell which of some labels fits a text best"
+;;; returns = "the label"
+;;; uses = ["str", "ai"]
+;;; tags = ["label", "sort", "category", "model"]
+;;; [[args]]
+;;; name = "text"
+;;; type_hint = "string"
+;;; description = "The text"
+;;; [[args]]
+;;; name = "labels"
+;;; type_hint = "string"
+;;; description = "The labels, with commas between them"
+;;; [[example]]
+;;; args = ["You won a prize!", "ham, spam"]
+;;; ai = ["spam"]
+;;; results = ["spam"]
+;;; [[example]]
+;;; args = ["You won a prize!", " , "]
+;;; code = "EBOUND"
+;;; results = []
+
+(ret (ai.classify? (arg 0) (str.find_all? (arg 1) "[^,\\s](?:[^,]*[^,\\s])?")))

@@ -1,0 +1,41 @@
+;;; name = "ai_summarize_file"
+;;; description = "Summarize a text file, short or long"
+;;; returns = "the summary"
+;;; uses = ["fs", "str", "arr", "ai"]
+;;; tags = ["shorten", "model", "abstract"]
+;;; [[args]]
+;;; name = "path"
+;;; type_hint = "path"
+;;; description = "The file"
+;;; [[args]]
+;;; name = "instruction"
+;;; type_hint = "string"
+;;; description = "What the summary should be like"
+;;; default = "Summarize the text in a few sentences."
+;;; [[example]]
+;;; args = ["report.txt"]
+;;; files = { "report.txt" = "The sky was grey. Then it rained for three days.\n" }
+;;; ai = ["It rained."]
+;;; results = ["It rained."]
+;;; [[example]]
+;;; args = ["empty.txt"]
+;;; files = { "empty.txt" = "" }
+;;; code = "EBOUND"
+;;; results = ["there is no text to summarize"]
+;;; [[example]]
+;;; args = ["missing.txt"]
+;;; code = "ENOENT"
+;;; results = []
+
+(let $text (fs.read? (arg 0)))
+(unless (str.len (str.trim? $text)) (out "there is no text to summarize") (fail EBOUND))
+;; A long text is noted piece by piece, and the notes take its place. A model that writes more than it reads must not keep this going.
+(for $round 0 4
+  (let $parts (str.chunk? $text 24000))
+  (when (= (arr.len $parts) 1) (break))
+  (let $notes (arr.new))
+  (each $part $parts
+    (arr.push? $notes
+      (ai.assist? $part "This is one part of a longer text. Note its main points in at most 10 short lines.")))
+  (set $text (str.join? $notes "\n\n")))
+(ret (ai.assist? $text (arg 1)))

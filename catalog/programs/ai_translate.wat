@@ -1,0 +1,25 @@
+;;; name = "ai_translate"
+;;; description = "Translate a text into another language"
+;;; returns = "the translation"
+;;; uses = ["str", "ai"]
+;;; tags = ["language", "model"]
+;;; [[args]]
+;;; name = "text"
+;;; type_hint = "string"
+;;; description = "The text"
+;;; [[args]]
+;;; name = "language"
+;;; type_hint = "string"
+;;; description = "The language to translate into, such as German"
+;;; [[example]]
+;;; args = ["Good morning", "French"]
+;;; ai = [{ when = "into French", reply = "Bonjour" }]
+;;; results = ["Bonjour"]
+;;; [[example]]
+;;; args = [" ", "French"]
+;;; code = "EBOUND"
+;;; results = ["there is no text to translate"]
+
+(let $text (arg 0))
+(unless (str.len (str.trim? $text)) (out "there is no text to translate") (fail EBOUND))
+(ret (ai.assist? $text (fmt "Translate the text into {}. Keep its layout. Answer with the translation alone." (arg 1))))

@@ -1,0 +1,30 @@
+;;; name = "date_add"
+;;; description = "Add days or other units to a date"
+;;; returns = "the new date"
+;;; uses = ["date", "str"]
+;;; tags = ["days", "later", "before", "time"]
+;;; [[args]]
+;;; name = "date"
+;;; type_hint = "string"
+;;; description = "A date such as 2026-03-01"
+;;; [[args]]
+;;; name = "count"
+;;; type_hint = "int"
+;;; description = "How many units; negative goes back"
+;;; [[args]]
+;;; name = "unit"
+;;; type_hint = "string"
+;;; description = "seconds, minutes, hours, days, weeks, months or years"
+;;; default = "days"
+;;; [[example]]
+;;; args = ["2026-12-31", 1]
+;;; results = ["2027-01-01T00:00:00Z"]
+;;; [[example]]
+;;; args = ["2024-03-31", -1, "months"]
+;;; results = ["2024-02-29T00:00:00Z"]
+;;; [[example]]
+;;; args = ["2026-12-31", 1, "moons"]
+;;; code = "EPARSE"
+;;; results = []
+
+(ret (date.add? (arg 0) (str.to_int? (arg 1)) (arg 2)))

@@ -1,0 +1,30 @@
+;;; name = "date_diff"
+;;; description = "Return how much time lies between two dates"
+;;; returns = "how many whole units; below 0 where the second date is the earlier one"
+;;; uses = ["date", "str"]
+;;; tags = ["days", "age", "time", "between"]
+;;; [[args]]
+;;; name = "from"
+;;; type_hint = "string"
+;;; description = "A date such as 2026-03-01 or 2026-03-01T12:00:00Z"
+;;; [[args]]
+;;; name = "to"
+;;; type_hint = "string"
+;;; description = "The other date"
+;;; [[args]]
+;;; name = "unit"
+;;; type_hint = "string"
+;;; description = "seconds, minutes, hours, days, weeks, months or years"
+;;; default = "days"
+;;; [[example]]
+;;; args = ["2024-02-28", "2024-03-01"]
+;;; results = ["2"]
+;;; [[example]]
+;;; args = ["2026-03-01T12:00:00Z", "2026-03-01T11:30:00Z", "minutes"]
+;;; results = ["-30"]
+;;; [[example]]
+;;; args = ["2026-02-30", "2026-03-01"]
+;;; code = "EPARSE"
+;;; results = []
+
+(ret (str.from_int (date.diff? (arg 0) (arg 1) (arg 2))))

@@ -1,0 +1,50 @@
+;;; name = "file_lines"
+;;; description = "Return some lines of a file, from beginning or end"
+;;; returns = "the lines, with a line feed between them"
+;;; uses = ["fs", "str", "arr"]
+;;; tags = ["head", "tail", "page"]
+;;; [[args]]
+;;; name = "path"
+;;; type_hint = "path"
+;;; description = "The file to read"
+;;; [[args]]
+;;; name = "first"
+;;; type_hint = "int"
+;;; description = "The first line, from 1; negative counts from the end, so -10 is the tenth last"
+;;; default = 1
+;;; [[args]]
+;;; name = "count"
+;;; type_hint = "int"
+;;; description = "How many lines at the most"
+;;; default = 100
+;;; [[example]]
+;;; args = ["a.txt", 2, 2]
+;;; files = { "a.txt" = "one\ntwo\nthree\nfour\n" }
+;;; results = ["two\nthree"]
+;;; [[example]]
+;;; args = ["a.txt", -2]
+;;; files = { "a.txt" = "one\r\ntwo\r\nthree" }
+;;; results = ["two\nthree"]
+;;; [[example]]
+;;; args = ["a.txt", 9]
+;;; files = { "a.txt" = "one\ntwo\n" }
+;;; code = "EBOUND"
+;;; results = ["there is no such line; lines in the file: 2"]
+;;; [[example]]
+;;; args = ["empty.txt"]
+;;; files = { "empty.txt" = "" }
+;;; results = [""]
+
+(let $lines (str.lines? (fs.read? (arg 0))))
+(let $first (str.to_int? (arg 1)))
+(let $count (str.to_int? (arg 2)))
+(let $total (arr.len $lines))
+(when (< $count 1) (out "count is at least 1") (fail EBOUND))
+(when (> $count $total) (set $count $total))
+(when (< $first 0) (set $first (+ $total $first 1)) (when (< $first 1) (set $first 1)))
+(when (and (= $total 0) (= $first 1)) (ret ""))
+(unless (and (>= $first 1) (<= $first $total))
+  (out (fmt "there is no such line; lines in the file: {i}" $total))
+  (fail EBOUND))
+(set $first (- $first 1))
+(ret (str.join? (arr.slice? $lines $first (+ $first $count)) "\n"))

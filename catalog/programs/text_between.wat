@@ -1,0 +1,46 @@
+;;; name = "text_between"
+;;; description = "Return every piece of a text between two markers"
+;;; returns = "one result for each piece; ENOENT where there is none"
+;;; uses = ["str"]
+;;; tags = ["html", "parse", "extract"]
+;;; [[args]]
+;;; name = "text"
+;;; type_hint = "string"
+;;; description = "The text"
+;;; [[args]]
+;;; name = "before"
+;;; type_hint = "string"
+;;; description = "The marker before a piece, such as <b>"
+;;; [[args]]
+;;; name = "after"
+;;; type_hint = "string"
+;;; description = "The marker behind a piece, such as </b>"
+;;; [[example]]
+;;; args = ["<li>one</li>\n<li>två</li><li></li>", "<li>", "</li>"]
+;;; results = ["one", "två", ""]
+;;; [[example]]
+;;; args = ["a 'b' c 'd", "'", "'"]
+;;; results = ["b"]
+;;; [[example]]
+;;; args = ["<li>one", "<li>", "</li>"]
+;;; code = "ENOENT"
+;;; results = []
+;;; [[example]]
+;;; args = ["one", "", "x"]
+;;; code = "EBOUND"
+;;; results = ["a marker is empty"]
+
+(let $text (arg 0))
+(let $before (arg 1))
+(let $after (arg 2))
+(unless (and (str.len $before) (str.len $after)) (out "a marker is empty") (fail EBOUND))
+(let $at 0)
+(while 1
+  (let $start (str.find $text $before $at))
+  (when (< $start 0) (break))
+  (set $start (+ $start (str.len $before)))
+  (let $end (str.find $text $after $start))
+  (when (< $end 0) (break))
+  (out (str.slice? $text $start $end))
+  (set $at (+ $end (str.len $after))))
+(unless $at (fail ENOENT))

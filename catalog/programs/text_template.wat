@@ -1,0 +1,40 @@
+;;; name = "text_template"
+;;; description = "Fill the {{name}} places of a template"
+;;; returns = "the text with the values in it"
+;;; uses = ["str", "arr", "json"]
+;;; tags = ["fill", "format", "mail"]
+;;; [[args]]
+;;; name = "template"
+;;; type_hint = "string"
+;;; description = "The text; {{user.name}} is the value at that path"
+;;; [[args]]
+;;; name = "values"
+;;; type_hint = "json"
+;;; description = "The values, a JSON object"
+;;; [[example]]
+;;; args = ["Dear {{ name }}, you owe {{order.total}} €.", '{"name":"{{x}}","order":{"total":2.50}}']
+;;; results = ["Dear {{x}}, you owe 2.50 €."]
+;;; [[example]]
+;;; args = ["no places", "{}"]
+;;; results = ["no places"]
+;;; [[example]]
+;;; args = ["Dear {{name}}", "{}"]
+;;; code = "ENOENT"
+;;; results = ["there is no value for name"]
+;;; [[example]]
+;;; args = ["Dear {{name", "{}"]
+;;; code = "EPARSE"
+;;; results = ["a {{ is not closed"]
+
+(let $values (arg 1))
+(let $parts (str.split? (arg 0) "{{"))
+(let $done (arr.slice? $parts 0 1))
+(each $part (arr.slice? $parts 1 (arr.len $parts))
+  (let $end (str.find $part "}}" 0))
+  (when (< $end 0) (out "a {{ is not closed") (fail EPARSE))
+  (let $name (str.trim? (str.slice? $part 0 $end)))
+  (catch $value $err (json.get $values $name))
+  (when $err (out (fmt "there is no value for {}" $name)) (fail $err))
+  (arr.push? $done $value)
+  (arr.push? $done (str.slice? $part (+ $end 2) (str.len $part))))
+(ret (str.join? $done ""))

@@ -1,0 +1,48 @@
+;;; name = "web_links"
+;;; description = "Return the links of a web page"
+;;; returns = "one absolute http or https link a line, in the order of the page, each once; nothing where there is none"
+;;; uses = ["http", "str", "arr"]
+;;; tags = ["html", "page", "url", "href"]
+;;; [[args]]
+;;; name = "url"
+;;; type_hint = "url"
+;;; description = "The page"
+;;; [[example]]
+;;; args = ["https://a.example/docs/x.html?p=1"]
+;;; http = [{ url = "https://a.example/docs/x.html?p=1", body = """<a href="/top?a=1&amp;b=2">t</a> <A class=c HREF='y.html'>y</A> <a href=//b.example/>b</a>
+;;; <a href="#here">h</a> <a href="mailto:x@y.example">m</a> <a href="https://c.example/">c</a> <a href="y.html">again</a> <a href="?p=2">p</a>""" }]
+;;; results = ["https://a.example/top?a=1&b=2\nhttps://a.example/docs/y.html\nhttps://b.example/\nhttps://c.example/\nhttps://a.example/docs/x.html?p=2"]
+;;; [[example]]
+;;; args = ["https://a.example"]
+;;; http = [{ url = "https://a.example", body = "<a href=x>x</a><a name=y>y</a>" }]
+;;; results = ["https://a.example/x"]
+;;; [[example]]
+;;; args = ["https://a.example/"]
+;;; http = [{ url = "https://a.example/", body = "no links" }]
+;;; results = [""]
+;;; [[example]]
+;;; args = ["https://a.example/"]
+;;; http = [{ url = "https://a.example/", status = 503 }]
+;;; code = "EREMOTE"
+;;; results = []
+
+(let $url (arg 0))
+;; The page's address in its parts: all but the query, up to the last /, up to the path, the scheme.
+(let $page (arr.get? (str.match? $url "^[^?#]*") 0))
+(let $origin (arr.get? (str.match? $page "^\\w+://[^/]*") 0))
+(let $folder (str.replace_re? $page "(://.*/)[^/]*$" "$1"))
+(when (str.eq $page $origin) (set $folder (str.cat? $origin "/")))
+(let $links (arr.new))
+(each $tag (str.find_all? (http.get? $url) "(?is)<a\\s(?:[^>]*\\s)?href\\s*=\\s*(?:\"[^\"]*|'[^']*|[^\\s>]+)")
+  (let $link (str.replace_re? $tag "(?is)^.*?\\shref\\s*=\\s*[\"']?\\s*" ""))
+  (set $link (str.trim? (str.html_decode? $link)))
+  (cond
+    ((arr.len (str.match? $link "(?i)^https?://")))
+    ((arr.len (str.match? $link "^(#|\\w[\\w+.-]*:|$)")) (continue))
+    ((str.starts $link "//") (set $link (str.cat? (arr.get? (str.match? $url "^\\w+:") 0) $link)))
+    ((str.starts $link "/") (set $link (str.cat? $origin $link)))
+    ((str.starts $link "?") (set $link (str.cat? $page $link)))
+    (else (set $link (str.cat? $folder $link))))
+  (arr.push? $links $link))
+(arr.uniq? $links)
+(ret (str.join? $links "\n"))

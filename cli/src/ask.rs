@@ -1,0 +1,78 @@
+//! Asking the person at the terminal whether a program may do what the policy wants asked.
+
+use std::io::{BufRead, IsTerminal, stdin};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use tokio::sync::Mutex;
+use wattle_agent::capability::policy::{Answer, Asker, Request};
+
+use crate::output::{self, DIM, WARN, paint, visible};
+
+/// The person at the terminal, who is asked one thing after the other.
+#[derive(Default)]
+struct Terminal {
+    /// Held while a question is open.
+    turn: Mutex<()>,
+}
+
+/// Who can be asked: the person at the terminal, where there is one.
+pub(crate) fn terminal() -> Option<Arc<dyn Asker>> {
+    let person = stdin().is_terminal() && std::io::stderr().is_terminal();
+    person.then(|| Arc::new(Terminal::default()) as Arc<dyn Asker>)
+}
+
+impl Asker for Terminal {
+    fn ask<'a>(&'a self, request: Request<'a>) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+        Box::pin(async move {
+            let _turn = self.turn.lock().await;
+            output::note(&paint(WARN, "the program would like to do what you want to be asked about:"));
+            for (question, line) in request.questions {
+                output::note(&format!("  {}", visible(&question.to_string())));
+                if let Some(line) = line {
+                    output::note(&format!("    {}", paint(DIM, &visible(&line.to_string()))));
+                }
+            }
+            output::note("may it? y: this once, a: always in this session, anything else: no");
+            tokio::task::spawn_blocking(read).await.unwrap_or(Answer::No)
+        })
+    }
+}
+
+/// Reads the answer; whatever is not a clear yes is a no.
+fn read() -> Answer {
+    let mut said = String::new();
+    // A terminal that cannot be read says nothing.
+    let _ = stdin().lock().read_line(&mut said);
+    meant(&said)
+}
+
+fn meant(said: &str) -> Answer {
+    match said.trim().to_ascii_lowercase().as_str() {
+        "y" | "yes" => Answer::Yes,
+        "a" | "always" => Answer::Always,
+        _ => Answer::No,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_clear_yes_is_one() {
+        for (said, answer) in [
+            ("y\n", Answer::Yes),
+            (" YES \r\n", Answer::Yes),
+            ("a\n", Answer::Always),
+            ("always", Answer::Always),
+            ("", Answer::No),
+            ("\n", Answer::No),
+            ("n\n", Answer::No),
+            ("yy\n", Answer::No),
+            ("yes, but\n", Answer::No),
+        ] {
+            assert_eq!(meant(said), answer, "{said:?}");
+        }
+    }
+}

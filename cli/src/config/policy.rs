@@ -1,0 +1,29 @@
+//! The policy of all layers: their rules add up, unlike other settings.
+
+use wattle_agent::capability::policy::{Policy, Rule, Verdict};
+
+use super::{File, Layer};
+
+/// Weighs the rules of all layers. A rule of a higher layer takes the place of the same rule of a lower one. What a project file asks
+/// about or denies only narrows what the other layers allow: in no directory does a file that came with it widen the user's own policy.
+pub(super) fn of_layers(flags: &[Layer], environment: &Layer, project: &File, user: &File) -> Policy {
+    let narrowing = Policy::new(Vec::new(), listed(&project.layer.ask), listed(&project.layer.deny));
+    let allowed = Layer { allow: project.layer.allow.clone(), ..Layer::default() };
+    let mut rules: Vec<(Rule, Verdict)> = Vec::new();
+    for layer in [&user.layer, &allowed, environment].into_iter().chain(flags.iter().rev()) {
+        let of = |list: &Option<Vec<Rule>>, verdict| listed(list).into_iter().map(move |rule| (rule, verdict));
+        let own = of(&layer.allow, Verdict::Allow)
+            .chain(of(&layer.ask, Verdict::Ask))
+            .chain(of(&layer.deny, Verdict::Deny))
+            .collect::<Vec<_>>();
+        rules.retain(|(rule, _)| !own.iter().any(|(higher, _)| higher == rule));
+        rules.extend(own);
+    }
+    let with =
+        |wanted| rules.iter().filter(move |(_, verdict)| *verdict == wanted).map(|(rule, _)| rule.clone()).collect();
+    Policy::new(with(Verdict::Allow), with(Verdict::Ask), with(Verdict::Deny)).and(narrowing)
+}
+
+fn listed(list: &Option<Vec<Rule>>) -> Vec<Rule> {
+    list.clone().unwrap_or_default()
+}

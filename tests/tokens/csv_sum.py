@@ -1,0 +1,15 @@
+import csv
+
+path, column, separator = args
+total = 0
+with open(path, newline="", encoding="utf-8-sig") as file:
+    for row in csv.DictReader(file, delimiter=separator, restval="", strict=True):
+        value = row[column].strip()
+        if not value:
+            continue
+        try:
+            total += float(value)
+        except ValueError:
+            out(f"not a number: {value}")
+            fail("EPARSE")
+out(f"{total:.6f}".rstrip("0").rstrip("."))

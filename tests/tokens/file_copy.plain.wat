@@ -1,0 +1,6 @@
+(argv 0 $from)
+(argv 1 $to)
+(local $text i32) (local $err i32)
+(call $fs.read (local.get $from))
+(local.set $err) (local.set $text) (check $err)
+(call $fs.write (local.get $to) (local.get $text))

@@ -1,0 +1,50 @@
+(argv 0 $part)
+(argv 1 $top)
+(local $err i32) (local $found i32) (local $folders i32) (local $folder i32) (local $i i32)
+(local $line i32) (local $names i32) (local $name i32) (local $i2 i32) (local $path i32)
+(local $joined i32)
+(if (call $str.eq (local.get $top) ".")
+  (then
+    (local.set $top ""))
+  (else
+    (if (i32.eqz (call $str.ends (local.get $top) "/"))
+      (then
+        (call $str.cat (local.get $top) "/")
+        (local.set $err) (local.set $top) (check $err)))))
+(local.set $found (call $arr.new))
+(local.set $folders (call $arr.new))
+(check (call $arr.push (local.get $folders) (local.get $top)))
+(block $done
+  (loop $next
+    (br_if $done (i32.ge_s (local.get $i) (call $arr.len (local.get $folders))))
+    (call $arr.get (local.get $folders) (local.get $i))
+    (local.set $err) (local.set $folder) (check $err)
+    (local.set $i (i32.add (local.get $i) (i32.const 1)))
+    (call $str.cat "/" (local.get $folder))
+    (local.set $err) (local.set $line) (check $err)
+    (call $fs.list (local.get $line))
+    (local.set $err) (local.set $names)
+    (br_if $next (i32.and (i32.eq (local.get $err) (i32.const 3)) (i32.eqz (call $str.eq (local.get $folder) (local.get $top)))))
+    (check $err)
+    (local.set $i2 (i32.const 0))
+    (block $done2
+      (loop $next2
+        (br_if $done2 (i32.ge_s (local.get $i2) (call $arr.len (local.get $names))))
+        (call $arr.get (local.get $names) (local.get $i2))
+        (local.set $err) (local.set $name) (check $err)
+        (local.set $i2 (i32.add (local.get $i2) (i32.const 1)))
+        (call $str.cat (local.get $folder) (local.get $name))
+        (local.set $err) (local.set $path) (check $err)
+        (if (call $str.contains (local.get $name) (local.get $part))
+          (then
+            (check (call $arr.push (local.get $found) (local.get $path)))))
+        (if (call $str.ends (local.get $name) "/")
+          (then
+            (check (call $arr.push (local.get $folders) (local.get $path)))))
+        (br $next2)))
+    (br $next)))
+(check (call $arr.sort (local.get $found)))
+(call $str.join (local.get $found) "\n")
+(local.set $err) (local.set $joined) (check $err)
+(resv $joined)
+(i32.const 0)

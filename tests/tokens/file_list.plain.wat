@@ -1,0 +1,8 @@
+(argv 0 $path)
+(local $names i32) (local $err i32) (local $joined i32)
+(call $fs.list (local.get $path))
+(local.set $err) (local.set $names) (check $err)
+(call $str.join (local.get $names) "\n")
+(local.set $err) (local.set $joined) (check $err)
+(resv $joined)
+(i32.const 0)

@@ -1,0 +1,6 @@
+(argv 0 $path)
+(local $text i32) (local $err i32)
+(call $fs.read (local.get $path))
+(local.set $err) (local.set $text) (check $err)
+(resv $text)
+(i32.const 0)

@@ -1,0 +1,2 @@
+with open(args[0], newline="") as file:
+    out(file.read())

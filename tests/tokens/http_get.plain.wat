@@ -1,0 +1,6 @@
+(argv 0 $url)
+(local $body i32) (local $err i32)
+(call $http.get (local.get $url))
+(local.set $err) (local.set $body) (check $err)
+(resv $body)
+(i32.const 0)

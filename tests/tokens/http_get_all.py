@@ -1,0 +1,3 @@
+import json
+
+out(json.dumps(http_get_all(args[0].split())))

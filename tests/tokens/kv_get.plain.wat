@@ -1,0 +1,6 @@
+(argv 0 $key)
+(local $value i32) (local $err i32)
+(call $kv.get (local.get $key))
+(local.set $err) (local.set $value) (check $err)
+(resv $value)
+(i32.const 0)

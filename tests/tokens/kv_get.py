@@ -1,0 +1,1 @@
+out(kv_get(args[0]))

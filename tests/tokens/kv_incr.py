@@ -1,0 +1,1 @@
+out(str(kv_incr(args[0], int(args[1]))))

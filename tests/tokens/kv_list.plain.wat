@@ -1,0 +1,8 @@
+(argv 0 $prefix)
+(local $keys i32) (local $err i32) (local $joined i32)
+(call $kv.list (local.get $prefix))
+(local.set $err) (local.set $keys) (check $err)
+(call $str.join (local.get $keys) "\n")
+(local.set $err) (local.set $joined) (check $err)
+(resv $joined)
+(i32.const 0)

@@ -1,0 +1,1 @@
+out("\n".join(kv_list(args[0])))

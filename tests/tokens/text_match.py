@@ -1,0 +1,4 @@
+import re
+
+text, pattern = args
+out("\n".join(match[0] for match in re.finditer(pattern, text)))

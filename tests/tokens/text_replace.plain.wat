@@ -1,0 +1,8 @@
+(argv 0 $text)
+(argv 1 $old)
+(argv 2 $new)
+(local $changed i32) (local $err i32)
+(call $str.replace (local.get $text) (local.get $old) (local.get $new))
+(local.set $err) (local.set $changed) (check $err)
+(resv $changed)
+(i32.const 0)
