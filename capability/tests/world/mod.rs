@@ -118,6 +118,7 @@ impl Programs for Shelf {
             let time = Duration::from_secs(60);
             self.0.run_nested(&prepared, &grants, args, time, place).await.map_err(|error| match error {
                 RunError::Denied(missing) => Failure::new(Code::EACCESS, format!("not granted: {missing:?}")),
+                RunError::Refused(why) => Failure::new(Code::EACCESS, why),
                 RunError::Engine(error) => Failure::new(Code::EREMOTE, error.to_string()),
             })
         })
