@@ -102,7 +102,9 @@ impl Backend for Egress {
         let Request { method, url, headers, body } = request;
         Box::pin(async move {
             let request = egress::Request { method, url, headers, body: body.into() };
-            let answer = Egress::send_within(self, request, &admit).await.map_err(|e| Failure::new(code_of(&e), e.to_string()))?;
+            let answer = Egress::send_within(self, request, &admit)
+                .await
+                .map_err(|e| Failure::new(code_of(&e), e.to_string()))?;
             Ok(Response { status: answer.status.as_u16(), headers: answer.headers, body: answer.body.into() })
         })
     }
