@@ -18,20 +18,20 @@ capability! {
     pub const AI: "ai" 2;
 
     /// Gives the model's answer to an instruction about a text; options is 0 or JSON {temperature, max_tokens}
-    #[example = "(call $ai.assist \"a long text\" \"Summarize in one sentence.\" (i32.const 0)) (drop) (call $sys.resv) (i32.const 0)"]
+    #[example = r#"(ret (ai.assist? "A long text." "Summarize in one sentence:" 0))"# => "Summarize in one sentence: A long text."]
     async assist(text: str, instruction: str, options: opt_str) -> ptr: str ! EREMOTE EBUDGET EPARSE ETIME = assist;
 
     /// Gives a text's embedding, a JSON array of numbers
-    #[example = "(call $ai.embed \"a text\") (drop) (call $sys.resv) (i32.const 0)"]
+    #[example = r#"(ret (json.type? (ai.embed? "a text") ""))"# => "array"]
     #[prompt(name)]
     async embed(text: str) -> ptr: str ! EREMOTE EBUDGET ETIME ENOMEM = embed;
 
     /// Gives the one of the labels that fits a text best, spelt as in the array
-    #[example = "(local $labels i32) (call $str.split \"spam,ham\" \",\") (drop) (local.set $labels) (call $ai.classify \"this is ham\" (local.get $labels)) (drop) (call $sys.resv) (i32.const 0)"]
+    #[example = r#"(ret (ai.classify? "this is ham" (str.split? "spam,ham" ",")))"# => "ham"]
     async classify(text: str, labels: arr) -> ptr: str ! EBOUND EREMOTE EBUDGET ETIME ETRFM = classify;
 
     /// Gives what a JSON Schema asks for out of a text, as JSON that is valid against it
-    #[example = "(call $ai.extract \"{\\\"name\\\": \\\"Ada\\\"}\" \"{\\\"type\\\": \\\"object\\\", \\\"required\\\": [\\\"name\\\"]}\") (drop) (call $sys.resv) (i32.const 0)"]
+    #[example = r#"(ret (ai.extract? "{\"name\":\"Ada\"}" "{\"type\":\"object\",\"required\":[\"name\"]}"))"# => r#"{"name":"Ada"}"#]
     async extract(text: str, schema: str) -> ptr: str ! EPARSE EREMOTE EBUDGET ETIME ETRFM = extract;
 }
 

@@ -13,12 +13,12 @@ capability! {
     pub const DBG: "dbg" 2;
 
     /// Writes a line into the run's trace
-    #[example = "(call $dbg.log \"here\") (i32.const 0)"]
+    #[example = r#"(dbg.log "here")"#]
     #[prompt(signature)]
     fn log(ptr: str) = log;
 
     /// Writes what a value is into the run's trace: a text or bytes with length, kind and beginning, an array or map with its items, or a number
-    #[example = "(call $dbg.dump \"answer\" \"{\\\"a\\\": 1}\") (i32.const 0)"]
+    #[example = r#"(dbg.dump "answer" "{\"a\":1}")"#]
     #[prompt(name)]
     fn dump(label: str, value: any) = dump;
 }

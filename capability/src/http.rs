@@ -16,21 +16,21 @@ capability! {
     pub const HTTP: "http" 2;
 
     /// Fetches a URL and gives the body
-    #[example = "(call $http.get \"https://example.com/\") (drop) (call $sys.resv) (i32.const 0)"]
+    #[example = r#"(ret (http.get? "https://example.com/"))"# => "Example Domain"]
     #[prompt(signature)]
     async get(url: url) -> ptr: bytes ! EREMOTE EACCESS ETIME EPARSE = get;
 
     /// Posts a body and gives the answer's body
-    #[example = "(call $http.post \"https://example.com/\" \"{}\" \"application/json\") (drop) (call $sys.resv) (i32.const 0)"]
+    #[example = r#"(ret (http.post? "https://example.com/echo" "{\"a\":1}" "application/json"))"# => r#"{"a":1}"#]
     #[prompt(signature)]
     async post(url: url, body: bytes, content_type: str) -> ptr: bytes ! EREMOTE EACCESS ETIME EPARSE = post;
 
     /// Sends any request and gives JSON {status, headers, body}, whatever the status; headers is 0 or a JSON object
-    #[example = "(call $http.request \"HEAD\" \"https://example.com/\" (i32.const 0) \"\") (drop) (call $sys.resv) (i32.const 0)"]
+    #[example = r#"(ret (http.request? "HEAD" "https://example.com/" 0 ""))"# => r#"{"status":200,"headers":{},"body":""}"#]
     async request(method: str, url: url, headers: opt_str, body: bytes) -> ptr: str ! EREMOTE EACCESS ETIME EPARSE = request;
 
     /// Fetches an array of URLs at the same time and gives, in their order, JSON {url, status, body} for each, or {url, status, code, error} without a body where `http.get` would fail
-    #[example = "(call $str.split \"https://example.com/a https://example.com/b\" \" \") (drop) (call $http.get_all) (drop) (call $arr.to_json) (drop) (call $sys.resv) (i32.const 0)"]
+    #[example = r#"(each $page (http.get_all? (str.split? "https://example.com/ https://example.com/b" " ")) (out (json.get? $page "body")))"# => "Example Domain", "b"]
     async get_all(urls: urls) -> arr: arr ! EBOUND ENOMEM = get_all;
 }
 
@@ -102,7 +102,9 @@ impl Backend for Egress {
         let Request { method, url, headers, body } = request;
         Box::pin(async move {
             let request = egress::Request { method, url, headers, body: body.into() };
-            let answer = Egress::send_within(self, request, &admit).await.map_err(|e| Failure::new(code_of(&e), e.to_string()))?;
+            let answer = Egress::send_within(self, request, &admit)
+                .await
+                .map_err(|e| Failure::new(code_of(&e), e.to_string()))?;
             Ok(Response { status: answer.status.as_u16(), headers: answer.headers, body: answer.body.into() })
         })
     }

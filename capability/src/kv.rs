@@ -16,32 +16,32 @@ capability! {
     pub const KV: "kv" 2;
 
     /// Gives a key's value
-    #[example = "(local $e i32) (local $v i32) (call $kv.get \"name\") (local.set $e) (local.set $v) (local.get $e)"]
+    #[example = r#"(kv.set? "name" "Ada") (ret (kv.get? "name"))"# => "Ada"]
     #[prompt(signature)]
     async get(k: key) -> ptr: str ! ENOENT EBOUND EREMOTE = get;
 
     /// Sets a key
-    #[example = "(call $kv.set \"name\" \"Ada\")"]
+    #[example = r#"(kv.set? "name" "Ada") (ret (kv.get? "name"))"# => "Ada"]
     #[prompt(signature)]
     async set(k: key, v: bytes) ! EBOUND EBUDGET EREMOTE = set;
 
     /// Removes a key
-    #[example = "(drop (call $kv.set \"name\" \"Ada\")) (call $kv.del \"name\")"]
+    #[example = r#"(kv.set? "name" "Ada") (kv.del? "name") (ret (default (kv.get "name") "gone"))"# => "gone"]
     #[prompt(signature)]
     async del(k: key) ! ENOENT EBOUND EREMOTE = del;
 
     /// Gives the keys that begin with prefix, sorted
-    #[example = "(call $kv.list \"\") (drop) (call $arr.len) (call $str.from_int) (call $sys.resv) (i32.const 0)"]
+    #[example = r#"(kv.set? "user:1" "Ada") (kv.set? "user:2" "Bob") (ret (str.join? (kv.list? "user:") " "))"# => "user:1 user:2"]
     #[prompt(signature)]
     async list(prefix: key_prefix) -> arr: arr ! EREMOTE ENOMEM = list;
 
     /// Adds n to a key's integer (0 where absent) and gives the sum
-    #[example = "(call $kv.incr \"count\" (i32.const 1)) (drop) (call $str.from_int) (call $sys.resv) (i32.const 0)"]
+    #[example = r#"(kv.incr? "count" 2) (ret (str.from_int (kv.incr? "count" 3)))"# => "5"]
     #[prompt(signature)]
     async incr(k: key, n: int) -> sum: int ! EPARSE EBOUND EBUDGET EREMOTE = incr;
 
     /// Sets a key to new if its value is old, and tells whether it was; 0 as old stands for an absent key, 0 as new removes it
-    #[example = "(call $kv.cas \"lock\" (i32.const 0) \"mine\") (drop) (call $str.from_int) (call $sys.resv) (i32.const 0)"]
+    #[example = r#"(kv.cas? "lock" 0 "mine") (ret (str.from_int (kv.cas? "lock" 0 "yours")))"# => "0"]
     #[prompt(name)]
     async cas(k: key, old: opt_bytes, new: opt_bytes) -> swapped: bool ! EBOUND EBUDGET EREMOTE = cas;
 }

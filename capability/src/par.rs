@@ -20,11 +20,11 @@ capability! {
     pub const PAR: "par" 1;
 
     /// Runs a program once for each item, its one argument, and gives what each puts out (several results one a line), in order; where an item fails, the others end and err is its code
-    #[example = "(call $str.split \"a b\" \" \") (drop) (local $items i32) (local.set $items) (call $par.map \"upper\" (local.get $items)) (drop) (call $arr.to_json) (drop) (call $sys.resv) (i32.const 0)"]
+    #[example = r#"(ret (str.join? (par.map? "upper" (str.split? "a b" " ")) " "))"# => "A B"]
     async map(program: program, items: arr) -> arr: arr ! ENOENT EBOUND EACCESS EPARSE ENOMEM ETRFM EREMOTE ETIME EBUDGET EEXIST ECANCEL = map;
 
     /// Runs calls, each JSON ["program", "argument", …], and gives, in their order, JSON {result} for each, or {code, error} where it fails
-    #[example = "(call $arr.from_json \"[[\\\"upper\\\", \\\"a\\\"], [\\\"upper\\\", \\\"b\\\"]]\") (drop) (call $par.run) (drop) (call $arr.to_json) (drop) (call $sys.resv) (i32.const 0)"]
+    #[example = r#"(ret (str.join? (par.run? (arr.from_json? "[[\"upper\",\"a\"],[\"upper\",\"b\"]]")) "\n"))"# => "{\"result\":\"A\"}\n{\"result\":\"B\"}"]
     async run(calls: programs) -> arr: arr ! EBOUND ENOMEM = run_calls;
 }
 

@@ -81,6 +81,16 @@ impl http::Backend for Web {
             if path == "refused" {
                 return Err(Failure::new(Code::EACCESS, "refused: that host is not allowed"));
             }
+            // What the examples of the manual ask for.
+            if request.url.starts_with("https://example.com/") {
+                let body = match (request.method.as_str(), path.as_str()) {
+                    ("HEAD", _) => Vec::new(),
+                    ("POST", _) => request.body,
+                    (_, "") => b"Example Domain".to_vec(),
+                    (_, other) => other.as_bytes().to_vec(),
+                };
+                return Ok(http::Response { status: 200, headers: HeaderMap::new(), body });
+            }
             let status = path.strip_prefix("status/").map_or(200, |s| s.parse().unwrap());
             let body = format!("{} {path} {}", request.method, String::from_utf8_lossy(&request.body));
             Ok(http::Response { status, headers: HeaderMap::new(), body: body.into_bytes() })
@@ -92,6 +102,7 @@ impl http::Backend for Web {
 pub(crate) struct Shelf(pub(crate) Runtime);
 
 const SHELF: &[(&str, &str)] = &[
+    ("read_file", "(ret (fs.read? (arg 0)))"),
     ("upper", "(argv 0 $a) (call $str.upper (local.get $a)) (drop) (call $sys.resv) (i32.const 0)"),
     ("two", "(argv 0 $a) (resv $a) (resv $a) (i32.const 0)"),
     (
