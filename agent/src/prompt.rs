@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use wattle_catalog::{Catalog, Entry};
+use wattle_catalog::{Catalog, Entry, Origin};
 use wattle_machine::{ArgLine, CapabilityPart, CodeLine, FunctionLine, Limits, ProgramLine, PromptParts, Withheld};
 use wattle_rt::{Capability, Code, Function, Grants, Runtime, Shown};
 
@@ -49,7 +49,12 @@ fn program(entry: &Entry) -> ProgramLine {
         type_hint: arg.type_hint.to_string(),
         optional: arg.default.is_some(),
     });
-    ProgramLine { name: entry.name().to_string(), args: args.collect(), description: entry.meta().description.clone() }
+    // Those that come along have names and arguments that tell what they do, and `help` for the rest.
+    let description = match entry.origin() {
+        Origin::BuiltIn(_) => String::new(),
+        _ => entry.meta().description.clone(),
+    };
+    ProgramLine { name: entry.name().to_string(), args: args.collect(), description }
 }
 
 /// Gathers the parts from what is really there.

@@ -18,7 +18,7 @@ capability! {
     fn log(ptr: str) = log;
 
     /// Writes what a value is into the run's trace: a text or bytes with length, kind and beginning, an array or map with its items, or a number
-    #[example = r#"(dbg.dump "answer" (json.get? """{"a": [1]}""" "a"))"#]
+    #[example = r#"(dbg.dump "answer" "{\"a\":1}")"#]
     #[prompt(name)]
     fn dump(label: str, value: any) = dump;
 }

@@ -31,17 +31,17 @@ capability! {
     async del(k: key) ! ENOENT EBOUND EREMOTE = del;
 
     /// Gives the keys that begin with prefix, sorted
-    #[example = r#"(kv.set? "a1" "x") (kv.set? "a2" "y") (ret (arr.to_json? (kv.list? "a")))"# => "[\"a1\",\"a2\"]"]
+    #[example = r#"(kv.set? "user:1" "Ada") (kv.set? "user:2" "Bob") (ret (str.join? (kv.list? "user:") " "))"# => "user:1 user:2"]
     #[prompt(signature)]
     async list(prefix: key_prefix) -> arr: arr ! EREMOTE ENOMEM = list;
 
     /// Adds n to a key's integer (0 where absent) and gives the sum
-    #[example = r#"(drop (kv.incr? "tenant:visits" 2)) (ret (fmt "{i}" (kv.incr? "tenant:visits" 1)))"# => "3"]
+    #[example = r#"(kv.incr? "count" 2) (ret (str.from_int (kv.incr? "count" 3)))"# => "5"]
     #[prompt(signature)]
     async incr(k: key, n: int) -> sum: int ! EPARSE EBOUND EBUDGET EREMOTE = incr;
 
     /// Sets a key to new if its value is old, and tells whether it was; 0 as old stands for an absent key, 0 as new removes it
-    #[example = r#"(ret (fmt "{i} {i}" (kv.cas? "lock" 0 "mine") (kv.cas? "lock" 0 "yours")))"# => "1 0"]
+    #[example = r#"(kv.cas? "lock" 0 "mine") (ret (str.from_int (kv.cas? "lock" 0 "yours")))"# => "0"]
     #[prompt(name)]
     async cas(k: key, old: opt_bytes, new: opt_bytes) -> swapped: bool ! EBOUND EBUDGET EREMOTE = cas;
 }

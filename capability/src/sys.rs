@@ -10,31 +10,31 @@ capability! {
     pub const SYS: "sys" 1;
 
     /// Gives the number of arguments
-    #[example = "(call $sys.resv (call $str.from_int (call $sys.argc))) (i32.const 0)"]
+    #[example = "(ret (str.from_int (sys.argc)))" => "2"]
     fn argc() -> n: int = argc;
 
     /// Gives argument n, counted from 0
-    #[example = "(argv 0 $a) (resv $a) (i32.const 0)"]
+    #[example = "(ret (sys.argv? 0))" => "one"]
     fn argv(n: int) -> ptr: str ! EBOUND = argv;
 
     /// Puts out a result; several calls give several results
-    #[example = "(call $sys.resv \"done\") (i32.const 0)"]
+    #[example = r#"(sys.resv "one") (sys.resv "two")"# => "one", "two"]
     fn resv(ptr: bytes) = resv;
 
     /// Reserves bytes of memory for the program's own use, aligned to 8
-    #[example = "(i32.store (call $sys.alloc (i32.const 16)) (i32.const 7)) (i32.const 0)"]
+    #[example = "(let $p (sys.alloc 16)) (i32.store $p 7) (ret (str.from_int (i32.load $p)))" => "7"]
     fn alloc(size: int) -> ptr: addr = alloc;
 
     /// Gives the time in milliseconds since 1970
-    #[example = "(local $t i64) (local.set $t (call $sys.time)) (i32.const 0)"]
+    #[example = r#"(let $start i64 (sys.time)) (when (< (- (sys.time) $start) 60000) (out "quick"))"# => "quick"]
     fn time() -> ms: long = time;
 
     /// Gives an unpredictable number, 0 up to (not including) below
-    #[example = "(resv (call $str.from_int (i32.lt_s (call $sys.random (i32.const 6)) (i32.const 6)))) (i32.const 0)"]
+    #[example = r#"(when (< (sys.random 6) 6) (out "a side of a die"))"# => "a side of a die"]
     fn random(below: int) -> n: int = random;
 
     /// Waits that many milliseconds
-    #[example = "(call $sys.sleep (i32.const 1)) (i32.const 0)"]
+    #[example = "(sys.sleep 1)"]
     async sleep(ms: int) = sleep;
 }
 

@@ -25,7 +25,7 @@
 ;;; code = "EBOUND"
 ;;; results = ["there is no text to summarize"]
 
-(let $text (arg 0))
+(argv 0 $text)
 (unless (str.len (str.trim? $text)) (out "there is no text to summarize") (fail EBOUND))
 ;; A long text is noted piece by piece, and the notes take its place. A model that writes more than it reads must not keep this going.
 (for $round 0 4
@@ -34,6 +34,7 @@
   (let $notes (arr.new))
   (each $part $parts
     (arr.push? $notes
-      (ai.assist? $part "This is one part of a longer text. Note its main points in at most 10 short lines.")))
+      (ai.assist? $part
+        "This is one part of a longer text. Note its main points in at most 10 short lines.")))
   (set $text (str.join? $notes "\n\n")))
 (ret (ai.assist? $text (arg 1)))

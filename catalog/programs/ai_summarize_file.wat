@@ -36,6 +36,7 @@
   (let $notes (arr.new))
   (each $part $parts
     (arr.push? $notes
-      (ai.assist? $part "This is one part of a longer text. Note its main points in at most 10 short lines.")))
+      (ai.assist? $part
+        "This is one part of a longer text. Note its main points in at most 10 short lines.")))
   (set $text (str.join? $notes "\n\n")))
 (ret (ai.assist? $text (arg 1)))

@@ -20,6 +20,10 @@
 ;;; code = "EBOUND"
 ;;; results = ["there is no text to translate"]
 
-(let $text (arg 0))
+(argv 0 $text)
 (unless (str.len (str.trim? $text)) (out "there is no text to translate") (fail EBOUND))
-(ret (ai.assist? $text (fmt "Translate the text into {}. Keep its layout. Answer with the translation alone." (arg 1))))
+(ret
+  (ai.assist? $text
+    (fmt
+      "Translate the text into {}. Keep its layout. Answer with the translation alone."
+      (arg 1))))

@@ -43,8 +43,8 @@
 ;;; results = ["the test is =, !=, <, > or contains"]
 
 (let $place (fmt "[\"{}\"]" (arg 1)))
-(let $test (arg 2))
-(let $wanted (arg 3))
+(argv 2 $test)
+(argv 3 $wanted)
 (let $found (arr.new))
 (each $row (arr.from_json? (json.from_csv? (fs.read? (arg 0)) (arg 4)))
   (let $value (json.get? $row $place))

@@ -38,7 +38,7 @@
 ;;; code = "ENOENT"
 ;;; results = []
 
-(let $part (arg 1))
+(argv 1 $part)
 (let $fold (str.eq (arg 2) "true"))
 (let $max (str.to_int? (arg 3)))
 (unless (str.len $part) (out "the text to look for is empty") (fail EBOUND))

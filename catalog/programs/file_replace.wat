@@ -43,7 +43,7 @@
 ;;; results = ["mode is all or first"]
 ;;; files_after = { "a.txt" = "red" }
 
-(let $old (arg 1))
+(argv 1 $old)
 (let $first (str.eq (arg 3) "first"))
 (unless (or $first (str.eq (arg 3) "all")) (out "mode is all or first") (fail EPARSE))
 (unless (str.len $old) (out "the text to replace is empty") (fail EBOUND))

@@ -26,7 +26,7 @@
 ;;; code = "EPARSE"
 ;;; results = ["a {{ is not closed"]
 
-(let $values (arg 1))
+(argv 1 $values)
 (let $parts (str.split? (arg 0) "{{"))
 (let $done (arr.slice? $parts 0 1))
 (each $part (arr.slice? $parts 1 (arr.len $parts))

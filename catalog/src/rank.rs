@@ -113,7 +113,7 @@ impl<K> Index<K> {
         let (word, length) = (word.to_owned(), word.chars().count());
         self.known.keys().map(String::as_str).filter(move |known| {
             let begins = length >= 3 && known.starts_with(&word);
-            let slip = (5..=32).contains(&length) && known.chars().count().abs_diff(length) <= 1;
+            let slip = (4..=32).contains(&length) && known.chars().count().abs_diff(length) <= 1;
             begins || (slip && osa_distance(&word, known) == 1)
         })
     }

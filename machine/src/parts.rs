@@ -60,7 +60,7 @@ pub struct ProgramLine {
     pub name: String,
     /// Its arguments in order.
     pub args: Vec<ArgLine>,
-    /// What it does, in one sentence.
+    /// What it does, in one sentence; may be empty where the name tells.
     pub description: String,
 }
 

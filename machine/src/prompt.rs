@@ -106,7 +106,11 @@ fn program_line(program: &ProgramLine) -> String {
         }
     };
     let args: Vec<String> = program.args.iter().map(argument).collect();
-    format!("{}({}) — {}\n", program.name, args.join(", "), program.description.trim())
+    let about = match program.description.trim() {
+        "" => String::new(),
+        description => format!(" — {description}"),
+    };
+    format!("{}({}){about}\n", program.name, args.join(", "))
 }
 
 fn codes(parts: &PromptParts) -> String {

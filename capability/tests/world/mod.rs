@@ -81,6 +81,16 @@ impl http::Backend for Web {
             if path == "refused" {
                 return Err(Failure::new(Code::EACCESS, "refused: that host is not allowed"));
             }
+            // What the examples of the manual ask for.
+            if request.url.starts_with("https://example.com/") {
+                let body = match (request.method.as_str(), path.as_str()) {
+                    ("HEAD", _) => Vec::new(),
+                    ("POST", _) => request.body,
+                    (_, "") => b"Example Domain".to_vec(),
+                    (_, other) => other.as_bytes().to_vec(),
+                };
+                return Ok(http::Response { status: 200, headers: HeaderMap::new(), body });
+            }
             let status = path.strip_prefix("status/").map_or(200, |s| s.parse().unwrap());
             let body = format!("{} {path} {}", request.method, String::from_utf8_lossy(&request.body));
             Ok(http::Response { status, headers: HeaderMap::new(), body: body.into_bytes() })
@@ -119,6 +129,7 @@ impl Programs for Shelf {
             let time = Duration::from_secs(60);
             self.0.run_nested(&prepared, &grants, args, time, place).await.map_err(|error| match error {
                 RunError::Denied(missing) => Failure::new(Code::EACCESS, format!("not granted: {missing:?}")),
+                RunError::Refused(why) => Failure::new(Code::EACCESS, why),
                 RunError::Engine(error) => Failure::new(Code::EREMOTE, error.to_string()),
             })
         })

@@ -65,7 +65,7 @@ fn a_tenants_variables_are_there_for_all_its_runs_and_no_others() {
 fn programs_start_others_within_the_runs_budget() {
     let place = Place::new();
     place.write("model.jsonl", "{\"wattle_cassette\":1}\n{\"reply\":\"one\"}\n{\"reply\":\"two\"}\n");
-    let program = "(ret (arr.to_json? (par.map? \"summarize\" (str.split? \"a b\" \" \"))))";
+    let program = "(ret (arr.to_json? (par.map? \"ai_summarize\" (str.split? \"a b\" \" \"))))";
     let exec = ["exec", "-", "--cassette", "model.jsonl"];
     let done = place.wattle(exec.iter().chain(&["--json"])).stdin(program).run().code(0);
     let outcome = json(&done.stdout);

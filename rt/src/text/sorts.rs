@@ -29,11 +29,11 @@ pub(super) enum Sort {
 impl Sort {
     fn of(ty: Ty) -> Option<Sort> {
         match ty {
-            Ty::Str | Ty::OptStr | Ty::Bytes => Some(Sort::Text),
+            Ty::Str | Ty::OptStr | Ty::Bytes | Ty::OptBytes => Some(Sort::Text),
             Ty::Int | Ty::Bool => Some(Sort::Number),
             Ty::Arr => Some(Sort::Array),
             Ty::Map => Some(Sort::Map),
-            Ty::Long | Ty::Float | Ty::Addr => None,
+            Ty::Long | Ty::Float | Ty::Addr | Ty::Any => None,
         }
     }
 

@@ -1,2 +1,0 @@
-(argv 0 $path)
-(call $fs.remove (local.get $path))

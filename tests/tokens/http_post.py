@@ -1,1 +1,0 @@
-out(http_post(*args))

@@ -1,1 +1,0 @@
-kv_set(args[0], args[1])

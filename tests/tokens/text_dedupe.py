@@ -1,1 +1,0 @@
-out("\n".join(dict.fromkeys(args[0].splitlines())))
