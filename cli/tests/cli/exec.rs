@@ -334,7 +334,7 @@ fn the_demo_plays_every_run_as_recorded() {
     let done = done.tells(&[
         "demo 1 of 3",
         "repair",
-        "`$map.increment`",
+        "takes 2 operands, found 1",
         "created report/summary.md",
         "_steps.jsonl",
         "wattle run",

@@ -1,0 +1,2 @@
+(argv 0 $path)
+(call $fs.remove (local.get $path))

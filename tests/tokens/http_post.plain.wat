@@ -1,0 +1,8 @@
+(argv 0 $url)
+(argv 1 $body)
+(argv 2 $content_type)
+(local $answer i32) (local $err i32)
+(call $http.post (local.get $url) (local.get $body) (local.get $content_type))
+(local.set $err) (local.set $answer) (check $err)
+(resv $answer)
+(i32.const 0)

@@ -1,0 +1,1 @@
+out(http_post(*args))

@@ -1,0 +1,1 @@
+kv_set(args[0], args[1])

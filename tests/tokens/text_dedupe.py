@@ -1,0 +1,1 @@
+out("\n".join(dict.fromkeys(args[0].splitlines())))
