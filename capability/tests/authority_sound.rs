@@ -1,6 +1,6 @@
 //! What authority says is known holds in every run: programs are made up, run, and what they reached is held against what was said.
 
-#![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::panic, clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use std::fmt::Write;
 use std::sync::{Arc, Mutex};
@@ -49,7 +49,13 @@ impl Writer<'_> {
             }
             6 => format!("(i32.add {} (i32.const {}))", self.text(depth - 1), self.choose(8) * 4),
             7 => format!("(call $pick {} {})", self.text(depth - 1), self.text(depth - 1)),
-            8 => format!("(block $b{0} (result i32) (drop (br_if $b{0} {1} {2})) {3})", self.label(), self.text(depth - 1), self.condition(), self.text(depth - 1)),
+            8 => format!(
+                "(block $b{0} (result i32) (drop (br_if $b{0} {1} {2})) {3})",
+                self.label(),
+                self.text(depth - 1),
+                self.condition(),
+                self.text(depth - 1)
+            ),
             _ => format!("(call $join {} {})", self.text(depth - 1), self.text(depth - 1)),
         }
     }
@@ -102,7 +108,8 @@ impl Writer<'_> {
             }
             10 | 11 => {
                 let label = self.label();
-                writeln!(self.out, "(local $c{label} i32) (local.set $c{label} (i32.const 0)) (loop $l{label}").unwrap();
+                writeln!(self.out, "(local $c{label} i32) (local.set $c{label} (i32.const 0)) (loop $l{label}")
+                    .unwrap();
                 self.statements(depth - 1);
                 writeln!(
                     self.out,
@@ -137,9 +144,7 @@ fn program(choices: &[u8]) -> String {
 fn is_said(argument: &Argument, args: &[String], text: &str) -> bool {
     match argument {
         Argument::Unknown => true,
-        Argument::OneOf(texts) => {
-            texts.iter().filter_map(|said| said.with(args)).any(|said| fits(said.parts(), text))
-        }
+        Argument::OneOf(texts) => texts.iter().filter_map(|said| said.with(args)).any(|said| fits(said.parts(), text)),
     }
 }
 
@@ -202,8 +207,7 @@ async fn what_takes_too_long_is_not_known() {
     for source in [many, deep] {
         let started = Instant::now();
         let program = runtime.prepare(&source).await.unwrap();
-        let gets: Vec<_> =
-            program.authority().uses().iter().filter(|one| one.function.module == "http").collect();
+        let gets: Vec<_> = program.authority().uses().iter().filter(|one| one.function.module == "http").collect();
         assert_eq!(gets.len(), 1);
         assert_eq!(gets.iter().flat_map(|one| &one.arguments).collect::<Vec<_>>(), [&Argument::Unknown]);
         assert!(started.elapsed().as_secs() < 60);
