@@ -3,6 +3,7 @@
 //! writes the figures into `docs/benchmarks.md`.
 
 #![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a test tells its figures, and what it skips")]
 
 use std::fmt::Write as _;
 use std::io::Write as _;
