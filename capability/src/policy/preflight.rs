@@ -4,7 +4,7 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use wattle_rt::{Guard, Preview, Target};
+use wattle_rt::{Decided, Guard, Preview, Target};
 
 use super::decide::{Decision, Question};
 use super::place::Place;
@@ -145,10 +145,7 @@ fn lines(preview: &Preview<'_>) -> Vec<Option<Line>> {
 const LINE: usize = 200;
 
 impl Guard for Preflight {
-    fn before<'a>(
-        &'a self,
-        preview: Preview<'a>,
-    ) -> Pin<Box<dyn Future<Output = Result<Arc<dyn Guard>, String>> + Send + 'a>> {
+    fn before<'a>(&'a self, preview: Preview<'a>) -> Decided<'a> {
         Box::pin(async move { self.decide(preview).await.map(|decided| Arc::new(decided) as Arc<dyn Guard>) })
     }
 
