@@ -39,7 +39,7 @@ impl par::Programs for Programs {
             let time = entry.meta().timeout.unwrap_or(self.runtime.limits().time);
             self.runtime.run_nested(&prepared, &grants, args, time, place).await.map_err(|error| match error {
                 RunError::Denied(missing) => told(Code::EACCESS, denied(&missing)),
-                RunError::Refused(why) => told(Code::EACCESS, format!("denied before it ran: {why}")),
+                RunError::Refused(why) => told(Code::EACCESS, format!("`{program}` was denied before it ran: {why}")),
                 // The run that asked meets the same at its next step, where it can be ended.
                 RunError::Engine(error) => told(Code::EREMOTE, error.to_string()),
             })

@@ -8,7 +8,7 @@ use wattle_capability::ai::{Embedding, Inference, Question, Reply};
 use wattle_capability::egress::{HeaderMap, HeaderName, HeaderValue, Url};
 use wattle_capability::files::Files;
 use wattle_capability::http;
-use wattle_capability::kv::{Backend as _, InMemory, Kv};
+use wattle_capability::kv::{InMemory, Kv};
 use wattle_capability::sys::Fixed;
 use wattle_catalog::{AiAnswer, Fixtures, HttpAnswer};
 use wattle_rt::{Code, Failure, Grants};

@@ -72,11 +72,11 @@ const MAP: &str = r#"(ret (arr.to_json? (par.map? (arg 0) (arr.from_json? (arg 1
 async fn what_keeps_a_program_from_running_is_told() {
     let host = host();
     for (program, items, code, words) in [
-        ("word_cuont", "[\"a\"]", Code::ENOENT, "the nearest: `word_count`"),
+        ("text_cuont", "[\"a\"]", Code::ENOENT, "the nearest: `text_count`"),
         ("json_get", "[\"{}\"]", Code::EPARSE, "required arg"),
-        ("summarize", "[\"a\"]", Code::EACCESS, "`ai` is not granted (no model is configured"),
+        ("ai_summarize", "[\"a\"]", Code::EACCESS, "`ai` is not granted (no model is configured"),
         (
-            "read_file",
+            "file_read",
             "[\"none.txt\"]",
             Code::ENOENT,
             "item 0 (\"none.txt\"): the program left with ENOENT (4): `fs.read`:",
@@ -111,7 +111,7 @@ async fn a_recording_gives_each_program_its_own_answer_in_whatever_order_they_as
     let (items, expected) =
         (json!(texts).to_string(), json!(texts.map(|text| format!("in short: {text}"))).to_string());
     let recorder: Arc<dyn Model> = Arc::new(Recorder::create(Arc::new(Echo), &path).unwrap());
-    let outcome = run(&host, access(&host, Some(recorder)), MAP, &["summarize", &items]).await;
+    let outcome = run(&host, access(&host, Some(recorder)), MAP, &["ai_summarize", &items]).await;
     assert_eq!(outcome.texts(), std::slice::from_ref(&expected), "{:?}", outcome.failure);
 
     // Whatever order the turns were recorded in, and whatever order they are asked for in.
@@ -120,7 +120,7 @@ async fn a_recording_gives_each_program_its_own_answer_in_whatever_order_they_as
     let backwards: Vec<&str> = turns.lines().rev().collect();
     for turns in [turns.to_owned(), backwards.join("\n")] {
         let cassette = Cassette::parse(&format!("{header}\n{turns}\n")).unwrap().strict();
-        let outcome = run(&host, access(&host, Some(Arc::new(cassette))), MAP, &["summarize", &items]).await;
+        let outcome = run(&host, access(&host, Some(Arc::new(cassette))), MAP, &["ai_summarize", &items]).await;
         assert_eq!(outcome.texts(), std::slice::from_ref(&expected), "{:?}", outcome.failure);
     }
 }

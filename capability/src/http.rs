@@ -29,7 +29,7 @@ capability! {
     #[example = r#"(ret (http.request? "HEAD" "https://example.com/" 0 ""))"# => r#"{"status":200,"headers":{},"body":""}"#]
     async request(method: str, url: url, headers: opt_str, body: bytes) -> ptr: str ! EREMOTE EACCESS ETIME EPARSE = request;
 
-    /// Fetches an array of URLs at the same time and gives, in their order, JSON {url, status, body} for each, or {url, status, code, error} without a body where `http.get` would fail
+    /// Fetches URLs at the same time and gives, in order, JSON {url, status, body} for each, {url, status, code, error} where `http.get` would fail
     #[example = r#"(each $page (http.get_all? (str.split? "https://example.com/ https://example.com/b" " ")) (out (json.get? $page "body")))"# => "Example Domain", "b"]
     async get_all(urls: urls) -> arr: arr ! EBOUND ENOMEM = get_all;
 }
@@ -102,7 +102,9 @@ impl Backend for Egress {
         let Request { method, url, headers, body } = request;
         Box::pin(async move {
             let request = egress::Request { method, url, headers, body: body.into() };
-            let answer = Egress::send_within(self, request, &admit).await.map_err(|e| Failure::new(code_of(&e), e.to_string()))?;
+            let answer = Egress::send_within(self, request, &admit)
+                .await
+                .map_err(|e| Failure::new(code_of(&e), e.to_string()))?;
             Ok(Response { status: answer.status.as_u16(), headers: answer.headers, body: answer.body.into() })
         })
     }

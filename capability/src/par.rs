@@ -19,12 +19,12 @@ capability! {
     /// Catalog programs, several at once, each in its own instance with what this run was granted.
     pub const PAR: "par" 1;
 
-    /// Runs a program once for each item, its one argument, and gives what each puts out (several results one a line), in order; where an item fails, the others end and err is its code
-    #[example = r#"(ret (str.join? (par.map? "upper" (str.split? "a b" " ")) " "))"# => "A B"]
+    /// Runs a catalog program for each item, its one argument, at the same time, and gives what each puts out (several results one a line), in order; ends with the first failure
+    #[example = r#"(fs.write? "a.txt" "hello") (ret (str.join? (par.map? "read_file" (str.split? "a.txt,a.txt" ",")) "+"))"# => "hello+hello"]
     async map(program: program, items: arr) -> arr: arr ! ENOENT EBOUND EACCESS EPARSE ENOMEM ETRFM EREMOTE ETIME EBUDGET EEXIST ECANCEL = map;
 
-    /// Runs calls, each JSON ["program", "argument", …], and gives, in their order, JSON {result} for each, or {code, error} where it fails
-    #[example = r#"(ret (str.join? (par.run? (arr.from_json? "[[\"upper\",\"a\"],[\"upper\",\"b\"]]")) "\n"))"# => "{\"result\":\"A\"}\n{\"result\":\"B\"}"]
+    /// Makes calls, each JSON ["program", "argument", …], at the same time, and gives, in order, JSON {result} for each, {code, error} where it fails
+    #[example = r#"(fs.write? "a.txt" "hello") (each $result (par.run? (arr.from_json? """[["read_file", "a.txt"]]""")) (out $result))"# => "{\"result\":\"hello\"}"]
     async run(calls: programs) -> arr: arr ! EBOUND ENOMEM = run_calls;
 }
 

@@ -20,15 +20,20 @@
 ;;; code = "EBOUND"
 ;;; results = ["there is no question"]
 
-(let $text (arg 0))
-(let $question (arg 1))
-(unless (str.len (str.trim? $question)) (out "there is no question") (fail EBOUND))
+(argv 0 $text)
+(argv 1 $question)
+(unless (str.len (str.trim? $question)) (fail EBOUND "there is no question"))
 ;; Of a long text only what each part has on the question is kept.
 (let $parts (str.chunk? $text 24000))
 (when (> (arr.len $parts) 1)
   (let $notes (arr.new))
   (each $part $parts
     (arr.push? $notes
-      (ai.assist? $part (fmt "Note in at most 10 short lines what this part of a longer text says on: {}" $question))))
+      (ai.assist? $part
+        (fmt
+          "Note in at most 10 short lines what this part of a longer text says on: {}"
+          $question))))
   (set $text (str.join? $notes "\n\n")))
-(ret (ai.assist? $text (fmt "Answer from the text alone, and say so where it does not tell: {}" $question)))
+(ret
+  (ai.assist? $text
+    (fmt "Answer from the text alone, and say so where it does not tell: {}" $question)))

@@ -25,8 +25,8 @@
 ;;; code = "EBOUND"
 ;;; results = ["there is no text to summarize"]
 
-(let $text (arg 0))
-(unless (str.len (str.trim? $text)) (out "there is no text to summarize") (fail EBOUND))
+(argv 0 $text)
+(unless (str.len (str.trim? $text)) (fail EBOUND "there is no text to summarize"))
 ;; A long text is noted piece by piece, and the notes take its place. A model that writes more than it reads must not keep this going.
 (for $round 0 4
   (let $parts (str.chunk? $text 24000))
@@ -34,6 +34,7 @@
   (let $notes (arr.new))
   (each $part $parts
     (arr.push? $notes
-      (ai.assist? $part "This is one part of a longer text. Note its main points in at most 10 short lines.")))
+      (ai.assist? $part
+        "This is one part of a longer text. Note its main points in at most 10 short lines.")))
   (set $text (str.join? $notes "\n\n")))
 (ret (ai.assist? $text (arg 1)))

@@ -28,7 +28,7 @@
 ;;; results = []
 
 (let $text (fs.read? (arg 0)))
-(unless (str.len (str.trim? $text)) (out "there is no text to summarize") (fail EBOUND))
+(unless (str.len (str.trim? $text)) (fail EBOUND "there is no text to summarize"))
 ;; A long text is noted piece by piece, and the notes take its place. A model that writes more than it reads must not keep this going.
 (for $round 0 4
   (let $parts (str.chunk? $text 24000))
@@ -36,6 +36,7 @@
   (let $notes (arr.new))
   (each $part $parts
     (arr.push? $notes
-      (ai.assist? $part "This is one part of a longer text. Note its main points in at most 10 short lines.")))
+      (ai.assist? $part
+        "This is one part of a longer text. Note its main points in at most 10 short lines.")))
   (set $text (str.join? $notes "\n\n")))
 (ret (ai.assist? $text (arg 1)))

@@ -20,6 +20,10 @@
 ;;; code = "EBOUND"
 ;;; results = ["there is no text to translate"]
 
-(let $text (arg 0))
-(unless (str.len (str.trim? $text)) (out "there is no text to translate") (fail EBOUND))
-(ret (ai.assist? $text (fmt "Translate the text into {}. Keep its layout. Answer with the translation alone." (arg 1))))
+(argv 0 $text)
+(unless (str.len (str.trim? $text)) (fail EBOUND "there is no text to translate"))
+(ret
+  (ai.assist? $text
+    (fmt
+      "Translate the text into {}. Keep its layout. Answer with the translation alone."
+      (arg 1))))

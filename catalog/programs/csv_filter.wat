@@ -43,8 +43,8 @@
 ;;; results = ["the test is =, !=, <, > or contains"]
 
 (let $place (fmt "[\"{}\"]" (arg 1)))
-(let $test (arg 2))
-(let $wanted (arg 3))
+(argv 2 $test)
+(argv 3 $wanted)
 (let $found (arr.new))
 (each $row (arr.from_json? (json.from_csv? (fs.read? (arg 0)) (arg 4)))
   (let $value (json.get? $row $place))
@@ -56,6 +56,6 @@
       ((str.eq $test "contains") (str.contains $value $wanted))
       ((str.eq $test "<") (and (not $err) (< $x (str.to_float? $wanted))))
       ((str.eq $test ">") (and (not $err) (> $x (str.to_float? $wanted))))
-      (else (out "the test is =, !=, <, > or contains") (fail EPARSE)))
+      (else (fail EPARSE "the test is =, !=, <, > or contains")))
     (arr.push? $found $row)))
 (ret (json.to_csv? (json.make_arr? $found) (arg 4)))

@@ -15,10 +15,12 @@
 ;;; default = ""
 ;;; [[example]]
 ;;; args = ["Asia/Tokyo"]
-;;; contains = ["+09:00[Asia/Tokyo]"]
+;;; now = 2026-03-01T12:00:00Z
+;;; results = ["2026-03-01T21:00:00+09:00[Asia/Tokyo]"]
 ;;; [[example]]
-;;; args = ["UTC", "%%"]
-;;; results = ["%"]
+;;; args = ["UTC", "%A, %-d %B %Y"]
+;;; now = 2024-02-29T23:59:59Z
+;;; results = ["Thursday, 29 February 2024"]
 ;;; [[example]]
 ;;; args = ["Mars/Olympus"]
 ;;; code = "ENOENT"

@@ -29,8 +29,8 @@
 ;;; code = "ENOENT"
 ;;; results = []
 
-(let $part (arg 0))
-(let $top (arg 1))
+(argv 0 $part)
+(argv 1 $top)
 (cond
   ((str.eq $top ".") (set $top ""))
   ((not (str.ends $top "/")) (set $top (str.cat? $top "/"))))

@@ -34,17 +34,19 @@
 ;;; args = ["empty.txt"]
 ;;; files = { "empty.txt" = "" }
 ;;; results = [""]
+;;; [[example]]
+;;; args = ["empty.txt", 2]
+;;; files = { "empty.txt" = "" }
+;;; code = "EBOUND"
+;;; results = []
 
 (let $lines (str.lines? (fs.read? (arg 0))))
-(let $first (str.to_int? (arg 1)))
+(let $from (str.to_int? (arg 1)))
 (let $count (str.to_int? (arg 2)))
 (let $total (arr.len $lines))
-(when (< $count 1) (out "count is at least 1") (fail EBOUND))
+(set $from (cond ((> $from 0) (- $from 1)) (else (+ $total $from))))
+(when (< $from 0) (set $from 0))
 (when (> $count $total) (set $count $total))
-(when (< $first 0) (set $first (+ $total $first 1)) (when (< $first 1) (set $first 1)))
-(when (and (= $total 0) (= $first 1)) (ret ""))
-(unless (and (>= $first 1) (<= $first $total))
-  (out (fmt "there is no such line; lines in the file: {i}" $total))
-  (fail EBOUND))
-(set $first (- $first 1))
-(ret (str.join? (arr.slice? $lines $first (+ $first $count)) "\n"))
+(when (and $total (>= $from $total))
+  (fail EBOUND (fmt "there is no such line; lines in the file: {i}" $total)))
+(ret (str.join? (arr.slice? $lines $from (+ $from $count)) "\n"))

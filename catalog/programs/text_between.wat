@@ -30,10 +30,10 @@
 ;;; code = "EBOUND"
 ;;; results = ["a marker is empty"]
 
-(let $text (arg 0))
-(let $before (arg 1))
-(let $after (arg 2))
-(unless (and (str.len $before) (str.len $after)) (out "a marker is empty") (fail EBOUND))
+(argv 0 $text)
+(argv 1 $before)
+(argv 2 $after)
+(unless (and (str.len $before) (str.len $after)) (fail EBOUND "a marker is empty"))
 (let $at 0)
 (while 1
   (let $start (str.find $text $before $at))

@@ -2,7 +2,7 @@
 ;;; description = "Count the lines, words, characters and bytes of a text"
 ;;; returns = "JSON {lines, words, characters, bytes}; words are what blanks and line ends part"
 ;;; uses = ["str", "arr", "json"]
-;;; tags = ["wc", "length", "word"]
+;;; tags = ["wc", "length", "how many words"]
 ;;; [[args]]
 ;;; name = "text"
 ;;; type_hint = "string"
@@ -20,7 +20,7 @@
 ;;; args = ["\n\n"]
 ;;; results = ['{"lines":2,"words":0,"characters":2,"bytes":2}']
 
-(let $text (arg 0))
+(argv 0 $text)
 (ret
   (fmt "{{\"lines\":{i},\"words\":{i},\"characters\":{i},\"bytes\":{i}}}"
     (arr.len (str.lines? $text))

@@ -26,15 +26,15 @@
 ;;; code = "EPARSE"
 ;;; results = ["a {{ is not closed"]
 
-(let $values (arg 1))
+(argv 1 $values)
 (let $parts (str.split? (arg 0) "{{"))
 (let $done (arr.slice? $parts 0 1))
 (each $part (arr.slice? $parts 1 (arr.len $parts))
   (let $end (str.find $part "}}" 0))
-  (when (< $end 0) (out "a {{ is not closed") (fail EPARSE))
+  (when (< $end 0) (fail EPARSE "a {{ is not closed"))
   (let $name (str.trim? (str.slice? $part 0 $end)))
   (catch $value $err (json.get $values $name))
-  (when $err (out (fmt "there is no value for {}" $name)) (fail $err))
+  (when $err (fail $err (fmt "there is no value for {}" $name)))
   (arr.push? $done $value)
   (arr.push? $done (str.slice? $part (+ $end 2) (str.len $part))))
 (ret (str.join? $done ""))

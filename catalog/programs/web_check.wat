@@ -16,8 +16,8 @@
 ;;; http = [{ url = "https://a.example/", body = "" }]
 ;;; results = ["no link is dead"]
 ;;; [[example]]
-;;; args = ["no-link"]
-;;; contains = ["EPARSE no-link"]
+;;; args = ["https://down.example/ https://down.example/"]
+;;; results = ["EREMOTE https://down.example/"]
 
 (let $links (str.find_all? (arg 0) "\\S+"))
 (arr.uniq? $links)
@@ -25,5 +25,6 @@
 (each $answer (http.get_all? $links)
   (catch $code $fine (json.get $answer "code"))
   (when $fine (continue))
-  (arr.push? $dead (fmt "{} {}" (default (json.get $answer "status") $code) (json.get? $answer "url"))))
+  (arr.push? $dead
+    (fmt "{} {}" (default (json.get $answer "status") $code) (json.get? $answer "url"))))
 (ret (if (arr.len $dead) (then (str.join? $dead "\n")) (else "no link is dead")))

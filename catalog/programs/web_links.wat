@@ -26,14 +26,16 @@
 ;;; code = "EREMOTE"
 ;;; results = []
 
-(let $url (arg 0))
+(argv 0 $url)
 ;; The page's address in its parts: all but the query, up to the last /, up to the path, the scheme.
 (let $page (arr.get? (str.match? $url "^[^?#]*") 0))
 (let $origin (arr.get? (str.match? $page "^\\w+://[^/]*") 0))
 (let $folder (str.replace_re? $page "(://.*/)[^/]*$" "$1"))
 (when (str.eq $page $origin) (set $folder (str.cat? $origin "/")))
 (let $links (arr.new))
-(each $tag (str.find_all? (http.get? $url) "(?is)<a\\s(?:[^>]*\\s)?href\\s*=\\s*(?:\"[^\"]*|'[^']*|[^\\s>]+)")
+(each $tag (str.find_all?
+             (http.get? $url)
+             "(?is)<a\\s(?:[^>]*\\s)?href\\s*=\\s*(?:\"[^\"]*|'[^']*|[^\\s>]+)")
   (let $link (str.replace_re? $tag "(?is)^.*?\\shref\\s*=\\s*[\"']?\\s*" ""))
   (set $link (str.trim? (str.html_decode? $link)))
   (cond

@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn names_are_words() {
-        let found: Vec<String> = words("file_read readFile HTTP-get the csv2json").collect();
+        let found: Vec<String> = words("read_file readFile HTTP-get the csv2json").collect();
         assert_eq!(found, ["read", "fil", "read", "fil", "http", "get", "csv2json"]);
     }
 

@@ -86,7 +86,6 @@ const FULL: &str = r##"
 ;;; default = "True"
 ;;; [[example]]
 ;;; args = ["https://example.org/", "x", 3, 0.5, false]
-;;; clock = "2026-03-01T12:00:00Z"
 ;;; files = { "a/b.txt" = "b" }
 ;;; kv = { k = "v" }
 ;;; ai = ["yes", { when = "tea", reply = "no" }]
@@ -136,7 +135,6 @@ fn every_key_is_read() {
         line: FULL.lines().position(|l| l == ";;; [[example]]").unwrap() + 1,
         args: ["https://example.org/", "x", "3", "0.5", "false"].map(text).to_vec(),
         fixtures: Fixtures {
-            clock: Some(text("2026-03-01T12:00:00Z")),
             files: one("a/b.txt", "b"),
             kv: one("k", "v"),
             http: vec![HttpAnswer {

@@ -17,9 +17,9 @@ pub struct Outcome {
     pub failure: Option<CallFailure>,
     /// Lines that the program logged.
     pub log: Vec<String>,
-    /// The host functions that it called, in order of their first call.
+    /// The host functions that it called, in order of their first call, and those that programs which it started called.
     pub calls: Vec<Calls>,
-    /// Fuel used, where the runtime meters it.
+    /// Fuel used, that of programs which this one started too, where the runtime meters it.
     pub fuel: Option<u64>,
     /// Size of the program's memory at its end, in bytes.
     pub memory_bytes: u64,

@@ -35,8 +35,9 @@ pub struct Run {
     budget: usize,
     /// 0 for a program that no other one started.
     level: usize,
-    /// Calls of the programs that this one started.
+    /// Calls and fuel of the programs that this one started.
     pub(crate) others: Vec<Calls>,
+    pub(crate) fuel_of_others: u64,
     pub(crate) memory: Option<Memory>,
     /// The first free address of the program's memory.
     pub(crate) heap: u32,
@@ -76,6 +77,7 @@ impl Run {
             budget: memory_limit,
             level,
             others: Vec::new(),
+            fuel_of_others: 0,
             memory: None,
             heap: 0,
             limits: StoreLimitsBuilder::new().memory_size(memory_limit).build(),
@@ -129,9 +131,10 @@ impl Run {
         Err(Failure::new(Code::EBOUND, words))
     }
 
-    /// Takes the calls and the log of a program that this one started into its own trace.
+    /// Takes the calls, the log and the fuel of a program that this one started into its own trace.
     pub fn absorb(&mut self, outcome: &Outcome) {
         outcome.log.iter().for_each(|line| self.log(line));
+        self.fuel_of_others = self.fuel_of_others.saturating_add(outcome.fuel.unwrap_or(0));
         for call in &outcome.calls {
             match self.others.iter_mut().find(|known| known.function == call.function) {
                 Some(known) => (known.calls, known.failed) = (known.calls + call.calls, known.failed + call.failed),

@@ -339,8 +339,9 @@ impl Inner {
     fn outcome(&self, store: Store<Run>, program: &Program, exit: Exit, duration: Duration) -> Outcome {
         let mut store = store;
         let memory_bytes = store.data().memory.map_or(0, |memory| memory.data_size(&store) as u64);
-        let fuel = self.limits.fuel.map(|given| given.saturating_sub(store.get_fuel().unwrap_or(0)));
+        let own = self.limits.fuel.map(|given| given.saturating_sub(store.get_fuel().unwrap_or(0)));
         let run = store.data_mut();
+        let fuel = own.map(|own| own.saturating_add(run.fuel_of_others));
         let explains = |code: Code| match &exit {
             Exit::Returned(returned) => *returned == code,
             Exit::Trapped(trap) => matches!(trap.kind, TrapKind::Host(_)),

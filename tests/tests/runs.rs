@@ -312,5 +312,7 @@ async fn a_program_outside_the_policy_is_refused_before_it_runs() {
     );
     assert!(told.contains("(line 2: (check (call $fs.write"), "{told}");
     assert_eq!(world.store.state("s").get("seen".to_owned()).await.unwrap(), None, "nothing of it ran");
-    assert!(events.iter().any(|e| matches!(&e.event, Event::ToolResult { success: false, exit_code: None, dur_ms: 0, .. })));
+    assert!(
+        events.iter().any(|e| matches!(&e.event, Event::ToolResult { success: false, exit_code: None, dur_ms: 0, .. }))
+    );
 }

@@ -2,7 +2,7 @@
 (argv 1 $before)
 (argv 2 $after)
 (local $at i32) (local $start i32) (local $end i32) (local $piece i32) (local $err i32)
-(if (i32.eqz (i32.and (i32.ne (call $str.len (local.get $before)) (i32.const 0)) (i32.ne (call $str.len (local.get $after)) (i32.const 0))))
+(if (i32.or (i32.eqz (call $str.len (local.get $before))) (i32.eqz (call $str.len (local.get $after))))
   (then
     (resv "a marker is empty")
     (return (i32.const 5))))

@@ -166,7 +166,9 @@ impl<T: Clone> Track<T> {
             let recorded = self.by_request.get(&digests).and_then(|turns| turns.iter().copied().find(is_left));
             let at = recorded.or_else(|| (0..played.len()).find(is_left));
             let at = at.ok_or_else(|| ModelError::recording_over(self.turns.len()))?;
-            played.get_mut(at).into_iter().for_each(|played| *played = true);
+            if let Some(played) = played.get_mut(at) {
+                *played = true;
+            }
             at
         };
         let (asked, reply) = self.turns.get(at).ok_or_else(|| ModelError::recording_over(self.turns.len()))?;

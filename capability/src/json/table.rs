@@ -141,8 +141,11 @@ pub(super) fn write(document: &Document, sep: Option<&str>) -> Result<String, Fa
         return Ok(String::new());
     }
     if columns.len().saturating_mul(rows.len()) > FIELDS {
-        let words =
-            format!("the table would have {} columns and {} rows, more than 4,000,000 fields", columns.len(), rows.len());
+        let words = format!(
+            "the table would have {} columns and {} rows, more than 4,000,000 fields",
+            columns.len(),
+            rows.len()
+        );
         return Err(Failure::new(Code::ENOMEM, words));
     }
     let failed = |error: csv::Error| Failure::new(Code::EPARSE, format!("the rows cannot be written: {error}"));

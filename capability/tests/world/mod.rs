@@ -102,6 +102,7 @@ impl http::Backend for Web {
 pub(crate) struct Shelf(pub(crate) Runtime);
 
 const SHELF: &[(&str, &str)] = &[
+    ("read_file", "(ret (fs.read? (arg 0)))"),
     ("upper", "(argv 0 $a) (call $str.upper (local.get $a)) (drop) (call $sys.resv) (i32.const 0)"),
     ("two", "(argv 0 $a) (resv $a) (resv $a) (i32.const 0)"),
     (
@@ -128,6 +129,7 @@ impl Programs for Shelf {
             let time = Duration::from_secs(60);
             self.0.run_nested(&prepared, &grants, args, time, place).await.map_err(|error| match error {
                 RunError::Denied(missing) => Failure::new(Code::EACCESS, format!("not granted: {missing:?}")),
+                RunError::Refused(why) => Failure::new(Code::EACCESS, why),
                 RunError::Engine(error) => Failure::new(Code::EREMOTE, error.to_string()),
             })
         })

@@ -65,7 +65,7 @@ fn a_tenants_variables_are_there_for_all_its_runs_and_no_others() {
 fn programs_start_others_within_the_runs_budget() {
     let place = Place::new();
     place.write("model.jsonl", "{\"wattle_cassette\":1}\n{\"reply\":\"one\"}\n{\"reply\":\"two\"}\n");
-    let program = "(ret (arr.to_json? (par.map? \"summarize\" (str.split? \"a b\" \" \"))))";
+    let program = "(ret (arr.to_json? (par.map? \"ai_summarize\" (str.split? \"a b\" \" \"))))";
     let exec = ["exec", "-", "--cassette", "model.jsonl"];
     let done = place.wattle(exec.iter().chain(&["--json"])).stdin(program).run().code(0);
     let outcome = json(&done.stdout);
@@ -334,7 +334,7 @@ fn the_demo_plays_every_run_as_recorded() {
     let done = done.tells(&[
         "demo 1 of 3",
         "repair",
-        "`$map.increment`",
+        "takes 2 operands, found 1",
         "created report/summary.md",
         "_steps.jsonl",
         "wattle run",

@@ -111,7 +111,7 @@ fn what_is_wrong_is_shown_and_the_session_goes_on() {
     terminal.types("/nonsense");
     terminal.shows("there is no command `/nonsense`");
     terminal.prompts();
-    terminal.types("/run word_cuont x");
+    terminal.types("/run text_cuont x");
     terminal.shows("`text_count`");
     terminal.prompts();
     terminal.types("/catalog");

@@ -78,7 +78,7 @@ impl OneCall {
     pub(super) async fn run(self, runtime: &Runtime, grants: &Arc<Grants>) -> Result<String, String> {
         let program = runtime.prepare(&self.source).await.map_err(|why| format!("a call's program is wrong: {why}"))?;
         match runtime.run(&program, grants, self.args).await {
-            Err(denied @ RunError::Denied(_)) => Ok(format!("error: {denied}")),
+            Err(denied @ (RunError::Denied(_) | RunError::Refused(_))) => Ok(format!("error: {denied}")),
             Err(RunError::Engine(broken)) => Err(broken.to_string()),
             Ok(outcome) => Ok(worded(self.gives, outcome)),
         }

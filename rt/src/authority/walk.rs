@@ -60,7 +60,7 @@ pub(super) fn uses(module: &Module<'_>, imports: &[Signature]) -> Option<Vec<Use
         let function = *walk.imports.get(*import as usize)?;
         let reaches_out = function.params.iter().any(|param| param.target.is_some());
         let known = function.params.iter().zip(arguments).map(|(param, value)| match param.ty {
-            Ty::Str | Ty::OptStr | Ty::Bytes if reaches_out => walk.argument(value, &mut room),
+            Ty::Str | Ty::OptStr | Ty::Bytes | Ty::OptBytes if reaches_out => walk.argument(value, &mut room),
             _ => Argument::Unknown,
         });
         let offset = place.and_then(|place| usize::try_from(place).ok());

@@ -5,7 +5,7 @@ use super::nearest;
 use super::rewrite::{around, items, parent};
 use super::tree::{Kind, NodeId, Tree};
 use super::wording::{self, Fault};
-use crate::{Code, Signature, Signatures, Ty};
+use crate::{Code, Signature, Signatures};
 
 /// Heads of other languages, and the form or function that each can only mean.
 const HEADS: &[(&str, &str)] = &[
@@ -424,7 +424,7 @@ pub(super) fn lacking(tree: &Tree<'_>, at: NodeId, name: &str, called: Option<&S
         "call" if is_list => {
             let called = called?;
             let missing = called.params.get(items.len().checked_sub(2)?..)?;
-            let optional = !missing.is_empty() && missing.iter().all(|param| param.ty == Ty::OptStr);
+            let optional = !missing.is_empty() && missing.iter().all(|param| param.ty.is_optional());
             let end = tree.span(at).end.checked_sub(1)?;
             optional.then(|| Change::Edits(vec![(end..end, " (i32.const 0)".repeat(missing.len()))]))
         }

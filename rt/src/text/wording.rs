@@ -9,7 +9,7 @@ use super::ops::Val;
 use super::program::Program;
 use super::sorts::Sort;
 use super::walk::list_types;
-use crate::{Code, Signature, Signatures, Ty};
+use crate::{Code, Signature, Signatures};
 
 /// A finding before it is shown: a place and what to say of it.
 #[derive(Debug)]
@@ -590,7 +590,7 @@ pub(super) fn if_without_else(results: &str) -> Words {
 pub(super) fn operand_count(usage: &str, wanted: usize, found: usize, called: Option<&Signature>) -> Words {
     let said = words("operand-count", format!("`{usage}` takes {}, found {found}", operands(wanted)));
     let missing = called.map_or(&[][..], |called| called.params.get(found..).unwrap_or(&[]));
-    let optional = !missing.is_empty() && missing.iter().all(|param| param.ty == Ty::OptStr);
+    let optional = !missing.is_empty() && missing.iter().all(|param| param.ty.is_optional());
     let names: Vec<&str> = missing.iter().map(|param| param.name).collect();
     said.maybe(optional.then(|| format!("{} may be `(i32.const 0)`", names.join(" and "))))
 }

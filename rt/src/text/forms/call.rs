@@ -74,7 +74,7 @@ fn host(emit: &mut Emitter<'_, '_>, list: NodeId, signature: &Signature, questio
     }
     let operands = super::all_operands(tree, list);
     let missing = signature.params.get(operands.len()..).unwrap_or(&[]);
-    if operands.len() > signature.params.len() || !missing.iter().all(|param| param.ty == Ty::OptStr) {
+    if operands.len() > signature.params.len() || !missing.iter().all(|param| param.ty.is_optional()) {
         let words = match operands.len() > signature.params.len() && !tree.open.is_empty() {
             true => super::wording::unclosed_form(tree.head(list).unwrap_or(""), None),
             false => words::call_operands(signature, operands.len()).perhaps(joined(emit, list, signature, &operands)),

@@ -1,4 +1,4 @@
-;;; name = "text_words"
+;;; name = "text_frequency"
 ;;; description = "Count how often each word occurs"
 ;;; returns = "one word a line with its count, such as 3 the; the most frequent first"
 ;;; uses = ["str", "arr", "map"]
@@ -23,7 +23,8 @@
 ;;; results = [""]
 
 (let $count (map.new))
-(each $word (str.find_all? (str.lower? (arg 0)) "[\\p{L}\\p{N}']+") (drop (map.incr $count $word 1)))
+(each $word (str.find_all? (str.lower? (arg 0)) "[\\p{L}\\p{N}']+")
+  (drop (map.incr $count $word 1)))
 (map.sort? $count "-num")
 (let $lines (arr.new))
 (each $word (map.keys $count) (arr.push? $lines (fmt "{} {}" (map.get? $count $word) $word)))

@@ -1,0 +1,7 @@
+(argv 0 $text)
+(argv 1 $schema)
+(local $json i32) (local $err i32)
+(call $ai.extract (local.get $text) (local.get $schema))
+(local.set $err) (local.set $json) (check $err)
+(resv $json)
+(i32.const 0)

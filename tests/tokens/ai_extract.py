@@ -1,0 +1,1 @@
+out(ai_extract(args[0], args[1]))

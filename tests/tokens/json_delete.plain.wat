@@ -1,0 +1,7 @@
+(argv 0 $document)
+(argv 1 $path)
+(local $changed i32) (local $err i32)
+(call $json.del (local.get $document) (local.get $path))
+(local.set $err) (local.set $changed) (check $err)
+(resv $changed)
+(i32.const 0)

@@ -1,0 +1,7 @@
+(argv 0 $document)
+(argv 1 $path)
+(local $value i32) (local $err i32)
+(call $json.get (local.get $document) (local.get $path))
+(local.set $err) (local.set $value) (check $err)
+(resv $value)
+(i32.const 0)
