@@ -38,7 +38,8 @@ pub(crate) async fn exec(args: ExecArgs, outer: Layer) -> Result<Exit, Fault> {
         program.warnings().iter().for_each(|warning| output::note(&visible(warning.to_string().trim_end())));
     }
 
-    let needs_model = program.imports().iter().any(|function| function.module == "ai");
+    // A program that starts others may start one that asks.
+    let needs_model = program.imports().iter().any(|function| matches!(function.module, "ai" | "par"));
     let model = if needs_model { Some(setup.model()) } else { None };
     let (model, why_not) = match model.transpose() {
         Ok(model) => (model, None),
