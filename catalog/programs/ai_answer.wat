@@ -22,7 +22,7 @@
 
 (argv 0 $text)
 (argv 1 $question)
-(unless (str.len (str.trim? $question)) (out "there is no question") (fail EBOUND))
+(unless (str.len (str.trim? $question)) (fail EBOUND "there is no question"))
 ;; Of a long text only what each part has on the question is kept.
 (let $parts (str.chunk? $text 24000))
 (when (> (arr.len $parts) 1)

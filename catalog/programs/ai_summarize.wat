@@ -26,7 +26,7 @@
 ;;; results = ["there is no text to summarize"]
 
 (argv 0 $text)
-(unless (str.len (str.trim? $text)) (out "there is no text to summarize") (fail EBOUND))
+(unless (str.len (str.trim? $text)) (fail EBOUND "there is no text to summarize"))
 ;; A long text is noted piece by piece, and the notes take its place. A model that writes more than it reads must not keep this going.
 (for $round 0 4
   (let $parts (str.chunk? $text 24000))

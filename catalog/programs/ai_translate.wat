@@ -21,7 +21,7 @@
 ;;; results = ["there is no text to translate"]
 
 (argv 0 $text)
-(unless (str.len (str.trim? $text)) (out "there is no text to translate") (fail EBOUND))
+(unless (str.len (str.trim? $text)) (fail EBOUND "there is no text to translate"))
 (ret
   (ai.assist? $text
     (fmt

@@ -56,6 +56,6 @@
       ((str.eq $test "contains") (str.contains $value $wanted))
       ((str.eq $test "<") (and (not $err) (< $x (str.to_float? $wanted))))
       ((str.eq $test ">") (and (not $err) (> $x (str.to_float? $wanted))))
-      (else (out "the test is =, !=, <, > or contains") (fail EPARSE)))
+      (else (fail EPARSE "the test is =, !=, <, > or contains")))
     (arr.push? $found $row)))
 (ret (json.to_csv? (json.make_arr? $found) (arg 4)))

@@ -41,6 +41,6 @@
   (let $value (str.trim? (json.get? $row $place)))
   (unless (str.len $value) (continue))
   (catch $x $err (str.to_float $value))
-  (when $err (out (fmt "not a number: {}" $value)) (fail $err))
+  (when $err (fail $err (fmt "not a number: {}" $value)))
   (set $sum (+ $sum $x)))
 (ret (str.replace_re? (str.from_float $sum 6) "\\.?0+$" ""))

@@ -41,7 +41,7 @@
 (argv 1 $part)
 (let $fold (str.eq (arg 2) "true"))
 (let $max (str.to_int? (arg 3)))
-(unless (str.len $part) (out "the text to look for is empty") (fail EBOUND))
+(unless (str.len $part) (fail EBOUND "the text to look for is empty"))
 (when $fold (set $part (str.lower? $part)))
 (let $found (arr.new))
 (let $number 0)

@@ -48,6 +48,5 @@
 (when (< $from 0) (set $from 0))
 (when (> $count $total) (set $count $total))
 (when (and $total (>= $from $total))
-  (out (fmt "there is no such line; lines in the file: {i}" $total))
-  (fail EBOUND))
+  (fail EBOUND (fmt "there is no such line; lines in the file: {i}" $total)))
 (ret (str.join? (arr.slice? $lines $from (+ $from $count)) "\n"))

@@ -45,11 +45,11 @@
 
 (argv 1 $old)
 (let $first (str.eq (arg 3) "first"))
-(unless (or $first (str.eq (arg 3) "all")) (out "mode is all or first") (fail EPARSE))
-(unless (str.len $old) (out "the text to replace is empty") (fail EBOUND))
+(unless (or $first (str.eq (arg 3) "all")) (fail EPARSE "mode is all or first"))
+(unless (str.len $old) (fail EBOUND "the text to replace is empty"))
 (let $parts (str.split? (fs.read? (arg 0)) $old))
 (let $places (- (arr.len $parts) 1))
-(unless $places (out "the file has no such text; it is unchanged") (fail ENOENT))
+(unless $places (fail ENOENT "the file has no such text; it is unchanged"))
 (let $text (str.join? $parts (arg 2)))
 (when $first
   (set $text (str.join? (arr.slice? $parts 1 (arr.len $parts)) $old))

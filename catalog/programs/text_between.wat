@@ -33,7 +33,7 @@
 (argv 0 $text)
 (argv 1 $before)
 (argv 2 $after)
-(unless (and (str.len $before) (str.len $after)) (out "a marker is empty") (fail EBOUND))
+(unless (and (str.len $before) (str.len $after)) (fail EBOUND "a marker is empty"))
 (let $at 0)
 (while 1
   (let $start (str.find $text $before $at))

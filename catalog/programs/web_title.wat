@@ -23,5 +23,5 @@
 ;;; results = []
 
 (let $found (str.match? (http.get? (arg 0)) "(?is)<title\\b[^>]*>(.*?)</title"))
-(unless (arr.len $found) (out "the page has no title") (fail ENOENT))
+(unless (arr.len $found) (fail ENOENT "the page has no title"))
 (ret (str.trim? (str.replace_re? (str.html_decode? (arr.get? $found 1)) "\\s+" " ")))

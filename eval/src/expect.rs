@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn rules_tell_the_right_from_the_plausible() {
         for (rule, right, wrong) in [
-            ("equals = 'a\nb'", &["a\r\nb", " a\nb\n"][..], &["a b", "A\nb", ""][..]),
+            ("equals = \"a\\nb\"", &["a\r\nb", " a\nb\n"][..], &["a b", "A\nb", ""][..]),
             ("equals = ''", &["", " \n"], &["x"]),
             ("contains = 'tea'", &["hot tea"], &["te a"]),
             ("contains = ['a', 'b']", &["b a"], &["a"]),

@@ -1,8 +1,9 @@
-//! What the language costs in tokens: thirty built-in programs beside the same in plain WAT and in Python. `tests/tokens/` has the plain
+//! What the language costs in tokens: built-in programs beside the same in plain WAT and in Python. `tests/tokens/` has the plain
 //! version of a program as `NAME.plain.wat` and the Python one as `NAME.py`; all three give what the program's examples say. `UPDATE=1`
 //! writes the figures into `docs/benchmarks.md`.
 
 #![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a test tells its figures, and what it skips")]
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -31,7 +32,7 @@ fn names() -> Vec<String> {
     let files = std::fs::read_dir(folder()).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
     let mut names: Vec<String> = files.filter_map(|file| file.strip_suffix(".plain.wat").map(str::to_owned)).collect();
     names.sort();
-    assert_eq!(names.len(), 30);
+    assert!(names.len() >= 30, "{} programs", names.len());
     names
 }
 

@@ -26,11 +26,11 @@ def case_world(case):
             raise TypeError("a result is a text")
         results.append(text)
 
-    def ask(url):
+    def ask(url, method="GET"):
         if urlsplit(url).scheme not in ("http", "https"):
             fail("EPARSE")
         for answer in case["http"]:
-            if answer["method"] == "GET" and answer["url"].rstrip("/") == url.rstrip("/"):
+            if answer["method"] == method and answer["url"].rstrip("/") == url.rstrip("/"):
                 return answer["status"], answer["body"]
         fail("EREMOTE")
 
@@ -68,6 +68,11 @@ def case_world(case):
             fail("EPARSE")
         return ai_assist(text, "")
 
+    def kv_set(key, value):
+        if not key:
+            fail("EBOUND")
+        state[key] = value
+
     def kv_incr(key, by):
         total = int(state.get(key, "0")) + by
         state[key] = str(total)
@@ -79,6 +84,8 @@ def case_world(case):
         "fail": fail,
         "http_get": lambda url: accepted(ask(url)),
         "http_get_all": lambda urls: [fetched(url) for url in urls],
+        "http_post": lambda url, body, content_type: accepted(ask(url, "POST")),
+        "kv_set": kv_set,
         "kv_get": lambda key: state[key],
         "kv_list": lambda prefix: sorted(key for key in state if key.startswith(prefix)),
         "kv_incr": kv_incr,

@@ -38,7 +38,7 @@ pub(crate) async fn exec(args: ExecArgs, outer: Layer) -> Result<Exit, Fault> {
         program.warnings().iter().for_each(|warning| output::note(&visible(warning.to_string().trim_end())));
     }
 
-    // A program that starts others may start one that asks.
+    // The programs that `par` starts may ask a model, too.
     let needs_model = program.imports().iter().any(|function| matches!(function.module, "ai" | "par"));
     let model = if needs_model { Some(setup.model()) } else { None };
     let (model, why_not) = match model.transpose() {

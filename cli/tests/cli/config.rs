@@ -81,7 +81,8 @@ fn a_table_of_a_file_is_the_first_part_of_a_key() {
     // What is shown can stand in a file.
     let text = place.wattle(["config", "show"]).run().code(0).stdout;
     assert!(text.contains("\nai.calls = 7\n"), "{text}");
-    let shown_keys: String = text.lines().filter(|line| line.starts_with("ai.")).map(|line| format!("{line}\n")).collect();
+    let shown_keys: String =
+        text.lines().filter(|line| line.starts_with("ai.")).map(|line| format!("{line}\n")).collect();
     user_file(&place, &shown_keys);
     assert_eq!(shown(place.wattle(["config", "show", "--json"]))["ai.calls"], 7);
 }

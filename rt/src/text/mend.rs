@@ -41,7 +41,7 @@ pub struct Mended {
 /// ```
 /// # use wattle_rt::{Param, Signature, Signatures, Ty};
 /// # let host = Signatures::new([Signature {
-/// #     module: "dbg", name: "log", params: &[Param { name: "ptr", ty: Ty::Str }], results: &[], errors: &[],
+/// #     module: "dbg", name: "log", params: &[Param { name: "ptr", ty: Ty::Str, target: None }], results: &[], errors: &[],
 /// # }]);
 /// let mended = wattle_rt::mend("(call $dbg.lgo “hello”)", &host);
 /// assert_eq!(mended.source, "(call $dbg.log \"hello\")");
@@ -53,6 +53,7 @@ pub struct Mended {
 pub fn mend(source: &str, host: &Signatures) -> Mended {
     let mut draft = Draft::new(source);
     let mut applied: Vec<Diagnostic> = Vec::new();
+    let mut seen = vec![source.to_owned()];
     loop {
         let Some(found) = explain(draft.text(), host) else {
             return Mended { source: draft.into_text(), applied, rest: None };
@@ -65,6 +66,11 @@ pub fn mend(source: &str, host: &Signatures) -> Mended {
             return Mended { source: draft.into_text(), applied, rest: Some(Box::new(told)) };
         };
         draft.apply(&fix.edits);
+        // Fixes that undo one another are none of them certain.
+        if seen.iter().any(|text| text == draft.text()) {
+            return Mended { source: source.to_owned(), applied: Vec::new(), rest: explain(source, host) };
+        }
+        seen.push(draft.text().to_owned());
         applied.push(told.with_fix(Some(fix)));
     }
 }

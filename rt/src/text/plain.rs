@@ -302,13 +302,18 @@ impl<'s> Emitter<'_, 's> {
     /// Writes `(if COND… (then …) (else …))`; where its value is taken, with the result that its arms leave.
     fn folded_if(&mut self, list: NodeId, mut nodes: Nodes, place: Place) -> Emitted {
         let tree = self.tree;
-        let declared = nodes.peek(tree).is_some_and(|node| {
-            let mut after = nodes;
-            let at =
-                if tree.name(node).is_some() { after.next(tree).and_then(|_| after.peek(tree)) } else { Some(node) };
-            at.is_some_and(|node| matches!(tree.head(node), Some("type" | "param" | "result")))
-        });
-        let results = self.block_results(nodes);
+        let by_name = self.is_named_condition(nodes);
+        let declared = !by_name
+            && nodes.peek(tree).is_some_and(|node| {
+                let mut after = nodes;
+                let at = if tree.name(node).is_some() {
+                    after.next(tree).and_then(|_| after.peek(tree))
+                } else {
+                    Some(node)
+                };
+                at.is_some_and(|node| matches!(tree.head(node), Some("type" | "param" | "result")))
+            });
+        let results = if by_name { Some(Vec::new()) } else { self.block_results(nodes) };
         let mut value = match (declared, place, results.as_deref()) {
             (true, _, Some([one])) => value::Join::of(*one),
             (true, ..) | (false, Place::Statement, _) => value::Join::none(),
@@ -316,7 +321,9 @@ impl<'s> Emitter<'_, 's> {
         };
         self.put(list, "(if");
         self.enter(list)?;
-        self.block_head(&mut nodes)?;
+        if !by_name {
+            self.block_head(&mut nodes)?;
+        }
         let type_at = self.out.len();
         let mut conditions = Vec::new();
         let then = loop {
@@ -373,6 +380,15 @@ impl<'s> Emitter<'_, 's> {
         }
         let out = value.close(self, list, type_at);
         Ok(Out { flow: taken.then(out.flow), ..out })
+    }
+
+    /// Whether the name that an `if` begins with is its condition: that of a local or a global, right before `(then …)`. Else it is
+    /// the label.
+    fn is_named_condition(&self, mut nodes: Nodes) -> bool {
+        let tree = self.tree;
+        let Some(name) = nodes.next(tree).and_then(|node| tree.name(node)) else { return false };
+        let known = self.local(name).is_some() || self.types.globals.by_name.contains_key(name);
+        known && nodes.peek(tree).is_some_and(|next| tree.head(next) == Some("then"))
     }
 
     /// Writes an arm: `open`, what stands in the list, and its end.

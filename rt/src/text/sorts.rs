@@ -347,6 +347,10 @@ impl<'a, 's> Sorts<'a, 's> {
         match (head, all.as_slice()) {
             ("out" | "ret" | "resv", [_, operand]) => self.takes(head, *operand, Sort::Text),
             ("check" | "fail", [_, operand]) => self.takes(head, *operand, Sort::Code),
+            ("fail", [_, code, said]) => {
+                self.takes(head, *code, Sort::Code)?;
+                self.takes(head, *said, Sort::Text)
+            }
             ("each", [_, _, array, ..]) => self.takes(head, *array, Sort::Array),
             ("arg", [_, number]) | ("argv", [_, number, _]) => self.takes(head, *number, Sort::Number),
             ("fmt", [_, template, values @ ..]) => self.holes(*template, values),
@@ -504,6 +508,7 @@ impl<'a, 's> Sorts<'a, 's> {
         match (self.tree.head(list), all.as_slice()) {
             (Some("out" | "ret" | "resv"), [_, operand]) => vec![(*operand, Sort::Text)],
             (Some("check" | "fail"), [_, operand]) => vec![(*operand, Sort::Code)],
+            (Some("fail"), [_, code, said]) => vec![(*code, Sort::Code), (*said, Sort::Text)],
             (Some("each"), [_, _, array, ..]) => vec![(*array, Sort::Array)],
             _ => Vec::new(),
         }

@@ -17,4 +17,7 @@
   (else (fail EPARSE)))
 (let $word (cond ((= $total 1) "one") ((< $total 0) (fail EBOUND)) (else (do (dbg.log "x") "many"))))
 (while 1 (break))
-(ret $word)
+(out $word)
+(if $total (then (out "some")))
+(out (if $total (then "some") (else "none")))
+(when (= $total 9) (fail EPARSE (fmt "bad {i}" $total)))

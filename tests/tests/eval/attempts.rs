@@ -187,7 +187,8 @@ async fn what_a_model_says_is_recorded_and_plays_again() {
     let answers = Answers::Live { model: Arc::new(client(&provider)), record: true };
     let contender = wattle_eval::Contender { model: "a/b".to_owned(), approach: Approach::Programs, answers };
     let plan = Plan { jobs: 1, repeat: 2, ..Plan::default() };
-    let live = evaluate(&place.host, &place.suite(), &[contender.clone()], &plan, None, &|_| {}).await.unwrap();
+    let live =
+        evaluate(&place.host, &place.suite(), std::slice::from_ref(&contender), &plan, None, &|_| {}).await.unwrap();
     let verdicts = |attempts: &[Attempt]| attempts.iter().map(|a| a.verdict).collect::<Vec<_>>();
     assert_eq!(verdicts(&live.attempts), [Verdict::Passed, Verdict::Failed, Verdict::Error, Verdict::Error]);
     // Where nothing was learnt there is nothing to play.

@@ -241,10 +241,19 @@ pub(super) fn ret(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted
     Ok(Out::NEVER)
 }
 
-/// `(fail CODE)`: ends with that code.
+/// `(fail CODE)`, `(fail CODE P)`: ends with that code; puts out what P says before.
 pub(super) fn fail(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted {
-    let [operand] = operands::<1>(emit.tree, list)?;
+    let nodes = all_operands(emit.tree, list);
+    let (operand, said) = match nodes.as_slice() {
+        [operand] => (*operand, None),
+        [operand, said] => (*operand, Some(*said)),
+        other => return Err(operand_count(emit.tree, list, 1, other.len())),
+    };
     emit.returns_code(list)?;
+    if let Some(said) = said {
+        macros::result(emit, list, said)?;
+        emit.out.push(' ');
+    }
     emit.put(list, "(return ");
     emit.value(list, operand, Some(Val::I32))?;
     emit.out.push(')');

@@ -142,7 +142,12 @@ const FORMS: &[Form] = &[
         about: "repeats for every item of an array",
         expand: control::each,
     },
-    Form { name: "fail", usage: "(fail CODE)", about: "ends the program with that error code", expand: control::fail },
+    Form {
+        name: "fail",
+        usage: "(fail CODE)",
+        about: "ends the program with that error code; `(fail CODE P)` puts out a string before",
+        expand: control::fail,
+    },
     Form {
         name: "fmt",
         usage: "(fmt \"{} {i} {.2}\" S N X)",
