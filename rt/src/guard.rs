@@ -27,8 +27,8 @@ impl<'a> Preview<'a> {
     }
 }
 
-/// What a [`Guard`] decides about a program: the guard of that one run of it, or why it may not run.
-pub type Decision<'a> = Pin<Box<dyn Future<Output = Result<Arc<dyn Guard>, String>> + Send + 'a>>;
+/// What a guard will have decided: the guard of one run, or why there is none.
+pub type Decided<'a> = Pin<Box<dyn Future<Output = Result<Arc<dyn Guard>, String>> + Send + 'a>>;
 
 /// Narrows what the programs of a run may do. It is part of the run's [`Grants`](crate::Grants), and so holds for every program
 /// that is started with them, by whomever.
@@ -36,7 +36,7 @@ pub trait Guard: Send + Sync {
     /// Decides about a program before anything of it runs, and gives the guard of this one run of it.
     ///
     /// The error is what the author of the program reads: why it may not run, and what would permit it.
-    fn before<'a>(&'a self, preview: Preview<'a>) -> Decision<'a>;
+    fn before<'a>(&'a self, preview: Preview<'a>) -> Decided<'a>;
 
     /// Decides about a call of `function` (such as `http.get`, of the capability `http`) that is about to touch what `text` names.
     /// Called with every argument that a row declares as a target, and by functions for what they come to touch besides.

@@ -9,7 +9,7 @@
 //! output () → address, output_len () → bytes       what it says with that status
 //! ```
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use wasmtime::{Engine, InstancePre, Linker, Module, Store, StoreLimits, StoreLimitsBuilder, Trap, UpdateDeadline};
 
@@ -73,14 +73,15 @@ impl Guest {
         Ok(Guest { instance, engine })
     }
 
-    /// Asks the guest, in an instance of its own with at most `memory` bytes. It makes way for others as it goes, and dropping the future ends it.
+    /// Asks the guest, in an instance of its own with at most `memory` bytes. `now` is what it takes for the time, in seconds since 1970.
+    /// It makes way for others as it goes, and dropping the future ends it.
     ///
     /// # Errors
     /// [`GuestFault`].
     pub async fn call(
         &self,
-        head: &[u8],
-        body: &[u8],
+        (head, body): (&[u8], &[u8]),
+        now: f64,
         memory: usize,
         deadline: Instant,
     ) -> Result<GuestAnswer, GuestFault> {
@@ -95,7 +96,7 @@ impl Guest {
                 UpdateDeadline::Interrupt
             })
         });
-        self.ask(&mut store, head, body).await.map_err(|error| match error.downcast_ref::<Trap>() {
+        self.ask(&mut store, head, body, now).await.map_err(|error| match error.downcast_ref::<Trap>() {
             Some(Trap::Interrupt) => GuestFault::Time,
             Some(Trap::StackOverflow) => GuestFault::Stack,
             Some(_) => GuestFault::Memory,
@@ -103,7 +104,7 @@ impl Guest {
         })
     }
 
-    async fn ask(&self, store: &mut Store<State>, head: &[u8], body: &[u8]) -> wasmtime::Result<GuestAnswer> {
+    async fn ask(&self, store: &mut Store<State>, head: &[u8], body: &[u8], now: f64) -> wasmtime::Result<GuestAnswer> {
         let instance = self.instance.instantiate_async(&mut *store).await?;
         let memory = instance
             .get_memory(&mut *store, "memory")
@@ -114,7 +115,6 @@ impl Guest {
         memory.write(&mut *store, at, head)?;
         memory.write(&mut *store, at + head.len(), body)?;
         let answer = instance.get_typed_func::<(u32, f64), i32>(&mut *store, "answer")?;
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
         let status = answer.call_async(&mut *store, (u32::try_from(head.len())?, now)).await?;
         let at = instance.get_typed_func::<(), u32>(&mut *store, "output")?.call_async(&mut *store, ()).await?;
         let length = instance.get_typed_func::<(), u32>(&mut *store, "output_len")?.call_async(&mut *store, ()).await?;

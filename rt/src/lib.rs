@@ -31,7 +31,7 @@ pub use code::Code;
 pub use engine::{Limits, engine_config};
 pub use failure::Failure;
 pub use grants::{Config, Grants};
-pub use guard::{Decision, Guard, Preview};
+pub use guard::{Decided, Guard, Preview};
 pub use guest::{Guest, GuestAnswer, GuestFault};
 pub use host::{Room, Value};
 pub use outcome::{CallFailure, Calls, Exit, Outcome, Trap, TrapKind};

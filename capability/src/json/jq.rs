@@ -39,7 +39,8 @@ pub(super) async fn query(run: &mut Run, doc: String, filter: String) -> Result<
             format!("the document has {} bytes, more than 16 MiB; take it apart with `str.lines` first", doc.len());
         return Err(Failure::new(Code::ENOMEM, words));
     }
-    let answer = guest().await?.call(filter.as_bytes(), doc.as_bytes(), MEMORY, run.deadline()).await;
+    let now = crate::sys::now_ms(run) as f64 / 1_000.0;
+    let answer = guest().await?.call((filter.as_bytes(), doc.as_bytes()), now, MEMORY, run.deadline()).await;
     let answer = answer.map_err(|fault| match fault {
         GuestFault::Time => {
             Failure::new(Code::ETIME, format!("the filter {filter_words} did not end in the run's time"))
