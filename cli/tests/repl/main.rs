@@ -164,6 +164,42 @@ fn an_interrupt_stops_what_is_under_way_and_keeps_what_is_done() {
 }
 
 #[test]
+fn what_the_policy_asks_about_is_asked_here() {
+    let place = Place::new();
+    let mut terminal = place.repl(&["--ask", "kv"]);
+    let program = "(check (call $kv.set \"seen\" \"yes\")) (resv \"done\") (i32.const 0)";
+    let refused = "denied before it ran: `kv.set` would use the key \"seen\" (line 1: (check (call $kv.set";
+    let question = "may it? y: this once, a: always in this session, anything else: no";
+    terminal.types(program);
+    terminal.shows("`kv.set` would use the key \"seen\"");
+    terminal.shows_line(question);
+    terminal.types("");
+    terminal.shows(refused);
+    terminal.prompts();
+    // A yes is good for one run, always for the rest of the session, and only for that key.
+    terminal.types(program);
+    terminal.shows_line(question);
+    terminal.types("y");
+    terminal.shows("done\r\n");
+    terminal.prompts();
+    terminal.types(program);
+    terminal.shows_line(question);
+    terminal.types("a");
+    terminal.shows("done\r\n");
+    terminal.prompts();
+    terminal.types(program);
+    terminal.shows("done\r\n");
+    terminal.prompts();
+    terminal.types("(check (call $kv.set \"other\" \"yes\")) (i32.const 0)");
+    terminal.shows_line(question);
+    terminal.types("no");
+    terminal.shows("`kv.set` would use the key \"other\"");
+    terminal.prompts();
+    terminal.control('d');
+    terminal.ends(0);
+}
+
+#[test]
 fn changes_are_carried_out_when_the_user_says_so() {
     let place = Place::new();
     let mut terminal = place.repl(&[]);
