@@ -16,7 +16,7 @@
 //! before one on the capability, and that before `*`. Of equally specific rules the stricter counts: deny, then ask, then allow. A rule on the
 //! function stands beside one on what the call names: both count. What no rule is about is allowed.
 //!
-//! A program is decided about [before its first instruction](Policy::decide), by its [`Authority`]. An argument that is not known until it
+//! A program is decided about [before its first instruction](Policy::decide), by its [`Authority`](wattle_rt::Authority). An argument that is not known until it
 //! runs is decided about when the call is made, by the same rules; a question about it comes before the run and is about anything that the
 //! argument could be.
 //!
