@@ -102,7 +102,7 @@ impl http::Backend for Web {
 pub(crate) struct Shelf(pub(crate) Runtime);
 
 const SHELF: &[(&str, &str)] = &[
-    ("read_file", "(ret (fs.read? (arg 0)))"),
+    ("file_read", "(ret (fs.read? (arg 0)))"),
     ("upper", "(argv 0 $a) (call $str.upper (local.get $a)) (drop) (call $sys.resv) (i32.const 0)"),
     ("two", "(argv 0 $a) (resv $a) (resv $a) (i32.const 0)"),
     (
