@@ -1,0 +1,5 @@
+//! The shell: a line of commands, run as WebAssembly instances over the run's files. No process of the operating system stands behind it.
+//!
+//! `language/` reads a script and carries it out; `command.rs` is what it asks for when a word is no function and no builtin; `toolbox/` runs
+//! that in an instance of its own, on a preview-1 host (`wasi/`) over the run's [`Files`](wattle_capability::files::Files); `stream.rs` is what
+//! stands behind descriptors: pipes, files, devices.
