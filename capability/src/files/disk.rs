@@ -91,7 +91,7 @@ impl Base {
 
     /// Opens a plain file to be changed where it is. A file that has other names, which may lie outside of the base, is
     /// first replaced by a copy of its own, so that they keep the old content.
-    fn open_in_place(&self, path: &RunPath) -> io::Result<std::fs::File> {
+    pub(super) fn open_in_place(&self, path: &RunPath) -> io::Result<std::fs::File> {
         let (parent, name) = self.parent(path)?;
         let file = match parent.open_with(name, plain(OpenOptions::new().write(true))) {
             Err(cause) if is_absent(&cause) => {

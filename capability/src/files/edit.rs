@@ -17,7 +17,7 @@ pub(super) enum Edit<'a> {
 
 impl Edit<'_> {
     /// The size of a file of `old` bytes afterwards.
-    fn size(self, old: u64) -> u64 {
+    pub(super) fn size(self, old: u64) -> u64 {
         match self {
             Edit::Append(data) => old.saturating_add(data.len() as u64),
             Edit::WriteAt(_, []) => old,
@@ -66,45 +66,71 @@ impl Store {
 
     pub(super) fn edit(&mut self, text: &str, edit: Edit<'_>) -> Result<(), FilesError> {
         let path = self.resolve_file(text, Intent::Write)?;
-        let old = self.check_file(&path)?;
+        self.edit_file(&path, edit).map(drop)
+    }
+
+    /// Changes a part of a file; gives its size afterwards.
+    pub(super) fn edit_file(&mut self, path: &RunPath, edit: Edit<'_>) -> Result<u64, FilesError> {
+        let old = self.check_file(path)?;
         if old.is_none() && matches!(edit, Edit::Truncate(_)) {
-            return Err(self.missing(&path));
+            return Err(self.missing(path));
         }
         let old = old.unwrap_or(0);
         let size = edit.size(old);
         match self {
             Store::Through { .. } => {
                 if size > FILE_LIMIT {
-                    return Err(FilesError::file_bound(&path, FILE_LIMIT));
+                    return Err(FilesError::file_bound(path, FILE_LIMIT));
                 }
-                self.make_above(&path)?;
-                self.change_base(&path, |base| match edit {
-                    Edit::Append(data) => base.append(&path, data),
-                    Edit::WriteAt(offset, data) => base.write_at(&path, offset, data),
-                    Edit::Truncate(size) => base.truncate(&path, size),
-                })
+                self.make_above(path)?;
+                self.change_base(path, |base| match edit {
+                    Edit::Append(data) => base.append(path, data),
+                    Edit::WriteAt(offset, data) => base.write_at(path, offset, data),
+                    Edit::Truncate(size) => base.truncate(path, size),
+                })?;
             }
-            Store::Overlay { layer, .. } => {
-                let held = matches!(layer.find(&path), Spot::Node(_));
-                if held {
-                    let growth = size.saturating_sub(old);
-                    if !layer.has_room(growth) {
-                        return Err(FilesError::full(&path, growth, layer.used(), layer.limit));
-                    }
-                    // What fits under the limit fits in memory.
-                    layer.edit(&path, |content| edit.carry_out(content, size as usize));
-                    return Ok(());
+            Store::Overlay { layer, .. } if matches!(layer.find(path), Spot::Node(_)) => {
+                let growth = size.saturating_sub(old);
+                if !layer.has_room(growth) {
+                    return Err(FilesError::full(path, growth, layer.used(), layer.limit));
                 }
+                // What fits under the limit fits in memory.
+                layer.edit(path, |content| edit.carry_out(content, size as usize));
+            }
+            Store::Overlay { .. } => {
                 let copied = if let Edit::Truncate(size) = edit { size.min(old) } else { old };
                 self.put(
-                    &path,
+                    path,
                     |store| {
-                        let (mut content, mode) = store.copy_up(&path, copied)?;
+                        let (mut content, mode) = store.copy_up(path, copied)?;
                         edit.carry_out(&mut content, size as usize);
                         Ok(Body::File { content: Content::new(content), mode })
                     },
                     size.max(copied),
-                )
+                )?;
+            }
+        }
+        Ok(size)
+    }
+
+    pub(super) fn symlink(&mut self, target: &str, text: &str) -> Result<(), FilesError> {
+        let path = self.resolve(text, Last::Keep, Intent::Write)?;
+        if self.found(&path, Intent::Write)? != Found::Absent {
+            return Err(FilesError::taken(&path));
+        }
+        if text.ends_with('/') {
+            return Err(FilesError::names_a_folder(text));
+        }
+        self.check_above(&path)?;
+        let target = path.link_to(target).map_err(|fault| FilesError::path(Intent::Write, target, fault))?;
+        match self {
+            Store::Overlay { .. } => {
+                let size = target.len() as u64;
+                self.put(&path, |_| Ok(Body::Link(target)), size)
+            }
+            Store::Through { .. } => {
+                self.make_above(&path)?;
+                self.change_base(&path, |base| base.link(&path, &target))
             }
         }
     }
@@ -209,7 +235,7 @@ impl Store {
     }
 
     /// The size of the file that is to be written; `None` where it is to be made.
-    fn check_file(&self, path: &RunPath) -> Result<Option<u64>, FilesError> {
+    pub(super) fn check_file(&self, path: &RunPath) -> Result<Option<u64>, FilesError> {
         match self.found(path, Intent::Write)? {
             Found::File { size, .. } => Ok(Some(size)),
             Found::Absent => self.check_above(path).map(|_| None),

@@ -224,6 +224,13 @@ impl FilesError {
         )
     }
 
+    pub(super) fn taken(path: &RunPath) -> FilesError {
+        FilesError::new(
+            ErrorKind::Exists,
+            format!("`{}` is there already; remove it first, or use another name", shown(path)),
+        )
+    }
+
     pub(super) fn folder_exists(path: &RunPath, name: &str) -> FilesError {
         FilesError::new(
             ErrorKind::Exists,

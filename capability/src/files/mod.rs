@@ -45,6 +45,7 @@ mod reader;
 mod stamp;
 mod through;
 mod view;
+mod writer;
 
 use std::fmt;
 use std::path::Path;
@@ -57,6 +58,7 @@ pub use base::Base;
 pub use error::{ApplyError, ErrorKind, FilesError};
 pub use guarded::PathGuard;
 pub use reader::Reader;
+pub use writer::Writer;
 
 use wattle_rt::Target;
 
@@ -250,6 +252,16 @@ impl Files {
         self.enter(path, Target::Write)?.edit(path, edit::Edit::Truncate(size))
     }
 
+    /// Opens a file that is there for writing in parts.
+    ///
+    /// # Errors
+    /// Where there is no such file, or it may not be written.
+    pub fn writer(&self, path: &str) -> Result<Writer, FilesError> {
+        let mut store = self.enter(path, Target::Write)?;
+        let path = store.resolve_file(path, Intent::Write)?;
+        store.writer(path, &self.store)
+    }
+
     /// Lists a folder, sorted by name.
     ///
     /// # Errors
@@ -288,6 +300,25 @@ impl Files {
         let store = self.enter(path, Target::Read)?;
         let path = store.resolve(path, Last::Keep, Intent::Read)?;
         store.read_link(&path)
+    }
+
+    /// Gives the path of an entry from the top, such as `/a/b`, with the links on it followed. What is not there is taken as it stands.
+    ///
+    /// # Errors
+    /// Where the path, or a link on it, leads out of the workdir.
+    pub fn real_path(&self, path: &str) -> Result<String, FilesError> {
+        let store = self.enter(path, Target::Read)?;
+        let path = store.resolve(path, Last::Follow, Intent::Read)?;
+        Ok(format!("/{}", path.as_str()))
+    }
+
+    /// Makes a link at `path`; missing folders on the way are made. An absolute target is taken from the workdir's top, and kept as it
+    /// leads from where the link stands. The target need not be there.
+    ///
+    /// # Errors
+    /// Where something has the name already, the target leads out of the workdir, the overlay is full, or the base does not allow it.
+    pub fn symlink(&self, target: &str, path: &str) -> Result<(), FilesError> {
+        self.enter(path, Target::Write)?.symlink(target, path)
     }
 
     /// Makes a folder, and those above it. A folder that is there already is fine.
@@ -353,8 +384,18 @@ impl Files {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Store> {
-        // No operation leaves the store half changed by a panic of its own, so a poisoned lock is as good as any.
-        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Whether everything is in memory, so that no operation waits for a disk.
+    #[must_use]
+    pub fn is_memory(&self) -> bool {
+        self.lock().base().is_none()
     }
+
+    fn lock(&self) -> MutexGuard<'_, Store> {
+        lock(&self.store)
+    }
+}
+
+fn lock(store: &Mutex<Store>) -> MutexGuard<'_, Store> {
+    // No operation leaves the store half changed by a panic of its own, so a poisoned lock is as good as any.
+    store.lock().unwrap_or_else(PoisonError::into_inner)
 }

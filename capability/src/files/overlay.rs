@@ -79,6 +79,7 @@ impl Store {
             _ => false,
         };
         layer.take(path);
+        layer.writers.unlink(path);
         if shows {
             layer.place(path, Node { seen, ..Node::new(Body::Gone) }, merged);
         }
@@ -110,8 +111,12 @@ impl Store {
         self.seen(from)?;
         let merged = self.merged_above(to)?;
         let seen = self.seen(to)?;
+        let Store::Overlay { layer, .. } = self else { return Ok(()) };
+        layer.writers.unlink(to);
+        let moved = layer.writers.below(from);
         self.hide(from)?;
         let Store::Overlay { layer, .. } = self else { return Ok(()) };
+        layer.writers.relink(moved, from, to);
         layer.place(to, Node { seen, ..node }, merged);
         Ok(())
     }
