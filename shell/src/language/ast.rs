@@ -71,7 +71,6 @@ pub(crate) enum Kind {
     Function(String, Arc<Command>),
     Test(Test),
     Arithmetic(Word),
-    Nothing,
 }
 
 /// Assignments and words.

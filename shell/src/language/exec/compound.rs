@@ -45,7 +45,7 @@ impl Interpreter {
                 };
                 Ok(())
             }
-            Kind::Simple(_) | Kind::Function(..) | Kind::Nothing => Ok(()),
+            Kind::Simple(_) | Kind::Function(..) => Ok(()),
         }
     }
 

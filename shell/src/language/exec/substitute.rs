@@ -37,7 +37,8 @@ impl Interpreter {
                 shell.jobs.wait_all().await;
                 self.status = shell.status;
                 self.substituted = shell.status;
-                (captured.take(), captured.overflowed())
+                let over = captured.overflowed();
+                (captured.take(), over)
             }
         };
         if over {

@@ -183,7 +183,9 @@ impl Parser {
                 if place != Place::First {
                     self.next();
                 }
-                let pattern = self.operand(quoted, false, Some('/'), line)?;
+                // After `//` a first `/` belongs to the pattern.
+                let least = usize::from(place == Place::All);
+                let pattern = self.operand(quoted, false, Some(('/', least)), line)?;
                 let with = if self.take("/") { self.operand(quoted, false, None, line)? } else { Word::default() };
                 Action::Replace { place, pattern, with }
             }
@@ -212,15 +214,15 @@ impl Parser {
         })
     }
 
-    /// The word after an operator, up to `}` or `stop`; `quoted` within double quotes, where single quotes may stand for themselves (`plain`).
-    fn operand(&mut self, quoted: bool, plain: bool, stop: Option<char>, line: u32) -> Parsed<Word> {
+    /// The word after an operator, up to `}` or a stop after at least so many characters; `quoted` within double quotes, where single quotes may stand for themselves (`plain`).
+    fn operand(&mut self, quoted: bool, plain: bool, stop: Option<(char, usize)>, line: u32) -> Parsed<Word> {
         let mut parts = Parts::default();
         let from = self.at;
         loop {
             let Some(c) = self.peek() else { return Err(self.open(line, "the `${` is not closed")) };
             match c {
                 '}' => break,
-                c if Some(c) == stop && self.at > from => break,
+                c if stop.is_some_and(|(stop, least)| c == stop && self.at >= from + least) => break,
                 '\'' if plain => {
                     self.next();
                     parts.push('\'');
