@@ -7,7 +7,10 @@
 mod command;
 mod errno;
 mod stream;
+mod toolbox;
+mod wasi;
 
 pub use command::{Command, Spawn, Status};
 pub use errno::{Errno, Fault};
 pub use stream::{Captured, Device, OpenHow, Stream, StreamKind};
+pub use toolbox::{Ended, Killed, StageBounds, Toolbox, ToolboxError};
