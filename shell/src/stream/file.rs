@@ -68,7 +68,11 @@ struct State {
 
 impl OpenFile {
     pub(super) fn open(files: &Arc<Files>, path: &str, how: OpenHow) -> Result<OpenFile, Fault> {
-        let there = present(files, path)?;
+        let there = match present(files, path) {
+            // What is refused to a writer is told as that.
+            Err(_) if how.write => return Err(files.writer(path).map_or_else(Fault::from, |_| Errno::IO.into())),
+            there => there?,
+        };
         match there.as_ref().map(|stat| stat.kind) {
             Some(_) if how.create && how.exclusive => return Err(Errno::EXIST.into()),
             Some(EntryKind::Folder) if how.write || how.create => return Err(Errno::ISDIR.into()),

@@ -78,8 +78,8 @@ fn open_entry(stage: &mut Stage, path: String, how: OpenHow, follow: bool, folde
         }
         Ok(EntryKind::File) if folder => return Err(Errno::NOTDIR.into()),
         Ok(_) => {}
-        Err(error) if error.is_not_found() && !folder => {}
-        Err(error) => return Err(stage.fail(error.into())),
+        Err(error) if folder => return Err(stage.fail(error.into())),
+        Err(_) => {}
     }
     Stream::open_here(&stage.files, &path, how).map(Descriptor::Stream).map_err(|fault| stage.fail(fault))
 }

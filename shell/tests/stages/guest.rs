@@ -5,7 +5,7 @@
 //! its output   what each call gave, u32; then its memory from 0 on (64 KiB)
 //! ```
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -19,8 +19,6 @@ const FUNCTIONS: &str = include_str!("preview1.txt");
 pub(crate) const IMAGE: usize = 64 << 10;
 /// The bytes of one call.
 const CALL: usize = 88;
-/// The most calls.
-pub(crate) const CALLS: usize = 4000;
 
 pub(crate) fn functions() -> Vec<(&'static str, &'static str)> {
     let rows = FUNCTIONS.lines().map(|line| line.split_once(' ').unwrap_or((line, "")));
@@ -43,12 +41,16 @@ fn wat() -> String {
         "#,
     );
     let count = functions().len();
-    for index in 0..=count {
+    for index in (0..=count).rev() {
         writeln!(text, "(block $b{index}").unwrap();
     }
     let labels: Vec<String> = (0..=count).map(|index| format!("$b{index}")).collect();
-    writeln!(text, "(block $none (br_table {} $none (i32.load (local.get $at)))) (return (i32.const -1))", labels.join(" "))
-        .unwrap();
+    writeln!(
+        text,
+        "(block $none (br_table {} $none (i32.load (local.get $at)))) (return (i32.const -1))",
+        labels.join(" ")
+    )
+    .unwrap();
     let load = |operand: usize, kind: char| {
         let offset = 8 + operand * 8;
         let whole = format!("(i64.load offset={offset} (local.get $at))");
@@ -132,12 +134,17 @@ pub(crate) struct Script {
 }
 
 /// What came of a script.
-#[derive(Debug)]
 pub(crate) struct Told {
     pub(crate) ended: Ended,
     pub(crate) answers: Vec<u32>,
     pub(crate) image: Vec<u8>,
     pub(crate) stderr: String,
+}
+
+impl fmt::Debug for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} {:?} {:?}", self.ended, self.answers, self.stderr)
+    }
 }
 
 impl Script {
@@ -152,6 +159,13 @@ impl Script {
         self.image[at..at + text.len()].copy_from_slice(text);
         self.free = (at + text.len()).next_multiple_of(8);
         (at as u64, text.len() as u64)
+    }
+
+    /// Places paths at the beginning of the image, 32 bytes apart.
+    pub(crate) fn paths(&mut self, paths: &[&str]) {
+        for (place, path) in self.image.chunks_exact_mut(32).zip(paths) {
+            place[..path.len()].copy_from_slice(path.as_bytes());
+        }
     }
 
     pub(crate) fn call(&mut self, name: &str, operands: &[u64]) {

@@ -1,0 +1,8 @@
+//! Stages of pipelines: what a guest can ask its host for, what it is held to, and the commands that come with the shell.
+
+mod calls;
+mod commands;
+mod guest;
+mod hostile;
+mod random;
+mod streams;
