@@ -169,7 +169,7 @@ impl Files {
     /// `limit` bytes of content and of what it takes to keep it.
     #[must_use]
     pub fn overlay(base: Option<Base>, limit: u64) -> Files {
-        let layer = Layer::new(base.is_some(), limit);
+        let layer = Box::new(Layer::new(base.is_some(), limit));
         Files::of(Store::Overlay { base, layer, reads: Reads::default() })
     }
 

@@ -179,6 +179,7 @@ pub(super) fn accept(stage: &mut Stage, _: &mut Memory<'_>, fd: u32, _: u32, _: 
     no_socket(stage, fd)
 }
 
+#[expect(clippy::too_many_arguments, reason = "the signature is preview 1's")]
 pub(super) fn receive(stage: &mut Stage, _: &mut Memory<'_>, fd: u32, _: u32, _: u32, _: u32, _: u32, _: u32) -> Done {
     no_socket(stage, fd)
 }
