@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::toolbox::StageBounds;
+
 /// The bounds of one line. Each that is reached ends something with words; the session goes on.
 #[derive(Clone, Debug)]
 pub struct Bounds {
@@ -23,6 +25,8 @@ pub struct Bounds {
     pub words: usize,
     /// The descriptors that are open at once: 256.
     pub descriptors: usize,
+    /// What one command of the toolbox may use.
+    pub stage: StageBounds,
     /// What [`Shell::capture`](crate::Shell::capture) keeps of each output, half of it from the beginning and half from the end: 1 MiB.
     pub output: usize,
 }
@@ -39,6 +43,7 @@ impl Default for Bounds {
             substitution: 4 << 20,
             words: 200_000,
             descriptors: 256,
+            stage: StageBounds::default(),
             output: 1 << 20,
         }
     }

@@ -7,8 +7,9 @@ use futures_util::future::BoxFuture;
 use wattle_capability::files::Files;
 
 use crate::command::{Command, Spawn, Status};
+use crate::toolbox::{Ended, StageBounds};
 
-/// The commands that are neither functions nor builtins of the shell: the toolbox is such, and tests have their own.
+/// The commands that are neither functions nor builtins of the shell: the [toolbox](crate::Toolbox) is such, and tests have their own.
 pub trait Commands: Send + Sync {
     /// Their names.
     fn names(&self) -> Vec<String>;
@@ -16,17 +17,14 @@ pub trait Commands: Send + Sync {
     /// Whether there is one of that name.
     fn has(&self, name: &str) -> bool;
 
-    /// Runs one to its end. What it starts in turn goes by `spawn`.
-    fn run<'a>(&'a self, command: Command, files: &'a Arc<Files>, spawn: Arc<dyn Spawn>) -> BoxFuture<'a, Ended>;
-}
-
-/// How a command came to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// By itself, or because nobody read what it wrote.
-    Exited(Status),
-    /// By one of its bounds, which was told on its standard error. The pipeline that it is a stage of ends with it.
-    Killed(Status),
+    /// Runs one to its end, within bounds. What it starts in turn goes by `spawn`.
+    fn run<'a>(
+        &'a self,
+        command: Command,
+        files: &'a Arc<Files>,
+        spawn: Arc<dyn Spawn>,
+        bounds: &'a StageBounds,
+    ) -> BoxFuture<'a, Ended>;
 }
 
 /// No commands at all: the shell has only its builtins.
@@ -42,7 +40,13 @@ impl Commands for NoCommands {
         false
     }
 
-    fn run<'a>(&'a self, _: Command, _: &'a Arc<Files>, _: Arc<dyn Spawn>) -> BoxFuture<'a, Ended> {
+    fn run<'a>(
+        &'a self,
+        _: Command,
+        _: &'a Arc<Files>,
+        _: Arc<dyn Spawn>,
+        _: &'a StageBounds,
+    ) -> BoxFuture<'a, Ended> {
         async { Ended::Exited(Status::NOT_FOUND) }.boxed()
     }
 }

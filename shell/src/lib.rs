@@ -10,10 +10,13 @@ mod commands;
 mod errno;
 mod language;
 mod stream;
+mod toolbox;
+mod wasi;
 
 pub use bounds::Bounds;
 pub use command::{Command, Spawn, Status};
-pub use commands::{Commands, Ended, NoCommands};
+pub use commands::{Commands, NoCommands};
 pub use errno::{Errno, Fault};
 pub use language::{Output, Session, Shell, Stdio};
 pub use stream::{Captured, Device, OpenHow, Stream, StreamKind};
+pub use toolbox::{Ended, Killed, StageBounds, Toolbox, ToolboxError};

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
+use std::time::SystemTime;
 
 use cap_std::fs::{Dir, File, MetadataExt, OpenOptions, Permissions, PermissionsExt};
 use rustix::io::Errno;
@@ -42,6 +43,11 @@ impl Base {
     /// Cuts a file, or fills it up with zeros.
     pub(super) fn truncate(&self, path: &RunPath, size: u64) -> io::Result<()> {
         self.open_in_place(path)?.set_len(size)
+    }
+
+    /// Sets when a file's content changed last.
+    pub(super) fn set_modified(&self, path: &RunPath, time: SystemTime) -> io::Result<()> {
+        self.open_in_place(path)?.set_modified(time)
     }
 
     /// Makes a link, in place of what is there.

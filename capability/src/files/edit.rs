@@ -1,5 +1,7 @@
 //! Changing: one set of rules for both kinds of run; what they allow goes to the overlay or through to the base.
 
+use std::time::SystemTime;
+
 use super::FILE_LIMIT;
 use super::base::Found;
 use super::error::{FilesError, Intent};
@@ -133,6 +135,55 @@ impl Store {
                 self.change_base(&path, |base| base.link(&path, &target))
             }
         }
+    }
+
+    pub(super) fn create_new(&mut self, text: &str) -> Result<(), FilesError> {
+        let path = self.vacant(text)?;
+        if text.ends_with('/') {
+            return Err(FilesError::names_a_folder(text));
+        }
+        match self {
+            Store::Overlay { .. } => {
+                self.put(&path, |_| Ok(Body::File { content: Content::new(Vec::new()), mode: None }), 0)
+            }
+            Store::Through { .. } => self.change_base(&path, |base| base.append(&path, b"")),
+        }
+    }
+
+    pub(super) fn create_folder(&mut self, text: &str) -> Result<(), FilesError> {
+        let path = self.vacant(text)?;
+        match self {
+            Store::Overlay { .. } => self.put(&path, |_| Ok(Node::folder(true).body), 0),
+            Store::Through { .. } => self.change_base(&path, |base| base.create_folder(&path)),
+        }
+    }
+
+    /// A path where nothing is, in a folder that is there.
+    fn vacant(&self, text: &str) -> Result<RunPath, FilesError> {
+        let path = self.resolve(text, Last::Keep, Intent::Write)?;
+        if path.is_top() || self.found(&path, Intent::Write)? != Found::Absent {
+            return Err(FilesError::taken(&path));
+        }
+        if self.check_above(&path)? + 1 < path.depth() {
+            return Err(self.missing(&path));
+        }
+        Ok(path)
+    }
+
+    pub(super) fn set_modified(&mut self, text: &str, time: SystemTime) -> Result<(), FilesError> {
+        let path = self.resolve(text, Last::Follow, Intent::Write)?;
+        match self.found(&path, Intent::Write)? {
+            Found::Folder { .. } => return Ok(()),
+            Found::Absent => return Err(self.missing(&path)),
+            _ => {}
+        }
+        // A file of the base is taken into the overlay; with what it holds it is no change.
+        self.edit_file(&path, Edit::WriteAt(0, &[]))?;
+        match self {
+            Store::Overlay { layer, .. } => layer.set_modified(&path, time),
+            Store::Through { .. } => return self.change_base(&path, |base| base.set_modified(&path, time)),
+        }
+        Ok(())
     }
 
     pub(super) fn mkdir(&mut self, text: &str) -> Result<(), FilesError> {

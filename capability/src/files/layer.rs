@@ -250,6 +250,12 @@ impl Layer {
         self.used = (self.used + after).saturating_sub(before);
     }
 
+    pub(super) fn set_modified(&mut self, path: &RunPath, time: SystemTime) {
+        if let Some(node) = self.node_mut(path) {
+            node.modified = time;
+        }
+    }
+
     /// Renews what is known of the base's entry in a node's place.
     pub(super) fn set_seen(&mut self, path: &RunPath, seen: Stamp) {
         if let Some(node) = self.node_mut(path) {

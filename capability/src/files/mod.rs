@@ -169,7 +169,7 @@ impl Files {
     /// `limit` bytes of content and of what it takes to keep it.
     #[must_use]
     pub fn overlay(base: Option<Base>, limit: u64) -> Files {
-        let layer = Layer::new(base.is_some(), limit);
+        let layer = Box::new(Layer::new(base.is_some(), limit));
         Files::of(Store::Overlay { base, layer, reads: Reads::default() })
     }
 
@@ -225,6 +225,14 @@ impl Files {
     /// Where a folder is in the way, the overlay is full, or the base does not allow it.
     pub fn write(&self, path: &str, data: &[u8]) -> Result<(), FilesError> {
         self.enter(path, Target::Write)?.write(path, data)
+    }
+
+    /// Makes an empty file where nothing is, in a folder that is there.
+    ///
+    /// # Errors
+    /// Where something is there already (also a link that leads nowhere), or the folder is not; else as [`Files::write`].
+    pub fn create_new(&self, path: &str) -> Result<(), FilesError> {
+        self.enter(path, Target::Write)?.create_new(path)
     }
 
     /// Adds to the end of a file; makes it, and missing folders on the way, where it is not there.
@@ -327,6 +335,22 @@ impl Files {
     /// Where something else has the name, the overlay is full, or the base does not allow it.
     pub fn mkdir(&self, path: &str) -> Result<(), FilesError> {
         self.enter(path, Target::Write)?.mkdir(path)
+    }
+
+    /// Makes a folder where nothing is, in one that is there.
+    ///
+    /// # Errors
+    /// Where something is there already, or the folder above is not; else as [`Files::mkdir`].
+    pub fn create_folder(&self, path: &str) -> Result<(), FilesError> {
+        self.enter(path, Target::Write)?.create_folder(path)
+    }
+
+    /// Sets when a file's content changed last. A folder is left as it is. It is no change that [`Files::changes`] lists.
+    ///
+    /// # Errors
+    /// Where nothing is there, the overlay is full, or the base does not allow it.
+    pub fn set_modified(&self, path: &str, time: SystemTime) -> Result<(), FilesError> {
+        self.enter(path, Target::Write)?.set_modified(path, time)
     }
 
     /// Removes a file, a link (not what it leads to) or an empty folder.

@@ -15,7 +15,7 @@ use super::pattern::Cache;
 use super::variables::Ledger;
 use crate::bounds::Bounds;
 use crate::command::{Command, Spawn, Status};
-use crate::{Commands, Ended};
+use crate::commands::Commands;
 
 /// What the shells of one session share.
 pub(crate) struct Run {
@@ -152,10 +152,7 @@ impl Spawn for Spawner {
             let ran = async {
                 if shell.descend().is_ok() {
                     let ended = shell.external(command.argv, command.env).await;
-                    shell.status = match ended {
-                        Ok(Ended::Exited(status) | Ended::Killed(status)) => status.0,
-                        Err(_) => shell.status,
-                    };
+                    shell.status = ended.map_or(shell.status, |ended| ended.status().0);
                 }
                 Status(shell.status)
             };

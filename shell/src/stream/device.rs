@@ -2,6 +2,9 @@
 
 use bytes::{Bytes, BytesMut};
 
+use wattle_capability::files::Files;
+
+use super::Stream;
 use crate::errno::Errno;
 
 /// What a path below `/dev` stands for.
@@ -24,33 +27,51 @@ pub enum Device {
 }
 
 impl Device {
-    /// The device of an absolute path without `.` and `..` in it; `None` where it does not lie below `/dev`.
+    /// The device of an absolute path; `None` where it does not lie below `/dev`.
     #[must_use]
     pub fn named(path: &str) -> Option<Device> {
-        let mut names = path.split('/').filter(|name| !name.is_empty());
-        if names.next() != Some("dev") {
-            return None;
+        let mut names = Vec::new();
+        for name in path.split('/') {
+            match name {
+                "" | "." => {}
+                ".." => drop(names.pop()?),
+                name => names.push(name),
+            }
         }
-        let name = names.next()?;
-        let below = names.next();
-        if names.next().is_some() {
-            return Some(Device::Other);
-        }
-        Some(match (name, below) {
-            ("null", None) => Device::Null,
-            ("zero", None) => Device::Zero,
-            ("full", None) => Device::Full,
-            ("random" | "urandom", None) => Device::Random,
-            ("tty" | "console", None) => Device::Terminal,
-            ("stdin", None) => Device::Descriptor(0),
-            ("stdout", None) => Device::Descriptor(1),
-            ("stderr", None) => Device::Descriptor(2),
-            ("fd", Some(number)) => match number.parse() {
-                Ok(number) => Device::Descriptor(number),
-                Err(_) => Device::Other,
-            },
-            _ => Device::Other,
+        Some(match names.as_slice() {
+            ["dev", "null"] => Device::Null,
+            ["dev", "zero"] => Device::Zero,
+            ["dev", "full"] => Device::Full,
+            ["dev", "random" | "urandom"] => Device::Random,
+            ["dev", "tty" | "console"] => Device::Terminal,
+            ["dev", "stdin"] => Device::Descriptor(0),
+            ["dev", "stdout"] => Device::Descriptor(1),
+            ["dev", "stderr"] => Device::Descriptor(2),
+            ["dev", "fd", number] => number.parse().map_or(Device::Other, Device::Descriptor),
+            ["dev", _, ..] => Device::Other,
+            _ => return None,
         })
+    }
+
+    /// The stream to read the device by, or to `write` to it. `fd` gives the caller's own descriptors; one that is not open is as
+    /// `/dev/null`.
+    #[must_use]
+    pub fn stream(self, write: bool, fd: impl FnOnce(u32) -> Option<Stream>) -> Stream {
+        match self {
+            Device::Null | Device::Other => Stream::null(),
+            Device::Zero => Stream::zero(),
+            Device::Full => Stream::full(),
+            Device::Random => Stream::random(),
+            Device::Terminal => fd(if write { 2 } else { 0 }).unwrap_or_else(Stream::null),
+            Device::Descriptor(number) => fd(number).unwrap_or_else(Stream::null),
+        }
+    }
+
+    /// The device that `path` names in a run with those files, where a folder `dev` of theirs comes before a name that is none.
+    #[must_use]
+    pub fn in_run(path: &str, files: &Files) -> Option<Device> {
+        let device = Device::named(path)?;
+        (device != Device::Other || files.stat("/dev").is_err()).then_some(device)
     }
 }
 
@@ -110,6 +131,10 @@ mod tests {
             ("/", None),
             ("/work/dev/null", None),
             ("/device/null", None),
+            ("/a/../dev/./null", Some(Device::Null)),
+            ("/dev/../dev/null", Some(Device::Null)),
+            ("/../dev/null", None),
+            ("/dev/..", None),
         ] {
             assert_eq!(Device::named(path), expected, "{path}");
         }

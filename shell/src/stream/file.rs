@@ -4,7 +4,7 @@ use std::io::SeekFrom;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use wattle_capability::files::{EntryKind, Files, FilesError, Reader, Stat, Writer};
+use wattle_capability::files::{EntryKind, ErrorKind, Files, Reader, Stat, Writer};
 
 use super::lock;
 use crate::errno::{Errno, Fault};
@@ -68,7 +68,11 @@ struct State {
 
 impl OpenFile {
     pub(super) fn open(files: &Arc<Files>, path: &str, how: OpenHow) -> Result<OpenFile, Fault> {
-        let there = present(files, path)?;
+        let there = match present(files, path) {
+            // What is refused to a writer is told as that.
+            Err(_) if how.write => return Err(files.writer(path).map_or_else(Fault::from, |_| Errno::IO.into())),
+            there => there?,
+        };
         match there.as_ref().map(|stat| stat.kind) {
             Some(_) if how.create && how.exclusive => return Err(Errno::EXIST.into()),
             Some(EntryKind::Folder) if how.write || how.create => return Err(Errno::ISDIR.into()),
@@ -247,19 +251,10 @@ fn make(files: &Files, path: &str, how: OpenHow) -> Result<(), Fault> {
     if path.ends_with('/') {
         return Err(Errno::ISDIR.into());
     }
-    if how.exclusive && files.stat_link(path).is_ok() {
-        // A link that leads nowhere is there, too.
-        return Err(Errno::EXIST.into());
+    // Through a link that leads nowhere a file is made where it leads, but no new one.
+    let place = if how.exclusive { path.to_owned() } else { files.real_path(path)? };
+    match files.create_new(&place) {
+        Err(error) if error.kind() == ErrorKind::Exists && !how.exclusive => Ok(()),
+        made => Ok(made?),
     }
-    let place = files.real_path(path)?;
-    let parent = place.rsplit_once('/').map_or("/", |(parent, _)| if parent.is_empty() { "/" } else { parent });
-    match files.stat(parent).map(|stat| stat.kind) {
-        Ok(EntryKind::Folder) => Ok(files.write(path, b"")?),
-        Ok(_) => Err(Errno::NOTDIR.into()),
-        Err(error) => Err(parent_fault(error)),
-    }
-}
-
-fn parent_fault(error: FilesError) -> Fault {
-    if error.is_not_found() { Errno::NOENT.into() } else { error.into() }
 }

@@ -8,6 +8,7 @@ mod pipe;
 
 use std::fmt;
 use std::io::SeekFrom;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -31,7 +32,12 @@ const READ_MOST: usize = 1 << 20;
 /// An open stream of bytes. A clone is the same stream, as a duplicated descriptor is: the place in a file is shared, and an end of a
 /// pipe is closed when its last clone is dropped.
 #[derive(Clone)]
-pub struct Stream(Arc<Kind>);
+pub struct Stream(Arc<Open>);
+
+struct Open {
+    kind: Kind,
+    number: u64,
+}
 
 enum Kind {
     Endless(Endless),
@@ -57,7 +63,8 @@ pub enum StreamKind {
 
 impl Stream {
     fn of(kind: Kind) -> Stream {
-        Stream(Arc::new(kind))
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Stream(Arc::new(Open { kind, number: NEXT.fetch_add(1, Ordering::Relaxed) }))
     }
 
     /// `/dev/null`: empty, and takes anything.
@@ -147,7 +154,7 @@ impl Stream {
     /// [`Errno::BADF`] where it is for writing only.
     pub async fn read(&self, max: usize) -> Result<Bytes, Errno> {
         let max = max.min(READ_MOST);
-        match &*self.0 {
+        match &self.0.kind {
             Kind::PipeOut(end) => Ok(end.read(max).await),
             Kind::Input(input) => input.read(max).await,
             Kind::File(file) => match file.read_ready(max) {
@@ -161,7 +168,7 @@ impl Stream {
     /// As [`Stream::read`], on a thread that may wait for a disk; `None` where it would have to wait for anything else.
     pub(crate) fn read_here(&self, max: usize) -> Option<Result<Bytes, Errno>> {
         let max = max.min(READ_MOST);
-        Some(match &*self.0 {
+        Some(match &self.0.kind {
             Kind::Endless(device) => device.read(max),
             Kind::Bytes(text) => {
                 let mut text = lock(text);
@@ -180,7 +187,7 @@ impl Stream {
     /// # Errors
     /// [`Errno::PIPE`] where nobody reads any more, [`Errno::NOSPC`] where there is no room, [`Errno::BADF`] where it is for reading only.
     pub async fn write(&self, data: &[u8]) -> Result<(), Errno> {
-        match &*self.0 {
+        match &self.0.kind {
             Kind::PipeIn(end) => end.write(data).await,
             Kind::Output(output) => output.write(data).await,
             Kind::File(file) if !file.is_memory() => {
@@ -194,7 +201,7 @@ impl Stream {
     /// As [`Stream::write`], on a thread that may wait for a disk; `None` where it would have to wait for anything else, and nothing is
     /// written.
     pub(crate) fn write_here(&self, data: &[u8]) -> Option<Result<(), Fault>> {
-        Some(match &*self.0 {
+        Some(match &self.0.kind {
             Kind::Endless(device) => device.write().map_err(Fault::from),
             Kind::PipeIn(end) => return end.write_ready(data).map(|written| written.map_err(Fault::from)),
             Kind::File(file) => file.write(data),
@@ -209,7 +216,7 @@ impl Stream {
     /// # Errors
     /// [`Errno::SPIPE`] where it is no file, [`Errno::INVAL`] before its beginning.
     pub fn seek(&self, to: SeekFrom) -> Result<u64, Errno> {
-        match &*self.0 {
+        match &self.0.kind {
             Kind::File(file) => file.seek(to),
             Kind::Endless(_) => Ok(0),
             _ => Err(Errno::SPIPE),
@@ -219,7 +226,7 @@ impl Stream {
     /// What it is.
     #[must_use]
     pub fn kind(&self) -> StreamKind {
-        match &*self.0 {
+        match &self.0.kind {
             Kind::File(_) => StreamKind::File,
             Kind::Endless(_) => StreamKind::Device,
             _ => StreamKind::Pipe,
@@ -234,12 +241,12 @@ impl Stream {
 
     /// The file, where it is one.
     pub(crate) fn file(&self) -> Option<&OpenFile> {
-        if let Kind::File(file) = &*self.0 { Some(file) } else { None }
+        if let Kind::File(file) = &self.0.kind { Some(file) } else { None }
     }
 
     /// The bytes that can be read at once; `None` where nobody knows, which is told by trying.
     pub(crate) fn ready(&self) -> Option<usize> {
-        match &*self.0 {
+        match &self.0.kind {
             Kind::PipeOut(end) => end.ready(),
             Kind::Input(_) => None,
             Kind::Bytes(text) => Some(lock(text).len()),
@@ -247,9 +254,23 @@ impl Stream {
         }
     }
 
+    /// Whether a read gives something at once, or the end; or a `write` finds room.
+    pub(crate) fn is_ready(&self, write: bool) -> bool {
+        match &self.0.kind {
+            Kind::PipeIn(end) if write => end.is_ready(),
+            _ if write => true,
+            _ => self.ready().is_some(),
+        }
+    }
+
+    /// A number of its own, which no other stream of the process has.
+    pub(crate) fn number(&self) -> u64 {
+        self.0.number
+    }
+
     /// Waits until a read gives something, or the end; or until a write finds room.
     pub(crate) async fn wait(&self) {
-        match &*self.0 {
+        match &self.0.kind {
             Kind::PipeOut(end) => end.wait().await,
             Kind::PipeIn(end) => end.wait().await,
             Kind::Input(input) => input.wait().await,
@@ -260,7 +281,7 @@ impl Stream {
 
 impl fmt::Debug for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &*self.0 {
+        match &self.0.kind {
             Kind::Endless(device) => write!(f, "Stream({device:?})"),
             Kind::Bytes(text) => write!(f, "Stream({} bytes)", lock(text).len()),
             Kind::PipeOut(_) => f.write_str("Stream(pipe to read)"),

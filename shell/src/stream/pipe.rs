@@ -115,9 +115,14 @@ impl WriteEnd {
         state.read || state.held.len() + size <= ROOM
     }
 
+    /// Whether a write finds room, or no reader.
+    pub(super) fn is_ready(&self) -> bool {
+        self.has_room(ATOMIC)
+    }
+
     /// Waits until there is room, or no reader.
     pub(super) async fn wait(&self) {
-        wait_until(&self.0.writable, || self.has_room(ATOMIC)).await;
+        wait_until(&self.0.writable, || self.is_ready()).await;
     }
 }
 

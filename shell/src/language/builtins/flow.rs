@@ -148,9 +148,7 @@ impl Interpreter {
         }
         let env = self.variables.exported();
         let argv = std::iter::once(first).chain(crate::language::exec::simple_texts(given)).collect();
-        match self.external(argv, env).await? {
-            crate::Ended::Exited(status) | crate::Ended::Killed(status) => Ok(status.0),
-        }
+        Ok(self.external(argv, env).await?.status().0)
     }
 
     /// What a name is: in short as `command -v` writes it, and as `type` does.

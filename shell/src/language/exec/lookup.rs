@@ -118,9 +118,7 @@ impl Interpreter {
         self.descend()?;
         let ended = self.external(words, env).await;
         self.depth -= 1;
-        Ok(match ended? {
-            crate::Ended::Exited(status) | crate::Ended::Killed(status) => status.0,
-        })
+        Ok(ended?.status().0)
     }
 
     /// Reads a script from the run's files.

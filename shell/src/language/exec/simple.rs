@@ -124,13 +124,9 @@ impl Interpreter {
             }
         }
         let argv = std::iter::once(name).chain(texts(given)).collect();
-        match self.external(argv, env).await? {
-            Ended::Exited(status) => self.status = status.0,
-            Ended::Killed(status) => {
-                self.status = status.0;
-                self.killed = true;
-            }
-        }
+        let ended = self.external(argv, env).await?;
+        self.status = ended.status().0;
+        self.killed = ended.ends_pipeline();
         // A stage whose reader has gone ends as a whole, or its loop would go on for nothing.
         if self.subshell && self.status == 141 { Err(Jump::Exit) } else { Ok(()) }
     }
@@ -227,7 +223,7 @@ impl Interpreter {
                     let command = Command { argv, env, cwd: self.cwd.clone(), fds };
                     let spawn = Arc::new(Spawner { run: Arc::clone(&self.run), depth: self.depth });
                     let run = Arc::clone(&self.run);
-                    let ended = run.commands.run(command, &run.files, spawn).await;
+                    let ended = run.commands.run(command, &run.files, spawn, &run.bounds.stage).await;
                     Ok(ended)
                 }
                 Found::Builtin(name) => {

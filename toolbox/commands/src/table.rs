@@ -1,0 +1,116 @@
+//! The commands, by name. One row is a command.
+
+use std::ffi::OsString;
+
+use crate::{awk, find, grep, jq, small};
+
+/// Runs a command with its words, its name first, and gives its exit status.
+pub type Run = fn(&[String]) -> i32;
+
+/// A command of uutils.
+macro_rules! uutils {
+    ($($path:ident)::+) => {
+        |words| {
+            let name = words.first().map_or("", String::as_str);
+            _ = uucore::locale::setup_localization(if name == "[" { "test" } else { name });
+            $($path)::+::uumain(words.iter().map(OsString::from).collect::<Vec<_>>().into_iter())
+        }
+    };
+}
+
+pub const COMMANDS: &[(&str, Run)] = &[
+    ("[", uutils!(uu_test)),
+    ("arch", uutils!(uu_arch)),
+    ("awk", awk::run),
+    ("b2sum", uutils!(uu_b2sum)),
+    ("base32", uutils!(uu_base32)),
+    ("base64", uutils!(uu_base64)),
+    ("basename", uutils!(uu_basename)),
+    ("basenc", uutils!(uu_basenc)),
+    ("cat", uutils!(uu_cat)),
+    ("cksum", uutils!(uu_cksum)),
+    ("comm", uutils!(uu_comm)),
+    ("cp", uutils!(uu_cp)),
+    ("csplit", uutils!(uu_csplit)),
+    ("cut", uutils!(uu_cut)),
+    ("date", uutils!(uu_date)),
+    ("dirname", uutils!(uu_dirname)),
+    ("echo", uutils!(uu_echo)),
+    ("egrep", grep::run),
+    ("env", small::env),
+    ("expand", uutils!(uu_expand)),
+    ("expr", uutils!(uu_expr)),
+    ("factor", uutils!(uu_factor)),
+    ("false", uutils!(uu_false)),
+    ("fgrep", grep::run),
+    ("find", find::run),
+    ("fmt", uutils!(uu_fmt)),
+    ("fold", uutils!(uu_fold)),
+    ("gawk", awk::run),
+    ("grep", grep::run),
+    ("groups", small::groups),
+    ("head", uutils!(uu_head)),
+    ("hostname", small::hostname),
+    ("id", small::id),
+    ("join", uutils!(uu_join)),
+    ("jq", jq::run),
+    ("link", uutils!(uu_link)),
+    ("ln", uutils!(uu_ln)),
+    ("ls", uutils!(uu_ls)),
+    ("mawk", awk::run),
+    ("md5sum", uutils!(uu_md5sum)),
+    ("mkdir", uutils!(uu_mkdir)),
+    ("mktemp", uutils!(uu_mktemp)),
+    ("mv", uutils!(uu_mv)),
+    ("nice", small::nice),
+    ("nl", uutils!(uu_nl)),
+    ("nohup", small::nohup),
+    ("nproc", uutils!(uu_nproc)),
+    ("numfmt", uutils!(uu_numfmt)),
+    ("od", uutils!(uu_od)),
+    ("paste", uutils!(uu_paste)),
+    ("pathchk", uutils!(uu_pathchk)),
+    ("pr", uutils!(uu_pr)),
+    ("printenv", uutils!(uu_printenv)),
+    ("printf", uutils!(uu_printf)),
+    ("ptx", uutils!(uu_ptx)),
+    ("pwd", uutils!(uu_pwd)),
+    ("readlink", uutils!(uu_readlink)),
+    ("realpath", uutils!(uu_realpath)),
+    ("rm", uutils!(uu_rm)),
+    ("rmdir", uutils!(uu_rmdir)),
+    ("sed", uutils!(sed::sed)),
+    ("seq", uutils!(uu_seq)),
+    ("sha1sum", uutils!(uu_sha1sum)),
+    ("sha224sum", uutils!(uu_sha224sum)),
+    ("sha256sum", uutils!(uu_sha256sum)),
+    ("sha384sum", uutils!(uu_sha384sum)),
+    ("sha512sum", uutils!(uu_sha512sum)),
+    ("shred", uutils!(uu_shred)),
+    ("shuf", uutils!(uu_shuf)),
+    ("sleep", uutils!(uu_sleep)),
+    ("sort", uutils!(uu_sort)),
+    ("split", uutils!(uu_split)),
+    ("stty", small::stty),
+    ("sum", uutils!(uu_sum)),
+    ("sync", small::sync),
+    ("tail", uutils!(uu_tail)),
+    ("tee", uutils!(uu_tee)),
+    ("test", uutils!(uu_test)),
+    ("timeout", small::timeout),
+    ("touch", uutils!(uu_touch)),
+    ("tr", uutils!(uu_tr)),
+    ("true", uutils!(uu_true)),
+    ("truncate", uutils!(uu_truncate)),
+    ("tsort", uutils!(uu_tsort)),
+    ("tty", small::tty),
+    ("uname", small::uname),
+    ("unexpand", uutils!(uu_unexpand)),
+    ("uniq", uutils!(uu_uniq)),
+    ("unlink", uutils!(uu_unlink)),
+    ("wc", uutils!(uu_wc)),
+    ("which", small::which),
+    ("whoami", small::whoami),
+    ("xargs", small::xargs),
+    ("yes", uutils!(uu_yes)),
+];
