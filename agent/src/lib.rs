@@ -40,7 +40,7 @@ mod wiring;
 
 pub use driver::{Job, Report, run};
 pub use examples::{Difference, ExampleFault, check_example};
-pub use host::{Broken, Host, Settings};
+pub use host::{Broken, Host, NO_ENGINE, Settings};
 pub use inference::ModelInference;
 pub use programs::Programs;
 pub use prompt::Listing;

@@ -1,8 +1,8 @@
 //! The host functions of the Wattle agent runtime: one namespace, one file, opened by its table of functions.
 //!
 //! A capability reaches the world only through what it was granted with: `kv` through a [`kv::Backend`], `ai` through an
-//! [`ai::Inference`], `par` through [`par::Programs`], `help` through a [`help::Guide`], `http` through the [`egress`] guard, `fs`
-//! through the run's [`files`].
+//! [`ai::Inference`], `par` through [`par::Programs`], `help` through a [`help::Guide`], `http` and `web` through the [`egress`] guard, `fs`
+//! and `search` through the run's [`files`].
 
 pub mod ai;
 pub mod arr;
@@ -21,8 +21,10 @@ pub mod par;
 pub mod policy;
 mod reply;
 pub mod schema;
+pub mod search;
 pub mod str;
 pub mod sys;
+pub mod web;
 
 use std::pin::Pin;
 
@@ -39,6 +41,8 @@ pub const ALL: &[Capability] = &[
     kv::KV,
     http::HTTP,
     fs::FS,
+    search::SEARCH,
+    web::WEB,
     ai::AI,
     par::PAR,
     dbg::DBG,

@@ -58,10 +58,12 @@ pub enum Shown {
 /// /// Sentence for prompt and manual, on one line or several.
 /// #[example = "a program that uses it" => "what it puts out", …]
 /// #[prompt(signature)]
+/// #[touches(read_path)]
 /// fn name(param: type, …) -> result: type ! CODE CODE = rust_function;
 /// ```
 ///
 /// `#[prompt(…)]` may be left out: a model's prompt then has the sentence, else the `signature` alone, or the `name` ([`Shown`](crate::Shown)).
+/// `#[touches(…)]` is for a function that reaches more than its arguments name, such as any file: the kind of it, as a type of texts below.
 /// `fn` rows are synchronous, `async` rows may wait. A row with codes after `!` is fallible: it pushes `err` last. A row without
 /// codes traps where its function fails. Types: `str`, `opt_str`, `bytes`, `opt_bytes`, `int`, `long`, `float`, `bool`, `arr`, `map`,
 /// `addr`, `any` (a number of unknown meaning, with the bytes that it points to, for rows that may not fail); and texts that name something outside the program, which authority and policy go by: `url`, `read_path`, `write_path`,
@@ -97,6 +99,7 @@ macro_rules! capability {
             $(#[doc = $sentence:literal])+
             #[example = $example:literal $(=> $($gives:literal),+)?]
             $(#[prompt($shown:ident)])?
+            $(#[touches($touches:ident)])?
             $kind:ident $name:ident ( $($param:ident : $ty:ident),* $(,)? ) $(-> $result:ident : $rty:ident)? $(! $($code:ident)+)? = $function:path;
         )*
     ) => {
@@ -122,6 +125,7 @@ macro_rules! capability {
                             target: None,
                         })?],
                         errors: &[$($($crate::Code::$code),+)?],
+                        touches: $crate::__touches!($($touches)?),
                     },
                     about: concat!($($sentence),+).trim_ascii(),
                     example: $example,
@@ -266,6 +270,17 @@ macro_rules! __target {
     };
     ($plain:ident) => {
         None
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __touches {
+    () => {
+        None
+    };
+    ($target:ident) => {
+        $crate::__target!($target)
     };
 }
 

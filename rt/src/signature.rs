@@ -160,6 +160,8 @@ pub struct Signature {
     pub results: &'static [Param],
     /// The codes that it may fail with; empty where it cannot fail. A fallible function pushes `err` (i32) last.
     pub errors: &'static [Code],
+    /// What every call comes to touch besides what its arguments name, and no argument tells which.
+    pub touches: Option<Target>,
 }
 
 impl Signature {
@@ -192,6 +194,7 @@ impl Signature {
     ///     params: &[Param { name: "k", ty: Ty::Str, target: None }],
     ///     results: &[Param { name: "ptr", ty: Ty::Str, target: None }],
     ///     errors: &[Code::ENOENT],
+    ///     touches: None,
     /// };
     /// assert_eq!(GET.usage(), "(kv.get? k)");
     /// ```

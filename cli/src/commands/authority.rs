@@ -76,7 +76,7 @@ fn noun(target: Target) -> &'static str {
 /// The same as JSON: one object for each call. `values` is null where an argument may be anything.
 pub(super) fn to_json(runtime: &Runtime, program: &Program) -> Json {
     let uses = reaching(runtime, program).into_iter().map(|(one, place)| {
-        let targets: Vec<Json> = one
+        let mut targets: Vec<Json> = one
             .function
             .params
             .iter()
@@ -91,6 +91,10 @@ pub(super) fn to_json(runtime: &Runtime, program: &Program) -> Json {
                 )
             })
             .collect();
+        // No argument says what it is.
+        targets.extend(one.function.touches.map(
+            |target| json!({"argument": null, "kind": noun(target).to_ascii_lowercase(), "values": null}),
+        ));
         json!({
             "capability": one.function.module,
             "function": format!("{}.{}", one.function.module, one.function.name),
