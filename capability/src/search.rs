@@ -10,7 +10,7 @@ mod passage;
 mod query;
 mod walk;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -79,6 +79,13 @@ impl Search {
     pub fn new(path: Option<PathBuf>, embedder: Option<Embedder>) -> Search {
         Search { path, embedder, ..Search::default() }
     }
+}
+
+/// The file in that folder that keeps the index of a workdir, which is named by its canonical path.
+#[must_use]
+pub fn index_file(folder: &Path, workdir: &Path) -> PathBuf {
+    let hash = blake3::hash(workdir.as_os_str().as_encoded_bytes()).to_hex();
+    folder.join(format!("{}.db", hash.as_str().get(..32).unwrap_or_default()))
 }
 
 impl Config for Search {

@@ -26,6 +26,7 @@ const FILES: &[(&str, &str)] = files! {
     "date_diff.wat"
     "date_format.wat"
     "date_now.wat"
+    "fetch.wat"
     "file_append.wat"
     "file_copy.wat"
     "file_delete.wat"
@@ -55,6 +56,7 @@ const FILES: &[(&str, &str)] = files! {
     "kv_incr.wat"
     "kv_list.wat"
     "kv_set.wat"
+    "search.wat"
     "text_between.wat"
     "text_count.wat"
     "text_dedupe.wat"
@@ -66,6 +68,7 @@ const FILES: &[(&str, &str)] = files! {
     "text_template.wat"
     "web_check.wat"
     "web_links.wat"
+    "web_search.wat"
     "web_text.wat"
     "web_title.wat"
 };

@@ -51,8 +51,13 @@ pub(super) type Cause = rusqlite::Error;
 /// Opens the database in a file; one that is broken, foreign or of another version is replaced.
 pub(super) fn open(path: &Path) -> Result<Connection, Cause> {
     if let Some(folder) = path.parent() {
+        let mut builder = std::fs::DirBuilder::new();
+        builder.recursive(true);
+        // What files say is for their owner alone.
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         // Where the folder cannot be made, opening says so.
-        let _ = std::fs::create_dir_all(folder);
+        let _ = builder.create(folder);
     }
     match connect(path) {
         Ok(Some(connection)) => return Ok(connection),

@@ -16,6 +16,8 @@ use wattle_capability::help::{Guide, Help};
 use wattle_capability::http::{self, Http};
 use wattle_capability::kv::{InMemory, Kv};
 use wattle_capability::par::{Par, Programs};
+use wattle_capability::search::Search;
+use wattle_capability::web::{self, Engine, EngineKind};
 use wattle_rt::{Code, Failure, Grants, Limits, Nested, Outcome, RunError, Runtime};
 
 pub(crate) struct World {
@@ -40,6 +42,8 @@ impl World {
                 .with(Http::new(Arc::new(Web)))
                 .with(Par::new(Arc::new(Shelf(self.runtime.clone()))))
                 .with(Fs(Arc::clone(&self.files)))
+                .with(Search::new(None, None))
+                .with(web::Web::new(Engine::by(Arc::new(Web), EngineKind::Searxng, "https://search.example/").map(Arc::new)))
                 .with(Help(Arc::new(Tables)))
                 .with(Ai::new(Arc::new(Echo), Budget { calls: 3, tokens: 1_000 })),
         )
@@ -80,6 +84,10 @@ impl http::Backend for Web {
             }
             if path == "refused" {
                 return Err(Failure::new(Code::EACCESS, "refused: that host is not allowed"));
+            }
+            if request.url.starts_with("https://search.example/search?q=") {
+                let body = br#"{"results":[{"title":"Example","url":"https://example.com/","content":"It is one."}]}"#.to_vec();
+                return Ok(http::Response { status: 200, headers: HeaderMap::new(), body });
             }
             // What the examples of the manual ask for.
             if request.url.starts_with("https://example.com/") {

@@ -39,7 +39,9 @@ pub(crate) async fn exec(args: ExecArgs, outer: Layer) -> Result<Exit, Fault> {
     }
 
     // The programs that `par` starts may ask a model, too.
-    let needs_model = program.imports().iter().any(|function| matches!(function.module, "ai" | "par"));
+    let searches = setup.config.embed_model.value.is_some();
+    let asks = |module| matches!(module, "ai" | "par") || (searches && module == "search");
+    let needs_model = program.imports().iter().any(|function| asks(function.module));
     let model = if needs_model { Some(setup.model()) } else { None };
     let (model, why_not) = match model.transpose() {
         Ok(model) => (model, None),
