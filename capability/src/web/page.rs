@@ -27,6 +27,9 @@ const SHORT: usize = 1_000;
 const UNREAD: &str = "script, style, noscript, template, svg, canvas, iframe, object, embed, form select, button, link, meta, \
                       [hidden], [aria-hidden=true]";
 
+/// What stands in lines of its own, and that Markdown knows nothing of.
+const LINES: &str = "dt, dd, figcaption, address, summary, legend";
+
 /// What stands around a text.
 const AROUND: &str = "nav, footer, aside, [role=navigation], [role=banner], [role=contentinfo]";
 
@@ -202,6 +205,7 @@ fn whole(document: &Document, base: Option<&Url>) -> String {
 /// Takes out what nobody reads, and makes links absolute.
 fn tidy(document: &Document, base: Option<&Url>) {
     document.select(UNREAD).remove();
+    document.select(LINES).rename("p");
     for image in document.select("img, picture source").nodes() {
         let source = image.attr("src").unwrap_or_default();
         let shows = image.attr("alt").is_some_and(|alt| !alt.trim().is_empty());
@@ -223,6 +227,19 @@ fn tidy(document: &Document, base: Option<&Url>) {
     }
 }
 
+/// Adds a line in which the targets of links are written as they are asked for.
+fn push_line(text: &mut String, line: &str) {
+    let mut parts = line.split("](");
+    text.push_str(parts.next().unwrap_or_default());
+    for part in parts {
+        let (target, behind) = part.split_at(part.find(')').unwrap_or(0));
+        text.push_str("](");
+        text.push_str(&target.replace("&amp;", "&"));
+        text.push_str(behind);
+    }
+    text.push('\n');
+}
+
 /// No more than one blank line in a row, and none at the ends.
 fn squeezed(text: &str) -> String {
     let mut squeezed = String::with_capacity(text.len());
@@ -231,8 +248,7 @@ fn squeezed(text: &str) -> String {
         let line = line.trim_end();
         blank = if line.is_empty() { blank + 1 } else { 0 };
         if blank < 2 {
-            squeezed.push_str(line);
-            squeezed.push('\n');
+            push_line(&mut squeezed, line);
         }
     }
     squeezed.truncate(squeezed.trim_end().len());

@@ -129,7 +129,9 @@ async fn a_thousand_results_are_cut_to_eight_good_ones() {
     assert!(length("title") <= 202 && length("snippet") <= 402, "{} {}", length("title"), length("snippet"));
     // More than an engine may answer.
     let server = serve(vec![answer("200 OK", "", body.as_bytes())]);
-    assert!(reason(&ask(engine(EngineKind::Searxng, &server), "cats").await).1.contains("MiB"));
+    let (code, why) = reason(&ask(engine(EngineKind::Searxng, &server), "cats").await);
+    assert_eq!(code, Code::EREMOTE);
+    assert!(why.contains("4194304"), "{why}");
 }
 
 #[tokio::test]
