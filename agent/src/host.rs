@@ -18,7 +18,8 @@ use crate::prompt::{self, Listing};
 use crate::shelf::{News, Shelf};
 
 /// Why the web cannot be searched where nothing is set.
-pub const NO_ENGINE: &str = "no search engine is set up; the operator sets `search.engine` to `searxng` (with `search.url`), `brave` or `page`";
+pub const NO_ENGINE: &str =
+    "no search engine is set up; the operator sets `search.engine` to `searxng` (with `search.url`), `brave` or `page`";
 
 /// How many sessions keep what their prompts name of the catalog.
 const LISTINGS: usize = 4_096;

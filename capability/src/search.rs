@@ -25,7 +25,7 @@ use index::{Found, Index, Sight};
 use query::Query;
 use walk::Bounds;
 
-pub use walk::{MOST_BYTES, MOST_FILES, MOST_FILE_BYTES};
+pub use walk::{MOST_BYTES, MOST_FILE_BYTES, MOST_FILES};
 
 capability! {
     /// Finding passages of the run's files.
@@ -101,7 +101,9 @@ async fn find(run: &mut Run, query: String, max: i32) -> Result<String, Failure>
     };
     let length = query.chars().count();
     if length > QUERY_CHARS {
-        return Err(bad(format!("the query has {length} characters; give the words that matter, {QUERY_CHARS} at most")));
+        return Err(bad(format!(
+            "the query has {length} characters; give the words that matter, {QUERY_CHARS} at most"
+        )));
     }
     let words = Query::read(&query).ok_or_else(|| bad("the query has no words to look for".to_owned()))?;
 
@@ -138,15 +140,13 @@ async fn find(run: &mut Run, query: String, max: i32) -> Result<String, Failure>
 
     let ranked = match &search.embedder {
         None => found.by_words.clone(),
-        Some(embedder) => {
-            match meaning::rank(&search.index, embedder, &search.asked, &query, &found).await {
-                Ok(by_meaning) => meaning::fuse(&found.by_words, &by_meaning),
-                Err(why) => {
-                    run.log(&format!("search: found by words alone: {}", why.reason));
-                    found.by_words.clone()
-                }
+        Some(embedder) => match meaning::rank(&search.index, embedder, &search.asked, &query, &found).await {
+            Ok(by_meaning) => meaning::fuse(&found.by_words, &by_meaning),
+            Err(why) => {
+                run.log(&format!("search: found by words alone: {}", why.reason));
+                found.by_words.clone()
             }
-        }
+        },
     };
     let top: Vec<(i64, f64)> = ranked.into_iter().take(max).collect();
     shown(&search, top)
@@ -159,7 +159,8 @@ fn shown(search: &Search, top: Vec<(i64, f64)>) -> Result<String, Failure> {
     let Some(index) = &mut *held else { return Ok("[]".to_owned()) };
     let mut items = Vec::with_capacity(top.len());
     for (id, score) in top {
-        let passage = index.passage(id).map_err(|why| Failure::new(Code::EREMOTE, format!("the index failed: {why}")))?;
+        let passage =
+            index.passage(id).map_err(|why| Failure::new(Code::EREMOTE, format!("the index failed: {why}")))?;
         // Another process may have dropped it since.
         let Some(Found { path, first, last, text }) = passage else { continue };
         let score = (score / best * 1_000.0).round() / 1_000.0;

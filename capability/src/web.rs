@@ -75,7 +75,12 @@ async fn fetch(run: &mut Run, url: String, offset: i32) -> Result<String, Failur
     let work = move || page::text_of(&base, &response.headers, &response.body, until);
     let text = match tokio::task::spawn_blocking(work).await {
         Ok(text) => text,
-        Err(_) => return Err(Failure::new(Code::EREMOTE, format!("{url} cannot be made readable; `http.get` gives it as it is"))),
+        Err(_) => {
+            return Err(Failure::new(
+                Code::EREMOTE,
+                format!("{url} cannot be made readable; `http.get` gives it as it is"),
+            ));
+        }
     };
     if status >= 400 {
         let said = text.unwrap_or_default();

@@ -19,7 +19,7 @@ use wattle_agent::model::{
     Cassette, ChatCompletions, Endpoint, EndpointError, EndpointErrorKind, EndpointSettings, Model, Recorder, resolve,
 };
 use wattle_agent::rt::{Grants, Limits};
-use wattle_agent::{Access, Host, LateState, NO_ENGINE, ModelInference, Settings, Store, StoreError};
+use wattle_agent::{Access, Host, LateState, ModelInference, NO_ENGINE, Settings, Store, StoreError};
 
 use crate::config::{Config, Places};
 use crate::fault::{Exit, Fault};

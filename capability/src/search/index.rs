@@ -137,13 +137,7 @@ impl Index {
         Ok(found)
     }
 
-    fn attempt(
-        &mut self,
-        sight: &Sight<'_>,
-        query: &Query,
-        bounds: &Bounds,
-        stop: &Stop,
-    ) -> Result<Findings, Cause> {
+    fn attempt(&mut self, sight: &Sight<'_>, query: &Query, bounds: &Bounds, stop: &Stop) -> Result<Findings, Cause> {
         let walked = walk(sight.all, sight.admits, bounds, stop);
         let before = std::mem::take(&mut self.view);
         let connection = self.connection()?;

@@ -8,9 +8,9 @@ const PREFIX: usize = 4;
 
 /// Words of questions that say nothing of what is sought. They count where a query has no others.
 const STOP: &[&str] = &[
-    "a", "about", "an", "and", "are", "as", "at", "be", "by", "can", "do", "does", "for", "from", "how", "i", "in", "is", "it",
-    "its", "me", "my", "of", "on", "or", "our", "so", "that", "the", "their", "there", "these", "this", "to", "was", "we", "were",
-    "what", "when", "where", "which", "who", "why", "will", "with", "you", "your",
+    "a", "about", "an", "and", "are", "as", "at", "be", "by", "can", "do", "does", "for", "from", "how", "i", "in",
+    "is", "it", "its", "me", "my", "of", "on", "or", "our", "so", "that", "the", "their", "there", "these", "this",
+    "to", "was", "we", "were", "what", "when", "where", "which", "who", "why", "will", "with", "you", "your",
 ];
 
 /// What is looked for: plain words, whatever signs stood between them.
@@ -134,7 +134,10 @@ mod tests {
             ("cat", Some("\"cat\"")),
             ("Where is the retry delay?", Some("\"retry\" OR \"retry\" * OR \"delay\" OR \"delay\" *")),
             ("the of", Some("\"the\" OR \"of\"")),
-            ("a\" OR b* NEAR(c) -d ^e {x}: y", Some("\"OR\" OR \"b\" OR \"NEAR\" OR \"NEAR\" * OR \"c\" OR \"d\" OR \"e\" OR \"x\" OR \"y\"")),
+            (
+                "a\" OR b* NEAR(c) -d ^e {x}: y",
+                Some("\"OR\" OR \"b\" OR \"NEAR\" OR \"NEAR\" * OR \"c\" OR \"d\" OR \"e\" OR \"x\" OR \"y\""),
+            ),
             ("HostRule", Some("\"HostRule\" OR \"HostRule\" * OR \"Host\" OR \"Rule\"")),
             ("検索", Some("\"検 索\"")),
             ("", None),

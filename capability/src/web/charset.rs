@@ -52,7 +52,11 @@ mod tests {
             (b"caf\xe9", Some("iso-8859-1"), "café"),
             (b"\xef\xbb\xbfcaf\xc3\xa9", Some("iso-8859-1"), "café"),
             (b"<meta charset=windows-1251>\xcf\xf0\xe8", None, "<meta charset=windows-1251>При"),
-            (b"<META http-equiv=x content='text/html; charset=\"koi8-r\"'>\xf0", None, "<META http-equiv=x content='text/html; charset=\"koi8-r\"'>П"),
+            (
+                b"<META http-equiv=x content='text/html; charset=\"koi8-r\"'>\xf0",
+                None,
+                "<META http-equiv=x content='text/html; charset=\"koi8-r\"'>П",
+            ),
             (b"<?xml version='1.0' encoding='Shift_JIS'?>\x83e", None, "<?xml version='1.0' encoding='Shift_JIS'?>テ"),
             (b"<meta charset=utf-16>\xc3\xa9", None, "<meta charset=utf-16>é"),
             (b"<p>charset=koi8-r \xc3\xa9", None, "<p>charset=koi8-r é"),

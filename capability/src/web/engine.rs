@@ -169,13 +169,17 @@ impl Engine {
                 let after = response.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
                 let after = after.filter(|text| text.len() < 40).map(|text| format!(", again after {text}"));
                 let after = after.unwrap_or_default();
-                return Err(format!("the search engine asks for fewer requests (status 429{after}); search less, or later"));
+                return Err(format!(
+                    "the search engine asks for fewer requests (status 429{after}); search less, or later"
+                ));
             }
             401 | 403 => {
                 let mend = match kind {
                     EngineKind::Searxng => "the instance must allow the format `json` in its settings",
                     EngineKind::Brave => "the operator has to look at the key",
-                    EngineKind::Page => "it may not want to be asked by programs; the operator can set up another engine",
+                    EngineKind::Page => {
+                        "it may not want to be asked by programs; the operator can set up another engine"
+                    }
                 };
                 return Err(format!("the search engine refused (status {status}): {mend}"));
             }
@@ -226,7 +230,8 @@ fn place(settings: &EngineSettings<'_>) -> Result<Url, String> {
 
 fn key(variable: &str, get: impl Fn(&str) -> Option<String>) -> Result<Key, String> {
     let secret = get(variable).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
-    let secret = secret.ok_or_else(|| format!("the search engine needs a key, and the variable `{variable}` has none"))?;
+    let secret =
+        secret.ok_or_else(|| format!("the search engine needs a key, and the variable `{variable}` has none"))?;
     let unfit = || format!("the variable `{variable}` holds something that is no key");
     if !secret.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(unfit());

@@ -45,7 +45,8 @@ pub(super) fn text_of(url: &str, headers: &HeaderMap, body: &[u8], until: Instan
         let (name, value) = parameter.split_once('=')?;
         name.trim().eq_ignore_ascii_case("charset").then(|| value.trim().trim_matches(['"', '\'']))
     });
-    let kind = if matches!(kind.as_str(), "" | "application/octet-stream" | "text/plain") { sniff(&kind, body) } else { kind };
+    let kind =
+        if matches!(kind.as_str(), "" | "application/octet-stream" | "text/plain") { sniff(&kind, body) } else { kind };
     let bytes = body.get(..body.len().min(PAGE_BYTES)).unwrap_or(body);
     match kind.as_str() {
         "text/html" | "application/xhtml+xml" => Ok(readable(&charset::decode(bytes, label), url, until)),
@@ -76,11 +77,24 @@ fn sniff(said: &str, body: &[u8]) -> String {
 }
 
 fn is_text(kind: &str) -> bool {
-    const KINDS: &[&str] = &["json", "xml", "javascript", "ecmascript", "yaml", "x-yaml", "toml", "x-sh", "x-ndjson", "graphql", "sql", "rtf"];
+    const KINDS: &[&str] = &[
+        "json",
+        "xml",
+        "javascript",
+        "ecmascript",
+        "yaml",
+        "x-yaml",
+        "toml",
+        "x-sh",
+        "x-ndjson",
+        "graphql",
+        "sql",
+        "rtf",
+    ];
     let sub = kind.strip_prefix("application/");
     kind.starts_with("text/")
         || sub.is_some_and(|sub| KINDS.contains(&sub))
-        || [ "+json", "+xml", "+yaml"].iter().any(|suffix| kind.ends_with(suffix) && !kind.starts_with("image/"))
+        || ["+json", "+xml", "+yaml"].iter().any(|suffix| kind.ends_with(suffix) && !kind.starts_with("image/"))
         || kind == "image/svg+xml"
 }
 
@@ -104,7 +118,7 @@ fn readable(html: &str, url: &str, until: Instant) -> String {
     }
 }
 
-/// Reads a page piece by piece, and gives up when the time is over.
+/// Reads a page piece by piece, and gives up where it is nested too deep or the time is over.
 pub(super) fn parse(html: &str, until: Instant) -> Option<Document> {
     let mut options = html5ever::ParseOpts::default();
     options.tree_builder.scripting_enabled = false;
@@ -114,11 +128,17 @@ pub(super) fn parse(html: &str, until: Instant) -> Option<Document> {
         let (piece, more) = rest.split_at(rest.floor_char_boundary(PIECE.min(rest.len())));
         parser.process(StrTendril::from(piece));
         rest = more;
-        if Instant::now() >= until {
+        // Each tag costs as much time as the page is deep where it stands.
+        if Instant::now() >= until || depth_at_end(&parser.tokenizer.sink.sink) > DEPTH {
             return None;
         }
     }
     Some(parser.finish())
+}
+
+/// How deep the last node of a page stands.
+fn depth_at_end(document: &Document) -> usize {
+    std::iter::successors(document.root().last_child(), NodeRef::last_child).count()
 }
 
 /// How many elements a page has; `None` where it is nested too deep.

@@ -36,7 +36,11 @@ pub(super) fn json(body: &[u8], at: &str, snippet: &str) -> Result<Vec<Hit>, Str
     let Some(items) = document.pointer(at) else {
         // An engine that found nothing may leave the whole part out.
         let empty = document.is_object() && document.get("error").is_none();
-        return if empty { Ok(Vec::new()) } else { Err(format!("the search engine answered with an error: {}", said())) };
+        return if empty {
+            Ok(Vec::new())
+        } else {
+            Err(format!("the search engine answered with an error: {}", said()))
+        };
     };
     let text = |item: &Json, key: &str| item.get(key).and_then(Json::as_str).map(strip::text).unwrap_or_default();
     let hits = items.as_array().into_iter().flatten().map(|item| Hit {

@@ -5,8 +5,8 @@ const HIDDEN: &[&str] = &["script", "style", "template", "noscript", "svg"];
 
 /// Elements that stand within a line.
 const INLINE: &[&str] = &[
-    "a", "abbr", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "em", "font", "i", "ins", "kbd", "label", "mark", "q", "s",
-    "samp", "small", "span", "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr",
+    "a", "abbr", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "em", "font", "i", "ins", "kbd", "label",
+    "mark", "q", "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr",
 ];
 
 /// The text of a page, a line for each block of it.
@@ -18,7 +18,10 @@ pub(super) fn text(html: &str) -> String {
         push(&mut text, before);
         rest = if let Some(comment) = tag.strip_prefix("<!--") {
             comment.find("-->").and_then(|end| comment.get(end + 3..)).unwrap_or_default()
-        } else if tag.get(1..).is_some_and(|tag| tag.starts_with(|c: char| c.is_ascii_alphabetic() || "/!?".contains(c))) {
+        } else if tag
+            .get(1..)
+            .is_some_and(|tag| tag.starts_with(|c: char| c.is_ascii_alphabetic() || "/!?".contains(c)))
+        {
             let end = tag.find('>').map_or(tag.len(), |end| end + 1);
             let (inside, behind) = tag.split_at(end);
             let name: String = inside

@@ -81,7 +81,11 @@ async fn the_best_passage_comes_first() {
             wrong.push(format!("{query}: found {found:?}, expected {expected}"));
         }
         assert!(found.len() <= 5);
-        assert!(!found.iter().any(|path| path.starts_with('.') || path.contains("node_modules") || path.starts_with("target")));
+        assert!(
+            !found
+                .iter()
+                .any(|path| path.starts_with('.') || path.contains("node_modules") || path.starts_with("target"))
+        );
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -38,7 +38,9 @@ fn place(fails_after: usize) -> (Place, Arc<Model>) {
     let model = Arc::new(Model { asked: AtomicUsize::new(0), fails_after });
     let embedder = Embedder { name: "m".to_owned(), model: Arc::clone(&model) as Arc<_> };
     let place = Place::new(overlay(), None, Some(embedder));
-    for (path, text) in [("sea.txt", "a whale follows the ship"), ("money.txt", "a coin from the bank"), ("word.txt", "ocean")] {
+    for (path, text) in
+        [("sea.txt", "a whale follows the ship"), ("money.txt", "a coin from the bank"), ("word.txt", "ocean")]
+    {
         place.files.write(path, text.as_bytes()).unwrap();
     }
     (place, model)
@@ -60,7 +62,11 @@ async fn without_the_model_words_are_enough() {
         let (place, _) = place(answers);
         let outcome = place.outcome("ocean", 0).await;
         assert!(outcome.success() && outcome.texts()[0].contains("word.txt"), "{:?}", outcome.failure);
-        assert!(outcome.log.iter().any(|line| line.contains("by words alone: the endpoint is down")), "{:?}", outcome.log);
+        assert!(
+            outcome.log.iter().any(|line| line.contains("by words alone: the endpoint is down")),
+            "{:?}",
+            outcome.log
+        );
     }
 }
 

@@ -37,12 +37,23 @@ fn reason(outcome: &Outcome) -> (Code, String) {
 
 #[tokio::test]
 async fn each_kind_is_asked_and_read_in_its_own_way() {
-    let searx = json!({"results": [{"title": "A <b>cat</b>", "url": "https://a.example/", "content": "It &amp; more"}]});
+    let searx =
+        json!({"results": [{"title": "A <b>cat</b>", "url": "https://a.example/", "content": "It &amp; more"}]});
     let brave = json!({"web": {"results": [{"title": "A cat", "url": "https://a.example", "description": "It <strong>&amp;</strong> more"}]}});
     for (kind, body, line, header) in [
         (EngineKind::Searxng, searx.to_string(), "GET /search?q=big+cats+%26&format=json HTTP/1.1", None),
-        (EngineKind::Brave, brave.to_string(), "GET /?q=big+cats+%26&count=8 HTTP/1.1", Some(format!("x-subscription-token: {KEY}"))),
-        (EngineKind::Page, "<h2><a href='https://a.example/'>A cat</a></h2><p>It &amp; more</p>".to_owned(), "GET /?q=big+cats+%26 HTTP/1.1", None),
+        (
+            EngineKind::Brave,
+            brave.to_string(),
+            "GET /?q=big+cats+%26&count=8 HTTP/1.1",
+            Some(format!("x-subscription-token: {KEY}")),
+        ),
+        (
+            EngineKind::Page,
+            "<h2><a href='https://a.example/'>A cat</a></h2><p>It &amp; more</p>".to_owned(),
+            "GET /?q=big+cats+%26 HTTP/1.1",
+            None,
+        ),
     ] {
         let server = serve(vec![answer("200 OK", "", body.as_bytes())]);
         let found = hits(&ask(engine(kind, &server), " big  cats & ").await);
@@ -59,7 +70,8 @@ async fn each_kind_is_asked_and_read_in_its_own_way() {
 
 #[tokio::test]
 async fn pages_of_results_are_read() {
-    let page = |name: &str| std::fs::read(format!("{}/tests/web/results/{name}.html", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let page =
+        |name: &str| std::fs::read(format!("{}/tests/web/results/{name}.html", env!("CARGO_MANIFEST_DIR"))).unwrap();
     let duck = json!([
         {"title": "Cats & dogs", "url": "https://a.example/cats?x=1", "snippet": "They sleep all day."},
         {"title": "Plain link", "url": "https://b.example/", "snippet": "Second one."},
@@ -68,7 +80,9 @@ async fn pages_of_results_are_read() {
         {"title": "One", "url": "https://a.example/one", "snippet": "First snippet."},
         {"title": "Two", "url": "https://a.example/two", "snippet": "Second snippet."},
     ]);
-    for (name, expected) in [("duck", Ok(duck)), ("generic", Ok(generic)), ("none", Ok(json!([]))), ("captcha", Err("a person asks"))] {
+    for (name, expected) in
+        [("duck", Ok(duck)), ("generic", Ok(generic)), ("none", Ok(json!([]))), ("captcha", Err("a person asks"))]
+    {
         // Links that count clicks lead to the engine itself.
         let body = String::from_utf8(page(name)).unwrap().replace("//duckduckgo.com", "");
         let server = serve(vec![answer("200 OK", "content-type: text/html\r\n", body.as_bytes())]);
@@ -90,7 +104,13 @@ async fn failures_are_told() {
         (EngineKind::Searxng, "200 OK", json, "", "not its JSON: nothing"),
         (EngineKind::Searxng, "200 OK", json, "{\"error\":\"no\"}", "answered with an error"),
         (EngineKind::Searxng, "403 Forbidden", "", "", "must allow the format `json`"),
-        (EngineKind::Brave, "429 Too Many", "retry-after: 7\r\n", "", "asks for fewer requests (status 429, again after 7)"),
+        (
+            EngineKind::Brave,
+            "429 Too Many",
+            "retry-after: 7\r\n",
+            "",
+            "asks for fewer requests (status 429, again after 7)",
+        ),
         (EngineKind::Brave, "401 No", "", "", "look at the key"),
         (EngineKind::Brave, "500 Oops", "", "brave-secret-0123", "status 500"),
         (EngineKind::Brave, "200 OK", json, "brave-secret-0123", "not its JSON: \"***\""),
@@ -120,7 +140,8 @@ async fn a_thousand_results_are_cut_to_eight_good_ones() {
     });
     let body = json!({"results": results.collect::<Vec<_>>()}).to_string();
     assert!(body.len() > 4 << 20);
-    let few = json!({"results": serde_json::from_str::<Json>(&body).unwrap()["results"].as_array().unwrap()[..50]}).to_string();
+    let few = json!({"results": serde_json::from_str::<Json>(&body).unwrap()["results"].as_array().unwrap()[..50]})
+        .to_string();
     let server = serve(vec![answer("200 OK", "", few.as_bytes())]);
     let found = hits(&ask(engine(EngineKind::Searxng, &server), "cats").await);
     let urls: Vec<&str> = found.iter().map(|hit| hit["url"].as_str().unwrap()).collect();
@@ -149,9 +170,16 @@ async fn settings_that_cannot_be_are_told() {
         let why = Engine::new(&settings, &egress, |_| key.map(str::to_owned)).unwrap_err();
         assert!(why.contains(words) && !why.contains("pass@") && !why.contains("two words"), "{why}");
     }
-    let shown = format!("{:?}", Engine::new(&EngineSettings { kind: EngineKind::Brave, url: None, key_variable: "K" }, &egress, |_| Some(KEY.to_owned())));
+    let shown = format!(
+        "{:?}",
+        Engine::new(&EngineSettings { kind: EngineKind::Brave, url: None, key_variable: "K" }, &egress, |_| Some(
+            KEY.to_owned()
+        ))
+    );
     assert!(shown.contains("api.search.brave.com") && !shown.contains(KEY), "{shown}");
-    for (url, asked) in [("http://s.example", "http://s.example/search"), ("http://s.example/x/search/", "http://s.example/x/search/")] {
+    for (url, asked) in
+        [("http://s.example", "http://s.example/search"), ("http://s.example/x/search/", "http://s.example/x/search/")]
+    {
         let settings = EngineSettings { kind: EngineKind::Searxng, url: Some(url), key_variable: "" };
         assert_eq!(Engine::new(&settings, &egress, |_| None).unwrap().url().as_str(), asked);
     }

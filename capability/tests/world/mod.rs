@@ -43,7 +43,9 @@ impl World {
                 .with(Par::new(Arc::new(Shelf(self.runtime.clone()))))
                 .with(Fs(Arc::clone(&self.files)))
                 .with(Search::new(None, None))
-                .with(web::Web::new(Engine::by(Arc::new(Web), EngineKind::Searxng, "https://search.example/").map(Arc::new)))
+                .with(web::Web::new(
+                    Engine::by(Arc::new(Web), EngineKind::Searxng, "https://search.example/").map(Arc::new),
+                ))
                 .with(Help(Arc::new(Tables)))
                 .with(Ai::new(Arc::new(Echo), Budget { calls: 3, tokens: 1_000 })),
         )
@@ -86,7 +88,8 @@ impl http::Backend for Web {
                 return Err(Failure::new(Code::EACCESS, "refused: that host is not allowed"));
             }
             if request.url.starts_with("https://search.example/search?q=") {
-                let body = br#"{"results":[{"title":"Example","url":"https://example.com/","content":"It is one."}]}"#.to_vec();
+                let body = br#"{"results":[{"title":"Example","url":"https://example.com/","content":"It is one."}]}"#
+                    .to_vec();
                 return Ok(http::Response { status: 200, headers: HeaderMap::new(), body });
             }
             // What the examples of the manual ask for.

@@ -92,9 +92,11 @@ pub(super) fn to_json(runtime: &Runtime, program: &Program) -> Json {
             })
             .collect();
         // No argument says what it is.
-        targets.extend(one.function.touches.map(
-            |target| json!({"argument": null, "kind": noun(target).to_ascii_lowercase(), "values": null}),
-        ));
+        targets.extend(
+            one.function
+                .touches
+                .map(|target| json!({"argument": null, "kind": noun(target).to_ascii_lowercase(), "values": null})),
+        );
         json!({
             "capability": one.function.module,
             "function": format!("{}.{}", one.function.module, one.function.name),

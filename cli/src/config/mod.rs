@@ -297,7 +297,9 @@ impl Config {
                 return Err(Fault::configuration(message).hint(hint));
             }
         }
-        for (key, url, flag) in [("base_url", &self.base_url, "--api-key-env"), ("search.url", &self.search_url, "--search-key-env")] {
+        for (key, url, flag) in
+            [("base_url", &self.base_url, "--api-key-env"), ("search.url", &self.search_url, "--search-key-env")]
+        {
             let parsed = url.value.as_deref().and_then(|text| Url::parse(text).ok());
             if parsed.is_some_and(|url| url.password().is_some() || !url.username().is_empty()) {
                 let message = format!("`{key}` (from {}) carries a user name or password", url.origin);
