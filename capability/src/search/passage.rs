@@ -98,7 +98,7 @@ fn split<'a>(all: &mut Vec<Passage>, open: &mut Vec<Line<'a>>) {
 
 fn close(all: &mut Vec<Passage>, open: &mut Vec<Line<'_>>) {
     let full = |line: &Line<'_>| !line.text.trim().is_empty();
-    let lines: Vec<Line<'_>> = open.drain(..).collect();
+    let lines: Vec<Line<'_>> = std::mem::take(open);
     let (Some(first), Some(last)) = (lines.iter().position(full), lines.iter().rposition(full)) else { return };
     let Some(kept) = lines.get(first..=last) else { return };
     let mut text = String::new();

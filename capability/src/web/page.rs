@@ -62,13 +62,12 @@ pub(super) fn text_of(url: &str, headers: &HeaderMap, body: &[u8], until: Instan
 fn sniff(said: &str, body: &[u8]) -> String {
     let head = body.get(..body.len().min(1_024)).unwrap_or(body);
     let beginning = String::from_utf8_lossy(head).trim_start_matches('\u{feff}').trim_start().to_ascii_lowercase();
+    let has_nul = head.contains(&0) && !head.starts_with(b"\xff\xfe") && !head.starts_with(b"\xfe\xff");
     let kind = if said.is_empty() && (beginning.starts_with("<!doctype html") || beginning.starts_with("<html")) {
         "text/html"
     } else if beginning.starts_with("%pdf-") {
         "application/pdf"
-    } else if head.contains(&0) && !head.starts_with(b"\xff\xfe") && !head.starts_with(b"\xfe\xff") {
-        "data"
-    } else if said == "application/octet-stream" && std::str::from_utf8(body).is_err() {
+    } else if has_nul || (said == "application/octet-stream" && std::str::from_utf8(body).is_err()) {
         "data"
     } else {
         "text/plain"
