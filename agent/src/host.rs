@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use quick_cache::sync::Cache;
 use wattle_capability::ai::Budget;
+use wattle_capability::commands::Directory;
 use wattle_capability::egress::Egress;
 use wattle_capability::web::Engine;
 use wattle_capability::{help, par};
@@ -144,6 +145,12 @@ impl Host {
     /// What would have to be set.
     pub fn engine(&self) -> Result<Arc<Engine>, String> {
         self.engine.clone()
+    }
+
+    /// The programs as they are now, for programs that look for others.
+    #[must_use]
+    pub fn directory(&self) -> Arc<dyn Directory> {
+        Arc::new(Programs::new(self.runtime.clone(), self.catalog()))
     }
 
     /// The way out.

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::ai::{Budget, Inference};
 use wattle_agent::capability::egress::{Egress, Policy};
 use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
+use wattle_agent::capability::issue::Desk;
 use wattle_agent::capability::kv;
 use wattle_agent::capability::policy::Preflight;
 use wattle_agent::capability::search::{Embedder, index_file};
@@ -19,7 +20,7 @@ use wattle_agent::model::{
     Cassette, ChatCompletions, Endpoint, EndpointError, EndpointErrorKind, EndpointSettings, Model, Recorder, resolve,
 };
 use wattle_agent::rt::{Grants, Limits};
-use wattle_agent::{Access, Host, LateState, ModelInference, NO_ENGINE, Settings, Store, StoreError};
+use wattle_agent::{Access, Host, LateState, ModelInference, NO_ENGINE, Settings, Store, StoreError, Tickets};
 
 use crate::config::{Config, Places};
 use crate::fault::{Exit, Fault};
@@ -146,7 +147,8 @@ impl Setup {
         }
     }
 
-    /// What a run works on: its files, the session's state or one of its own, the tenant's, the network, and the model if any.
+    /// What a run works on: its files, the session's state or one of its own, the tenant's, the network, and the model if any. Tickets go
+    /// to the workdir.
     ///
     /// # Errors
     /// Where the tenant's name cannot be one.
@@ -167,7 +169,8 @@ impl Setup {
         let embeds = self.config.embed_model.value.clone().zip(inference.clone());
         let embedder = embeds.map(|(name, model)| Embedder { name, model });
         let index = index(&self.config.root.value);
-        Ok(Access { state, tenant, inference, budget: settings.ai, index, embedder, ..base })
+        let issues: Option<Arc<dyn Desk>> = Some(Arc::new(Tickets::of(&self.config.root.value)));
+        Ok(Access { state, tenant, inference, budget: settings.ai, issues, index, embedder, ..base })
     }
 
     /// The tenant's state where no store is open yet; where there can be none, a state that is gone with the run.

@@ -145,6 +145,9 @@ pub struct Param {
     pub ty: Ty,
     /// What outside the program its text names, where it names anything.
     pub target: Option<Target>,
+    /// Whether it holds such names, as a script or an array does, and is none itself: what it names is known only when the function
+    /// comes to touch it, and the function asks the guard about each.
+    pub inside: bool,
 }
 
 /// The signature of one host function: enough to check a call, to import it and to describe it.
@@ -160,8 +163,6 @@ pub struct Signature {
     pub results: &'static [Param],
     /// The codes that it may fail with; empty where it cannot fail. A fallible function pushes `err` (i32) last.
     pub errors: &'static [Code],
-    /// What every call comes to touch besides what its arguments name, and no argument tells which.
-    pub touches: Option<Target>,
 }
 
 impl Signature {
@@ -191,10 +192,9 @@ impl Signature {
     /// const GET: Signature = Signature {
     ///     module: "kv",
     ///     name: "get",
-    ///     params: &[Param { name: "k", ty: Ty::Str, target: None }],
-    ///     results: &[Param { name: "ptr", ty: Ty::Str, target: None }],
+    ///     params: &[Param { name: "k", ty: Ty::Str, target: None, inside: false }],
+    ///     results: &[Param { name: "ptr", ty: Ty::Str, target: None, inside: false }],
     ///     errors: &[Code::ENOENT],
-    ///     touches: None,
     /// };
     /// assert_eq!(GET.usage(), "(kv.get? k)");
     /// ```

@@ -76,27 +76,21 @@ fn noun(target: Target) -> &'static str {
 /// The same as JSON: one object for each call. `values` is null where an argument may be anything.
 pub(super) fn to_json(runtime: &Runtime, program: &Program) -> Json {
     let uses = reaching(runtime, program).into_iter().map(|(one, place)| {
-        let mut targets: Vec<Json> = one
+        let targets: Vec<Json> = one
             .function
             .params
             .iter()
             .zip(&one.arguments)
             .filter_map(|(param, argument)| {
                 let values = match argument {
-                    Argument::Unknown => Json::Null,
-                    Argument::OneOf(texts) => texts.iter().map(value).collect(),
+                    Argument::OneOf(texts) if !param.inside => texts.iter().map(value).collect(),
+                    _ => Json::Null,
                 };
                 Some(
                     json!({"argument": param.name, "kind": noun(param.target?).to_ascii_lowercase(), "values": values}),
                 )
             })
             .collect();
-        // No argument says what it is.
-        targets.extend(
-            one.function
-                .touches
-                .map(|target| json!({"argument": null, "kind": noun(target).to_ascii_lowercase(), "values": null})),
-        );
         json!({
             "capability": one.function.module,
             "function": format!("{}.{}", one.function.module, one.function.name),

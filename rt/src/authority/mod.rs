@@ -96,11 +96,11 @@ impl Use {
         Use { function, arguments: vec![Argument::Unknown; function.params.len()], offset: None }
     }
 
-    /// The arguments that name something outside the program, and what the call touches besides, of which nothing is known.
+    /// The arguments that name something outside the program. One that only holds such names may name anything.
     pub fn targets(&self) -> impl Iterator<Item = (Target, &Argument)> {
+        const UNKNOWN: &Argument = &Argument::Unknown;
         let named = self.function.params.iter().zip(&self.arguments);
-        let named = named.filter_map(|(param, argument)| Some((param.target?, argument)));
-        named.chain(self.function.touches.map(|target| (target, &Argument::Unknown)))
+        named.filter_map(|(param, argument)| Some((param.target?, if param.inside { UNKNOWN } else { argument })))
     }
 }
 
