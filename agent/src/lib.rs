@@ -42,7 +42,7 @@ mod wiring;
 
 pub use driver::{Job, Report, run};
 pub use examples::{Difference, ExampleFault, check_example};
-pub use host::{Broken, Host, Settings};
+pub use host::{Broken, Host, NO_ENGINE, Settings};
 pub use inference::ModelInference;
 pub use issues::Tickets;
 pub use programs::Programs;

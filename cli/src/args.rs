@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use wattle_agent::capability::egress::HostRule;
 use wattle_agent::capability::policy::Rule;
+use wattle_agent::capability::web::EngineKind;
 use wattle_server::{HostName, Origin};
 
 use crate::config::{Layer, Span, count};
@@ -389,6 +390,15 @@ pub(crate) struct Flags {
     /// The model for embeddings, where it is another one
     #[arg(long, value_name = "NAME")]
     pub(crate) embed_model: Option<String>,
+    /// The search engine for the web: searxng, brave, or page
+    #[arg(long, value_name = "KIND")]
+    pub(crate) search_engine: Option<EngineKind>,
+    /// Where the search engine is asked
+    #[arg(long, value_name = "URL")]
+    pub(crate) search_url: Option<String>,
+    /// The environment variable that holds its key [default: WATTLE_SEARCH_KEY]
+    #[arg(long, value_name = "VAR")]
+    pub(crate) search_key_env: Option<String>,
     /// Programs write to the workdir itself, not to the overlay
     #[arg(long)]
     pub(crate) write: bool,
@@ -458,6 +468,9 @@ impl From<Flags> for Layer {
             ai_calls: flags.ai_calls,
             ai_tokens: flags.ai_tokens,
             embed_model: flags.embed_model.map(Some),
+            search_engine: flags.search_engine.map(Some),
+            search_url: flags.search_url.map(Some),
+            search_key_env: flags.search_key_env,
             write: flags.write.then_some(true),
             apply: flags.apply.then_some(true),
             exec: flags.exec.then_some(true),

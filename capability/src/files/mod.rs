@@ -110,6 +110,8 @@ pub struct Entry {
     pub kind: EntryKind,
     /// A file's size in bytes, else 0.
     pub size: u64,
+    /// When its content changed last; `None` for a link, and where the host does not say.
+    pub modified: Option<SystemTime>,
 }
 
 /// What is known about one entry.
