@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
-use wattle_agent::ledger::{Finding, Keys, LEDGER_FILE, Pins, Recorder, Verdict, verify};
 use wattle_agent::STEPS_FILE;
+use wattle_agent::ledger::{Finding, Keys, LEDGER_FILE, Pins, Recorder, Verdict, verify};
 
 /// A folder with the traces of two runs whose lines take turns, and the keys they were sealed with.
 struct Place {
@@ -92,40 +92,138 @@ type Tamper = fn(&Place);
 /// The trace is: one 1, other 1, one 2, other 2, one 3, one 4, one 5; the ledger has a seal for each, and one for each end.
 const CASES: &[(&str, Tamper, &str)] = &[
     ("untouched", |_| {}, "5 lines, ended"),
-    ("edited output", |p| p.change(STEPS_FILE, |l| set(&mut l[2], "output", json!("nothing"))), "_steps.jsonl line 3: edited"),
+    (
+        "edited output",
+        |p| p.change(STEPS_FILE, |l| set(&mut l[2], "output", json!("nothing"))),
+        "_steps.jsonl line 3: edited",
+    ),
     ("edited blank", |p| p.change(STEPS_FILE, |l| l[4].push(' ')), "_steps.jsonl line 5: edited"),
     ("first edited", |p| p.change(STEPS_FILE, |l| set(&mut l[0], "ts", json!(9))), "_steps.jsonl line 1: edited"),
     ("last edited", |p| p.change(STEPS_FILE, |l| set(&mut l[6], "ts", json!(9))), "_steps.jsonl line 7: edited"),
-    ("given to another run", |p| p.change(STEPS_FILE, |l| set(&mut l[4], "run_id", json!("none"))), "_steps.jsonl line 5: edited"),
+    (
+        "given to another run",
+        |p| p.change(STEPS_FILE, |l| set(&mut l[4], "run_id", json!("none"))),
+        "_steps.jsonl line 5: edited",
+    ),
     ("made unreadable", |p| p.change(STEPS_FILE, |l| l[4] = "{".to_owned()), "_steps.jsonl line 5: edited"),
     ("last made unreadable", |p| p.change(STEPS_FILE, |l| l[6] = "{".to_owned()), "_steps.jsonl line 7: edited"),
-    ("one removed", |p| p.change(STEPS_FILE, |l| drop(l.remove(2))), "_steps.jsonl line 4: the line before it was removed"),
-    ("first removed", |p| p.change(STEPS_FILE, |l| drop(l.remove(0))), "_steps.jsonl line 2: the line before it was removed"),
-    ("two removed", |p| p.change(STEPS_FILE, |l| drop(l.drain(4..6))), "_steps.jsonl line 5: 2 lines before it were removed"),
-    ("truncated", |p| p.change(STEPS_FILE, |l| l.truncate(5)), "_steps.jsonl: truncated; 5 lines were sealed, 3 are there"),
+    (
+        "one removed",
+        |p| p.change(STEPS_FILE, |l| drop(l.remove(2))),
+        "_steps.jsonl line 4: the line before it was removed",
+    ),
+    (
+        "first removed",
+        |p| p.change(STEPS_FILE, |l| drop(l.remove(0))),
+        "_steps.jsonl line 2: the line before it was removed",
+    ),
+    (
+        "two removed",
+        |p| p.change(STEPS_FILE, |l| drop(l.drain(4..6))),
+        "_steps.jsonl line 5: 2 lines before it were removed",
+    ),
+    (
+        "truncated",
+        |p| p.change(STEPS_FILE, |l| l.truncate(5)),
+        "_steps.jsonl: truncated; 5 lines were sealed, 3 are there",
+    ),
     ("all removed", |p| p.change(STEPS_FILE, Vec::clear), "_steps.jsonl: truncated; 5 lines were sealed, 0 are there"),
-    ("inserted", |p| p.change(STEPS_FILE, |l| l.insert(4, step_line("one", 9).to_string())), "_steps.jsonl line 5: inserted"),
-    ("a line twice", |p| p.change(STEPS_FILE, |l| { let again = l[2].clone(); l.insert(3, again) }), "_steps.jsonl line 4: inserted"),
-    ("a line again at the end", |p| p.change(STEPS_FILE, |l| { let again = l[2].clone(); l.push(again) }), "_steps.jsonl line 8: inserted"),
+    (
+        "inserted",
+        |p| p.change(STEPS_FILE, |l| l.insert(4, step_line("one", 9).to_string())),
+        "_steps.jsonl line 5: inserted",
+    ),
+    (
+        "a line twice",
+        |p| {
+            p.change(STEPS_FILE, |l| {
+                let again = l[2].clone();
+                l.insert(3, again)
+            })
+        },
+        "_steps.jsonl line 4: inserted",
+    ),
+    (
+        "a line again at the end",
+        |p| {
+            p.change(STEPS_FILE, |l| {
+                let again = l[2].clone();
+                l.push(again)
+            })
+        },
+        "_steps.jsonl line 8: inserted",
+    ),
     ("two swapped", |p| p.change(STEPS_FILE, |l| l.swap(4, 5)), "_steps.jsonl line 5: reordered"),
     ("first and last swapped", |p| p.change(STEPS_FILE, |l| l.swap(0, 6)), "_steps.jsonl line 1: reordered"),
-    ("one added", |p| p.change(STEPS_FILE, |l| l.push(step_line("one", 6).to_string())), "_steps.jsonl line 8: written after the last seal; the process stopped before it, or it was added"),
-    ("three added", |p| p.change(STEPS_FILE, |l| l.extend((6..9).map(|n| step_line("one", n).to_string()))), "_steps.jsonl line 8: 3 lines were added after the last seal"),
-    ("ledger removed", |p| std::fs::remove_file(p.folder.path().join(LEDGER_FILE)).unwrap(), "the ledger `_ledger.jsonl` is missing"),
-    ("seals of the run removed", |p| p.change(LEDGER_FILE, |l| l.retain(|line| line.contains("\"other\""))), "_steps.jsonl line 1: the run has no seal in `_ledger.jsonl`"),
-    ("a seal removed", |p| p.change(LEDGER_FILE, |l| drop(l.remove(2))), "_ledger.jsonl line 4: this is seal 3, and seal 2 should stand here; seals were removed or reordered"),
-    ("seals swapped", |p| p.change(LEDGER_FILE, |l| l.swap(4, 5)), "_ledger.jsonl line 5: this is seal 4, and seal 3 should stand here; seals were removed or reordered"),
-    ("a seal unreadable", |p| p.change(LEDGER_FILE, |l| l.push("seal".to_owned())), "_ledger.jsonl line 10: not a seal of version 1"),
+    (
+        "one added",
+        |p| p.change(STEPS_FILE, |l| l.push(step_line("one", 6).to_string())),
+        "_steps.jsonl line 8: written after the last seal; the process stopped before it, or it was added",
+    ),
+    (
+        "three added",
+        |p| p.change(STEPS_FILE, |l| l.extend((6..9).map(|n| step_line("one", n).to_string()))),
+        "_steps.jsonl line 8: 3 lines were added after the last seal",
+    ),
+    (
+        "ledger removed",
+        |p| std::fs::remove_file(p.folder.path().join(LEDGER_FILE)).unwrap(),
+        "the ledger `_ledger.jsonl` is missing",
+    ),
+    (
+        "seals of the run removed",
+        |p| p.change(LEDGER_FILE, |l| l.retain(|line| line.contains("\"other\""))),
+        "_steps.jsonl line 1: the run has no seal in `_ledger.jsonl`",
+    ),
+    (
+        "a seal removed",
+        |p| p.change(LEDGER_FILE, |l| drop(l.remove(2))),
+        "_ledger.jsonl line 4: this is seal 3, and seal 2 should stand here; seals were removed or reordered",
+    ),
+    (
+        "seals swapped",
+        |p| p.change(LEDGER_FILE, |l| l.swap(4, 5)),
+        "_ledger.jsonl line 5: this is seal 4, and seal 3 should stand here; seals were removed or reordered",
+    ),
+    (
+        "a seal unreadable",
+        |p| p.change(LEDGER_FILE, |l| l.push("seal".to_owned())),
+        "_ledger.jsonl line 10: not a seal of version 1",
+    ),
     ("count forged", |p| p.change(LEDGER_FILE, |l| set(&mut l[4], "count", json!(4))), FORGED_5),
     ("time forged", |p| p.change(LEDGER_FILE, |l| set(&mut l[4], "time", json!(1))), FORGED_5),
     ("head forged", |p| p.change(LEDGER_FILE, |l| set(&mut l[4], "head", json!("00".repeat(32)))), FORGED_5),
     ("line's hash forged", |p| p.change(LEDGER_FILE, |l| set(&mut l[4], "line", json!("00".repeat(32)))), FORGED_5),
     ("an end forged", |p| p.change(LEDGER_FILE, |l| set(&mut l[4], "last", json!(true))), FORGED_5),
     ("tenant forged", |p| p.change(LEDGER_FILE, |l| set(&mut l[4], "tenant", json!("other"))), FORGED_5),
-    ("seals of another run under its name", |p| p.change(LEDGER_FILE, |l| { set(&mut l[1], "run", json!("one")); l[0] = l[1].clone() }), "_ledger.jsonl line 1: the signature does not fit; the count, the time or the head was changed"),
-    ("end cut off in both", |p| { p.change(STEPS_FILE, |l| l.truncate(6)); p.change(LEDGER_FILE, |l| l.truncate(6)) }, "4 lines, not ended"),
-    ("sealed anew with another key", |p| reseal(p, &Keys::new(p.folder.path().join("others")), TENANT), "sealed with another key"),
-    ("sealed anew for a tenant without a key", |p| { reseal(p, &Keys::new(p.folder.path().join("others")), "nobody") }, "no public key is pinned for this tenant; give the right one with `--key`"),
+    (
+        "seals of another run under its name",
+        |p| {
+            p.change(LEDGER_FILE, |l| {
+                set(&mut l[1], "run", json!("one"));
+                l[0] = l[1].clone()
+            })
+        },
+        "_ledger.jsonl line 1: the signature does not fit; the count, the time or the head was changed",
+    ),
+    (
+        "end cut off in both",
+        |p| {
+            p.change(STEPS_FILE, |l| l.truncate(6));
+            p.change(LEDGER_FILE, |l| l.truncate(6))
+        },
+        "4 lines, not ended",
+    ),
+    (
+        "sealed anew with another key",
+        |p| reseal(p, &Keys::new(p.folder.path().join("others")), TENANT),
+        "sealed with another key",
+    ),
+    (
+        "sealed anew for a tenant without a key",
+        |p| reseal(p, &Keys::new(p.folder.path().join("others")), "nobody"),
+        "no public key is pinned for this tenant; give the right one with `--key`",
+    ),
 ];
 
 const FORGED_5: &str = "_ledger.jsonl line 5: the signature does not fit; the count, the time or the head was changed";

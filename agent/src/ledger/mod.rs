@@ -23,8 +23,8 @@ mod seal;
 mod verify;
 
 pub use keys::{KeyError, Keys, PublicKey, Signer};
-pub use verify::{Finding, Pins, Verdict, VerifyError, verify};
 pub use recorder::Recorder;
+pub use verify::{Finding, Pins, Verdict, VerifyError, verify};
 
 /// The file's name in the workdir.
-pub const LEDGER_FILE: &str = "_ledger.jsonl";
+pub const LEDGER_FILE: &str = wattle_capability::files::LEDGER_FILE;

@@ -1,7 +1,7 @@
 //! Recording: a line of the trace, and its seal behind it.
 
-use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::fs::File;
+use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::chain::{Hash, genesis, next, of, unhex};
 use super::seal::{Occasion, Seal};
 use super::{LEDGER_FILE, Signer};
+use crate::trace::append;
 use crate::{STEPS_FILE, now_ms};
 
 /// Appends the lines of one run to `_steps.jsonl`, and seals each in `_ledger.jsonl`.
@@ -102,12 +103,6 @@ impl Seals {
         let seal = Seal::sign(&self.signer, &self.run, self.count, &self.head, occasion, now_ms());
         append(&self.path, &serde_json::to_vec(&seal)?)
     }
-}
-
-/// One write of one whole line, so that runs which share a file do not tear each other's lines.
-fn append(path: &Path, line: &[u8]) -> std::io::Result<()> {
-    let line = [line, b"\n"].concat();
-    OpenOptions::new().create(true).append(true).open(path)?.write_all(&line)
 }
 
 /// The lines of that run, as they stand in the file.

@@ -135,7 +135,10 @@ impl fmt::Display for Finding {
             }
             Finding::BadSeal { line } => write!(f, "{ledger} line {line}: not a seal of version {VERSION}"),
             Finding::Forged { line } => {
-                write!(f, "{ledger} line {line}: the signature does not fit; the count, the time or the head was changed")
+                write!(
+                    f,
+                    "{ledger} line {line}: the signature does not fit; the count, the time or the head was changed"
+                )
             }
             Finding::OtherGenesis { line } => {
                 write!(f, "{ledger} line {line}: the chain was begun for another run or another tenant")
@@ -153,9 +156,14 @@ impl fmt::Display for Finding {
                 write!(f, "{steps}: truncated; {sealed} lines were sealed, {found} are there")
             }
             Finding::Unsealed { line, lines: 1 } => {
-                write!(f, "{steps} line {line}: written after the last seal; the process stopped before it, or it was added")
+                write!(
+                    f,
+                    "{steps} line {line}: written after the last seal; the process stopped before it, or it was added"
+                )
             }
-            Finding::Unsealed { line, lines } => write!(f, "{steps} line {line}: {lines} lines were added after the last seal"),
+            Finding::Unsealed { line, lines } => {
+                write!(f, "{steps} line {line}: {lines} lines were added after the last seal")
+            }
         }
     }
 }
