@@ -1,5 +1,7 @@
 //! Every way to tamper with a trace is found, and named.
 
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests may panic")]
+
 use std::path::Path;
 
 use serde_json::{Value as Json, json};

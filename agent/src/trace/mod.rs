@@ -117,7 +117,7 @@ impl<'a> Trace<'a> {
         signer: Option<Arc<Signer>>,
     ) -> Self {
         let places = workdir.and_then(|workdir| {
-            let recorder = told(workdir, Recorder::open(workdir, run_id, signer))?;
+            let recorder = told(&workdir.join(STEPS_FILE), Recorder::open(workdir, run_id, signer))?;
             Some(Mutex::new(Places { recorder, org: Org::new(workdir, run_id, agent) }))
         });
         Trace { run_id, agent, model, places }

@@ -65,7 +65,9 @@ fn what_programs_write_does_not_touch_the_hosts_files() {
     let place = ran();
     for file in ["_steps.jsonl", "_ledger.jsonl", "events.org", "_issues.jsonl"] {
         let before = std::fs::read(place.work().join(file)).unwrap_or_default();
-        wattle(&place, &["exec", "file_write", file, "forged", "--write"]).code(1).tells(&["written by the host"]);
+        wattle(&place, &["exec", "file_write", file, "forged", "--write"])
+            .code(1)
+            .tells(&["which only the host writes"]);
         assert_eq!(std::fs::read(place.work().join(file)).unwrap_or_default(), before);
     }
 }
