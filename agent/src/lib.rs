@@ -29,15 +29,16 @@ mod guide;
 mod host;
 mod inference;
 mod issues;
+pub mod ledger;
 pub mod model;
 mod programs;
 mod prompt;
 mod scene;
 mod shelf;
 mod sink;
-mod steps;
 mod store;
 mod story;
+pub mod trace;
 mod wiring;
 
 pub use driver::{Job, Report, run};
@@ -50,8 +51,8 @@ pub use prompt::Listing;
 pub use scene::Scene;
 pub use shelf::News;
 pub use sink::{Sink, now_ms};
-pub use steps::STEPS_FILE;
 pub use store::{DEFAULT_TENANT, LateState, State, Store, StoreError};
+pub use trace::{STEPS_FILE, Step, Steps};
 pub use wiring::Access;
 
 pub use {wattle_capability as capability, wattle_catalog as catalog, wattle_machine as machine, wattle_rt as rt};

@@ -36,6 +36,8 @@ impl Cli {
             Some(Command::Eval(args)) => args.flags.verbose,
             Some(Command::Doctor(args)) => args.flags.verbose,
             Some(Command::Config(ConfigCommand::Show { flags, .. })) => flags.verbose,
+            Some(Command::Ledger(command)) => command.flags().verbose,
+            Some(Command::Vars(command)) => command.flags().verbose,
             _ => false,
         };
         self.flags.verbose || behind
@@ -64,6 +66,17 @@ pub(crate) enum Command {
     Catalog(CatalogCommand),
     /// Give a set of tasks to models and score them
     Eval(EvalArgs),
+    /// What runs did: the lines of `_steps.jsonl`
+    #[command(subcommand)]
+    Trace(TraceCommand),
+    /// Traces in figures: all below a folder
+    Telemetry(TraceArgs),
+    /// Whether traces are as they were written
+    #[command(subcommand)]
+    Ledger(LedgerCommand),
+    /// The tenant's variables
+    #[command(subcommand)]
+    Vars(VarsCommand),
     /// Play recorded runs: all real but the model's words
     Demo(DemoArgs),
     /// Tell what is missing and how to mend it
@@ -315,6 +328,127 @@ pub(crate) struct FmtArgs {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) flags: CatalogFlags,
+}
+
+/// What `trace` does.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TraceCommand {
+    /// Show the calls of runs, one after the other
+    Show {
+        /// The run, or how its id begins [default: all]
+        #[arg(long, value_name = "ID")]
+        run: Option<String>,
+        #[command(flatten)]
+        trace: TraceArgs,
+    },
+    /// Put the calls through a jq filter; the input is an array of them
+    Query {
+        /// The filter, such as `map(select(.exit_code != 0)) | length`
+        filter: String,
+        /// The trace, or a folder with all that are below it
+        #[arg(default_value = ".", value_name = "FILE|DIR")]
+        path: PathBuf,
+    },
+    /// What was tried, what failed, and which tickets are open
+    Digest(TraceArgs),
+    /// Who was active, without arguments and outputs
+    Feed(TraceArgs),
+}
+
+/// Which traces, and in which form.
+#[derive(Debug, Args)]
+pub(crate) struct TraceArgs {
+    /// The trace, or a folder with all that are below it
+    #[arg(default_value = ".", value_name = "FILE|DIR")]
+    pub(crate) path: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What `ledger` does.
+#[derive(Debug, Subcommand)]
+pub(crate) enum LedgerCommand {
+    /// Hold the trace in a folder against its seals
+    Verify {
+        /// The folder
+        #[arg(default_value = ".")]
+        dir: PathBuf,
+        /// Only the run whose id begins so
+        #[arg(long, value_name = "ID")]
+        run: Option<String>,
+        /// The public key of the tenant, where the trace was sealed elsewhere; 64 hexadecimal digits
+        #[arg(long, value_name = "KEY")]
+        key: Option<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        flags: Box<Flags>,
+    },
+    /// Print the tenant's public key, for those who verify elsewhere
+    Key {
+        #[command(flatten)]
+        flags: Box<Flags>,
+    },
+}
+
+impl LedgerCommand {
+    fn flags(&self) -> &Flags {
+        match self {
+            LedgerCommand::Verify { flags, .. } | LedgerCommand::Key { flags } => flags,
+        }
+    }
+}
+
+/// What `vars` does.
+#[derive(Debug, Subcommand)]
+pub(crate) enum VarsCommand {
+    /// Print the value of a variable
+    Get {
+        /// Its name
+        name: String,
+        #[command(flatten)]
+        flags: Box<Flags>,
+    },
+    /// Set a variable
+    Set {
+        /// Its name
+        name: String,
+        /// Its value; `-` reads it from stdin
+        value: String,
+        #[command(flatten)]
+        flags: Box<Flags>,
+    },
+    /// List the names of the variables
+    List {
+        /// Only those that begin so
+        #[arg(default_value = "")]
+        prefix: String,
+        /// Print JSON, with the values
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        flags: Box<Flags>,
+    },
+    /// Remove a variable
+    Rm {
+        /// Its name
+        name: String,
+        #[command(flatten)]
+        flags: Box<Flags>,
+    },
+}
+
+impl VarsCommand {
+    fn flags(&self) -> &Flags {
+        match self {
+            VarsCommand::Get { flags, .. }
+            | VarsCommand::Set { flags, .. }
+            | VarsCommand::List { flags, .. }
+            | VarsCommand::Rm { flags, .. } => flags,
+        }
+    }
 }
 
 /// What `demo` takes.

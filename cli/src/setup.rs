@@ -15,6 +15,7 @@ use wattle_agent::capability::policy::Preflight;
 use wattle_agent::capability::search::{Embedder, index_file};
 use wattle_agent::capability::web::{Engine, EngineSettings};
 use wattle_agent::catalog::Folders;
+use wattle_agent::ledger::{Keys, Signer};
 use wattle_agent::machine;
 use wattle_agent::model::{
     Cassette, ChatCompletions, Endpoint, EndpointError, EndpointErrorKind, EndpointSettings, Model, Recorder, resolve,
@@ -138,13 +139,17 @@ impl Setup {
     /// # Errors
     /// Where the name cannot be one.
     pub(crate) fn tenant(&self) -> Result<String, Fault> {
-        let name = self.config.tenant.value.clone();
-        match is_name(&name) {
-            true => Ok(name),
-            false => Err(Fault::configuration(format!(
-                "a tenant's name has 1 to {SESSION_BYTES} bytes and no control characters"
-            ))),
-        }
+        tenant(&self.config)
+    }
+
+    /// The key that the tenant's traces are sealed with; `None` where there is no folder to keep keys in.
+    ///
+    /// # Errors
+    /// Where the tenant's name cannot be one, or the key cannot be had.
+    pub(crate) fn signer(&self) -> Result<Option<Arc<Signer>>, Fault> {
+        let tenant = self.tenant()?;
+        let signer = keys(&self.config).map(|keys| keys.signer(&tenant).map(Arc::new)).transpose();
+        signer.map_err(|error| Fault::configuration(error.to_string()))
     }
 
     /// What a run works on: its files, the session's state or one of its own, the tenant's, the network, and the model if any. Tickets go
@@ -187,6 +192,26 @@ impl Setup {
 
 fn no_store(error: StoreError) -> Fault {
     Fault::configuration(error.to_string()).hint("name another file with `--store FILE`")
+}
+
+/// The tenant that the settings name.
+///
+/// # Errors
+/// Where the name cannot be one.
+pub(crate) fn tenant(config: &Config) -> Result<String, Fault> {
+    let name = config.tenant.value.clone();
+    match is_name(&name) {
+        true => Ok(name),
+        false => Err(Fault::configuration(format!(
+            "a tenant's name has 1 to {SESSION_BYTES} bytes and no control characters"
+        ))),
+    }
+}
+
+/// The keys of traces: beside the store, where there is one.
+pub(crate) fn keys(config: &Config) -> Option<Keys> {
+    let folder = store_path(config).ok()?.parent()?;
+    Some(Keys::new(folder.join("keys")))
 }
 
 /// Opens the store in that file, in a folder that only the user can look into.
