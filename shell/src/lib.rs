@@ -9,6 +9,7 @@ mod command;
 mod commands;
 mod errno;
 mod language;
+mod port;
 mod stream;
 mod toolbox;
 mod wasi;

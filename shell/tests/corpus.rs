@@ -54,7 +54,7 @@ fn by_bash(script: &str) -> Option<Outcome> {
     let output = std::process::Command::new("bash")
         .args(["-c", script, "bash"])
         .env_clear()
-        .envs([("PATH", "/usr/local/bin:/usr/bin:/bin"), ("LC_ALL", "C"), ("HOME", "/")])
+        .envs([("PATH", "/usr/local/bin:/usr/bin:/bin"), ("LC_ALL", "C.UTF-8"), ("HOME", "/")])
         .current_dir(dir.path())
         .stdin(std::process::Stdio::null())
         .output()

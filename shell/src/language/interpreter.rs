@@ -112,6 +112,8 @@ pub(crate) struct Interpreter {
     pub(crate) subshell: bool,
     /// `$_`
     pub(crate) last_word: String,
+    /// `exit` ended the shell.
+    pub(crate) left: bool,
     /// The last command was killed by its bounds, not ended by itself.
     pub(crate) killed: bool,
     /// The descriptors of process substitutions in the command that is being run.
@@ -150,6 +152,7 @@ impl Interpreter {
             tolerant: 0,
             subshell: false,
             last_word: String::new(),
+            left: false,
             killed: false,
             substitutions: Vec::new(),
             kept: Vec::new(),

@@ -65,6 +65,9 @@ pub struct Output {
 /// A shell that keeps its variables, functions, options and folder from line to line.
 pub struct Session {
     interpreter: Interpreter,
+    /// How it was before the line that is being run, or that was dropped before its end.
+    before: Option<Box<Interpreter>>,
+    exited: bool,
 }
 
 impl Shell {
@@ -78,7 +81,7 @@ impl Shell {
     #[must_use]
     pub fn session(&self, files: Arc<Files>) -> Session {
         let run = Run::new(Arc::clone(&self.commands), files, self.bounds.clone());
-        Session { interpreter: Interpreter::new(Arc::new(run), BTreeMap::new()) }
+        Session { interpreter: Interpreter::new(Arc::new(run), BTreeMap::new()), before: None, exited: false }
     }
 
     /// Runs a script in a session of its own, and keeps what it writes. Without a deadline the bounds' own counts.
@@ -86,7 +89,7 @@ impl Shell {
         let (stdout, out) = Stream::capture_ends(self.bounds.output);
         let (stderr, err) = Stream::capture_ends(self.bounds.output);
         let stdio = Stdio { stdin: Stream::bytes(stdin), stdout, stderr };
-        let status = self.session(Arc::clone(files)).run(script, stdio, deadline).await;
+        let status = self.session(Arc::clone(files)).run_script(script, stdio, deadline).await;
         let cut = out.overflowed() || err.overflowed();
         Output { stdout: joined(&out), stderr: joined(&err), status, cut }
     }
@@ -108,20 +111,32 @@ impl Shell {
 }
 
 impl Session {
-    /// Runs a script. A text that is no script is told on standard error and runs nothing; a line that reaches its deadline or another bound is
-    /// ended, which is told likewise, and leaves the session as it was before the line.
-    pub async fn run(&mut self, script: &str, stdio: Stdio, deadline: Option<Duration>) -> Status {
+    /// Runs a line. A text that is no script is told on standard error and runs nothing; a line that reaches its deadline or another bound is
+    /// ended, which is told likewise, and leaves the session as it was before the line. So does a line whose future is dropped.
+    pub async fn run(&mut self, line: &str, stdio: Stdio, deadline: Option<Duration>) -> Status {
+        self.carry_out(line, stdio, deadline, false).await
+    }
+
+    /// Runs a whole script: at its end its `EXIT` trap is run, and its jobs are waited for, as a caller who reads to the end would.
+    pub async fn run_script(&mut self, script: &str, stdio: Stdio, deadline: Option<Duration>) -> Status {
+        self.carry_out(script, stdio, deadline, true).await
+    }
+
+    async fn carry_out(&mut self, text: &str, stdio: Stdio, deadline: Option<Duration>, whole: bool) -> Status {
+        if let Some(before) = self.before.take() {
+            self.interpreter = *before;
+        }
         let run = Arc::clone(&self.interpreter.run);
         let stderr = stdio.stderr.clone();
         let tell = async |words: String| {
             // Whoever closed the place for messages does not want them.
             let _ = stderr.write(format!("{words}\n").as_bytes()).await;
         };
-        if script.len() > run.bounds.script {
+        if text.len() > run.bounds.script {
             tell(format!("the script is longer than {} KiB", run.bounds.script >> 10)).await;
             return self.ended(2);
         }
-        let list = match parse::parse(script, 1) {
+        let list = match parse::parse(text, 1) {
             Ok(list) => list,
             Err(error) => {
                 tell(error.to_string()).await;
@@ -129,18 +144,21 @@ impl Session {
             }
         };
         run.begin();
-        let before = self.interpreter.clone();
+        self.before = Some(Box::new(self.interpreter.clone()));
         self.interpreter.fds = BTreeMap::from([(0, stdio.stdin), (1, stdio.stdout), (2, stdio.stderr)]);
         let limit = deadline.unwrap_or(run.bounds.deadline);
         let interpreter = &mut self.interpreter;
         let line = async {
             // Whatever jumped, the status is set.
             let _ = interpreter.list(&list).await;
-            interpreter.finish().await;
-            // What was written for a reader ends with the line; jobs are waited for, as a caller who reads to the end would.
+            if whole || interpreter.left {
+                interpreter.finish().await;
+            }
             interpreter.fds.clear();
-            for job in run.orphans() {
-                job.finish().await;
+            if whole {
+                for job in run.orphans() {
+                    job.finish().await;
+                }
             }
         };
         let reason = tokio::select! {
@@ -149,13 +167,17 @@ impl Session {
             ran = tokio::time::timeout(limit, line) => ran.err().map(|_| (format!("the line took longer than its {} s", limit.as_secs_f64()), 124)),
         };
         drop(run.orphans());
+        let before = self.before.take();
         let reason = reason.or_else(|| run.reason().map(|words| (words, 125)));
         let Some((words, status)) = reason else {
-            self.interpreter.fds.clear();
+            self.exited = self.interpreter.left;
             self.interpreter.substitutions.clear();
+            self.interpreter.kept.clear();
             return Status(self.interpreter.status);
         };
-        self.interpreter = before;
+        if let Some(before) = before {
+            self.interpreter = *before;
+        }
         tell(format!("ended: {words}")).await;
         self.ended(status)
     }
@@ -165,7 +187,18 @@ impl Session {
         Status(status)
     }
 
-    /// Sets the words of `$1`, `$2`, … and `$0`.
+    /// The interpreter as it was after the last line that came to its end.
+    fn settled(&self) -> &Interpreter {
+        self.before.as_deref().unwrap_or(&self.interpreter)
+    }
+
+    /// Whether a line has ended the session, as `exit` does.
+    #[must_use]
+    pub fn has_exited(&self) -> bool {
+        self.exited
+    }
+
+    /// Sets the words of `$0`, and of `$1`, `$2`, ….
     pub fn set_arguments(&mut self, name: impl Into<String>, arguments: impl IntoIterator<Item = String>) {
         self.interpreter.name = name.into();
         self.interpreter.arguments = arguments.into_iter().collect();
@@ -174,13 +207,13 @@ impl Session {
     /// A variable's text, such as that of `PS1`.
     #[must_use]
     pub fn variable(&self, name: &str) -> Option<String> {
-        self.interpreter.variable(name).map(|text| text.to_string())
+        self.settled().variable(name).map(|text| text.to_string())
     }
 
     /// The working folder.
     #[must_use]
     pub fn folder(&self) -> &str {
-        &self.interpreter.cwd
+        &self.settled().cwd
     }
 
     /// Whether a text breaks off in the middle of something, so that a further line could complete it.

@@ -37,7 +37,11 @@ impl Interpreter {
                 self.status = 2;
             }
         }
-        Err(if name == "return" { Jump::Return } else { Jump::Exit })
+        if name == "return" {
+            return Err(Jump::Return);
+        }
+        self.left = true;
+        Err(Jump::Exit)
     }
 
     pub(super) async fn eval(&mut self, words: Vec<String>) -> Flow<u8> {

@@ -185,7 +185,7 @@ impl Interpreter {
     pub(super) async fn run_shell(&mut self, words: Vec<String>, env: Vec<(String, String)>) -> Flow<u8> {
         let mut shell = self.fresh(env)?;
         let mut words = words.into_iter().peekable();
-        let mut command = false;
+        let (mut command, mut from_input) = (false, false);
         while let Some(word) = words.peek().cloned() {
             if word == "--" || word == "-" {
                 words.next();
@@ -209,7 +209,11 @@ impl Interpreter {
                         command = true;
                         None
                     }
-                    's' | 'i' | 'l' | 'p' | 'r' => None,
+                    's' => {
+                        from_input = true;
+                        None
+                    }
+                    'i' | 'l' | 'p' | 'r' => None,
                     'o' | 'O' => match words.next() {
                         Some(name) => shell.set_option(&name, on).err(),
                         None => None,
@@ -231,7 +235,7 @@ impl Interpreter {
                 shell.name = name;
             }
             text
-        } else if let Some(path) = words.next() {
+        } else if let Some(path) = words.next_if(|_| !from_input) {
             let full = self.path(&path);
             shell.name = path.clone();
             match self.script(&full).await? {

@@ -4,7 +4,7 @@ use super::fields::Fields;
 use super::{Setting, SettingValue, Sort};
 use crate::language::ast::{Action, Index, Parameter, Place, Word};
 use crate::language::escape;
-use crate::language::interpreter::{Flow, Interpreter};
+use crate::language::interpreter::{Flow, Interpreter, Jump};
 use crate::language::pattern::{Matched, Pattern};
 use crate::language::variables::{Value, is_name};
 
@@ -74,21 +74,24 @@ impl Interpreter {
                     (true, true) => "parameter null or not set".into(),
                     (true, false) => "parameter not set".into(),
                 };
-                self.fail(&format!("{name}: {words}")).await;
-                self.status = 127;
-                return Err(crate::language::interpreter::Jump::Exit);
+                return Err(self.missing(&format!("{name}: {words}")).await);
             }
             action => {
                 if !there && self.options.nounset && matches!(values, Values::One(_)) && !matches!(action, Action::Transform('a')) {
-                    self.fail(&format!("{name}: unbound variable")).await;
-                    self.status = 127;
-                    return Err(crate::language::interpreter::Jump::Exit);
+                    return Err(self.missing(&format!("{name}: unbound variable")).await);
                 }
                 let values = self.act(&name, index.as_ref(), values, action).await?;
                 self.emit(values, quoted, out);
             }
         }
         Ok(())
+    }
+
+    /// A variable that has to be set is not: the shell ends, with the status that bash gives.
+    async fn missing(&mut self, words: &str) -> Jump {
+        self.complain(words).await;
+        self.status = if self.options.errexit { 1 } else { 127 };
+        Jump::Exit
     }
 
     /// Expands the word after `:-` and its like in place of the value.
