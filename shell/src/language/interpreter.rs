@@ -12,7 +12,7 @@ use super::ast::Command;
 use super::exec::jobs::Jobs;
 use super::expand::{Setting, SettingValue};
 use super::run::Run;
-use super::variables::{Refused, Text, Value, Variables, is_name};
+use super::variables::{Refused, Text, Value, Variables, is_name, past};
 use crate::errno::{Errno, Fault};
 use crate::stream::Stream;
 
@@ -354,7 +354,7 @@ impl Interpreter {
                     let variable = self.variables.entry(&name)?;
                     variable.value = if map { Value::Map(Arc::default()) } else { Value::List(Arc::default()) };
                 } else if !map {
-                    self.variables.entry(&name)?.list_mut();
+                    self.variables.entry(&name)?.make_list();
                 }
                 let mut next = self.next_index(&name);
                 let mut key: Option<String> = None;
@@ -362,7 +362,7 @@ impl Interpreter {
                     match index {
                         Some(index) => {
                             if !map {
-                                next = arithmetic::evaluate(&index, self, 0)?.wrapping_add(1);
+                                next = arithmetic::evaluate(&index, self, 0)?.saturating_add(1);
                             }
                             self.set_element(&name, &index, add, text)?;
                         }
@@ -373,7 +373,7 @@ impl Interpreter {
                         None => {
                             let text = self.as_integer(&name, None, text)?;
                             self.variables.set_at(&name, next, text)?;
-                            next = next.wrapping_add(1);
+                            next = next.saturating_add(1);
                         }
                     }
                 }
@@ -387,7 +387,7 @@ impl Interpreter {
 
     fn next_index(&self, name: &str) -> i64 {
         match self.variables.get(name).map(|variable| &variable.value) {
-            Some(Value::List(list)) => list.last_key_value().map_or(0, |(last, _)| last.wrapping_add(1)),
+            Some(Value::List(list)) => past(list),
             _ => 0,
         }
     }

@@ -259,13 +259,14 @@ impl Variables {
         let ledger = self.ledger.clone();
         let variable = self.entry(name)?;
         let text = ledger.keep(folded(variable.fold, text))?;
-        let list = variable.list_mut();
-        let index = if index < 0 { list.last_key_value().map_or(index, |(last, _)| last + 1 + index) } else { index };
-        if index < 0 {
-            return Err(Refused::Index(index.to_string()));
-        }
-        list.insert(index, text);
-        Ok(())
+        variable.edit_list(|list| {
+            let place = if index < 0 { past(list).saturating_add(index) } else { index };
+            if place < 0 {
+                return Err(Refused::Index(index.to_string()));
+            }
+            list.insert(place, text);
+            Ok(())
+        })
     }
 
     /// Sets one element of an associative array.
@@ -276,7 +277,7 @@ impl Variables {
             return Err(Refused::Full(ledger.limit()));
         }
         let text = ledger.keep(folded(variable.fold, text))?;
-        Arc::make_mut(variable.map_mut()).insert(key, text);
+        variable.edit_map(|map| map.insert(key, text));
         Ok(())
     }
 
@@ -340,28 +341,39 @@ impl Variables {
 }
 
 impl Variable {
-    /// The value as an indexed array; a text becomes its element 0.
-    pub(crate) fn list_mut(&mut self) -> &mut BTreeMap<i64, Text> {
-        if !matches!(self.value, Value::List(_)) {
-            let first = self.text().cloned();
-            self.value = Value::List(Arc::new(first.into_iter().map(|text| (0, text)).collect()));
-        }
-        match &mut self.value {
-            Value::List(list) => Arc::make_mut(list),
-            _ => unreachable!("the value was made a list above"),
-        }
+    /// Makes the value an indexed array; a text becomes its element 0.
+    pub(crate) fn make_list(&mut self) {
+        self.edit_list(|_| ());
     }
 
-    /// The value as an associative array.
-    pub(crate) fn map_mut(&mut self) -> &mut Arc<IndexMap<String, Text>> {
-        if !matches!(self.value, Value::Map(_)) {
-            self.value = Value::Map(Arc::default());
-        }
-        match &mut self.value {
-            Value::Map(map) => map,
-            _ => unreachable!("the value was made a map above"),
-        }
+    /// Changes the value as an indexed array.
+    pub(crate) fn edit_list<T>(&mut self, edit: impl FnOnce(&mut BTreeMap<i64, Text>) -> T) -> T {
+        let mut list = match std::mem::replace(&mut self.value, Value::Unset) {
+            Value::List(list) => list,
+            Value::Unset => Arc::default(),
+            Value::Text(text) => Arc::new(BTreeMap::from([(0, text)])),
+            Value::Map(map) => Arc::new(map.get("0").cloned().into_iter().map(|text| (0, text)).collect()),
+        };
+        let result = edit(Arc::make_mut(&mut list));
+        self.value = Value::List(list);
+        result
     }
+
+    /// Changes the value as an associative array.
+    pub(crate) fn edit_map<T>(&mut self, edit: impl FnOnce(&mut IndexMap<String, Text>) -> T) -> T {
+        let mut map = match std::mem::replace(&mut self.value, Value::Unset) {
+            Value::Map(map) => map,
+            _ => Arc::default(),
+        };
+        let result = edit(Arc::make_mut(&mut map));
+        self.value = Value::Map(map);
+        result
+    }
+}
+
+/// The index after the last one of a list.
+pub(crate) fn past(list: &BTreeMap<i64, Text>) -> i64 {
+    list.last_key_value().map_or(0, |(last, _)| last.saturating_add(1))
 }
 
 fn folded(fold: Option<Fold>, text: String) -> String {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Flow, Interpreter};
 use crate::language::escape;
 use crate::language::expand::{Given, Setting, SettingValue};
-use crate::language::variables::{Fold, Value, Variable, is_name};
+use crate::language::variables::{Fold, Value, Variable, is_name, past};
 
 /// What the options of a declaration ask for.
 #[derive(Clone, Copy, Debug, Default)]
@@ -117,7 +117,7 @@ impl Interpreter {
                 variable.value = Value::Map(Arc::default());
             }
             if asked.list && !matches!(variable.value, Value::List(_)) {
-                variable.list_mut();
+                variable.make_list();
             }
             if let Some(integer) = asked.integer {
                 variable.integer = integer;
@@ -232,7 +232,7 @@ impl Interpreter {
             Some(Value::Map(_)) => {
                 let index = index.trim_matches(['"', '\'']).to_owned();
                 let variable = self.variables.entry(array).map_err(|refused| refused.to_string())?;
-                Arc::make_mut(variable.map_mut()).shift_remove(&index);
+                variable.edit_map(|map| map.shift_remove(&index));
             }
             Some(Value::List(list)) => {
                 if matches!(index, "@" | "*") {
@@ -240,10 +240,10 @@ impl Interpreter {
                 }
                 let mut place = crate::language::arithmetic::evaluate(index, self, 0)?;
                 if place < 0 {
-                    place += list.last_key_value().map_or(0, |(last, _)| last + 1);
+                    place = place.saturating_add(past(&list));
                 }
                 let variable = self.variables.entry(array).map_err(|refused| refused.to_string())?;
-                variable.list_mut().remove(&place);
+                variable.edit_list(|list| list.remove(&place));
             }
             _ => {}
         }

@@ -223,6 +223,7 @@ async fn read_line(stream: &Stream, asked: &Asked, limit: usize) -> Result<(Line
     let mut bytes = Bytes { stream: stream.clone(), held: Vec::new(), at: 0 };
     let mut escaped = false;
     let mut sign = Vec::new();
+    let mut count = 0_usize;
     let end = loop {
         if asked.most.is_some_and(|most| line.len() >= most) {
             break End::Delimiter;
@@ -231,7 +232,12 @@ async fn read_line(stream: &Stream, asked: &Asked, limit: usize) -> Result<(Line
         if sign.is_empty() && byte == asked.delimiter && !asked.exact && (!escaped || asked.raw) {
             break End::Delimiter;
         }
-        if line.len() > limit {
+        count += 1;
+        if count % 1024 == 0 {
+            // An endless device is always ready.
+            tokio::task::yield_now().await;
+        }
+        if count > limit {
             return Err(format!("the line is longer than {} MiB", limit >> 20));
         }
         sign.push(byte);

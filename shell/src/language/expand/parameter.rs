@@ -6,7 +6,7 @@ use crate::language::ast::{Action, Index, Parameter, Place, Word};
 use crate::language::escape;
 use crate::language::interpreter::{Flow, Interpreter, Jump};
 use crate::language::pattern::{Matched, Pattern};
-use crate::language::variables::{Value, is_name};
+use crate::language::variables::{Value, is_name, past};
 
 /// A parameter's values.
 pub(super) enum Values {
@@ -313,7 +313,7 @@ impl Interpreter {
             Some(Value::List(list)) => {
                 let mut place = crate::language::arithmetic::evaluate(index, self, 0)?;
                 if place < 0 {
-                    place += list.last_key_value().map_or(0, |(last, _)| last + 1);
+                    place = place.saturating_add(past(&list));
                     if place < 0 {
                         return Err(format!("{name}: bad array subscript"));
                     }

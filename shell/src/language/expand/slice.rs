@@ -3,7 +3,7 @@
 use super::parameter::Values;
 use crate::language::ast::Word;
 use crate::language::interpreter::{Flow, Interpreter};
-use crate::language::variables::Value;
+use crate::language::variables::{Value, past};
 
 impl Interpreter {
     pub(super) async fn slice(&mut self, name: &str, values: Values, offset: &Word, length: Option<&Word>) -> Flow<Values> {
@@ -37,8 +37,7 @@ impl Interpreter {
                         from.map(|from| all.into_iter().skip(from).take(length).collect()).unwrap_or_default()
                     }
                     (_, Some(Value::List(elements))) => {
-                        let past = elements.last_key_value().map_or(0, |(last, _)| last + 1);
-                        let from = if offset < 0 { past + offset } else { offset };
+                        let from = if offset < 0 { past(elements).saturating_add(offset) } else { offset };
                         if from < 0 { Vec::new() } else { elements.range(from..).take(length).map(|(_, text)| text.to_string()).collect() }
                     }
                     _ => from_end(list.len(), offset).map(|from| list.into_iter().skip(from).take(length).collect()).unwrap_or_default(),
