@@ -48,3 +48,13 @@ impl Default for Bounds {
         }
     }
 }
+
+/// An amount of bytes in words: whole MiB where it is that, else KiB.
+pub(crate) fn amount(bytes: impl TryInto<u64>) -> String {
+    let bytes = bytes.try_into().unwrap_or(u64::MAX);
+    if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) {
+        format!("{} MiB", bytes >> 20)
+    } else {
+        format!("{} KiB", bytes.div_ceil(1024))
+    }
+}

@@ -40,13 +40,7 @@ impl Commands for NoCommands {
         false
     }
 
-    fn run<'a>(
-        &'a self,
-        _: Command,
-        _: &'a Arc<Files>,
-        _: Arc<dyn Spawn>,
-        _: &'a StageBounds,
-    ) -> BoxFuture<'a, Ended> {
+    fn run<'a>(&'a self, _: Command, _: &'a Arc<Files>, _: Arc<dyn Spawn>, _: &'a StageBounds) -> BoxFuture<'a, Ended> {
         async { Ended::Exited(Status::NOT_FOUND) }.boxed()
     }
 }

@@ -63,7 +63,11 @@ fn by_bash(script: &str) -> Option<Outcome> {
     Some(Outcome { stdout, status: u8::try_from(output.status.code()?).ok()? })
 }
 
+/// The scripts of a file. One that begins with `$ ` has a line for each, with `$ ` in front.
 fn scripts(text: &str) -> Vec<&str> {
+    if text.starts_with("$ ") {
+        return text.lines().filter_map(|line| line.strip_prefix("$ ")).collect();
+    }
     text.split("\n---\n").map(|script| script.trim_matches('\n')).collect()
 }
 

@@ -107,7 +107,10 @@ async fn converse(mut session: Session, deadline: Option<Duration>) -> Result<u8
             Err(ReadlineError::Eof) => break,
             Err(error) => return Err(Fault::failed(format!("failed to read from the terminal: {error}"))),
         };
-        if !line.trim().is_empty() && editor.add_history_entry(&line).unwrap_or(false) && let Some(path) = &history {
+        if !line.trim().is_empty()
+            && editor.add_history_entry(&line).unwrap_or(false)
+            && let Some(path) = &history
+        {
             // Without a history the shell works as well.
             drop(editor.append_history(path));
         }

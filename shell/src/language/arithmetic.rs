@@ -50,8 +50,26 @@ struct Place {
 
 /// The binary operators, each with how strongly it binds; longer ones before their beginnings.
 const BINARY: [(&str, u8); 20] = [
-    ("||", 1), ("&&", 2), ("==", 6), ("!=", 6), ("<<", 8), (">>", 8), ("<=", 7), (">=", 7), ("**", 11), ("|", 3), ("^", 4), ("&", 5), ("<", 7), (">", 7), ("+", 9), ("-", 9), ("*", 10), ("/", 10),
-    ("%", 10), ("=", 0),
+    ("||", 1),
+    ("&&", 2),
+    ("==", 6),
+    ("!=", 6),
+    ("<<", 8),
+    (">>", 8),
+    ("<=", 7),
+    (">=", 7),
+    ("**", 11),
+    ("|", 3),
+    ("^", 4),
+    ("&", 5),
+    ("<", 7),
+    (">", 7),
+    ("+", 9),
+    ("-", 9),
+    ("*", 10),
+    ("/", 10),
+    ("%", 10),
+    ("=", 0),
 ];
 
 const ASSIGNS: [&str; 11] = ["<<=", ">>=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "="];
@@ -110,7 +128,9 @@ impl Evaluator<'_> {
         let start = self.at;
         if let Some(place) = self.place()? {
             self.blanks();
-            let operator = ASSIGNS.into_iter().find(|operator| self.looking_at(operator) && !(*operator == "=" && self.peek(1) == Some('=')));
+            let operator = ASSIGNS
+                .into_iter()
+                .find(|operator| self.looking_at(operator) && !(*operator == "=" && self.peek(1) == Some('=')));
             if let Some(operator) = operator {
                 self.at += operator.len();
                 let right = self.deeper(Self::assignment)?;
@@ -156,14 +176,22 @@ impl Evaluator<'_> {
         loop {
             self.blanks();
             let found = BINARY.into_iter().find(|(operator, _)| self.looking_at(operator));
-            let Some((operator, strength)) = found.filter(|(_, strength)| *strength >= least && *strength > 0) else { return Ok(left) };
-            let assigns = self.peek(operator.len()) == Some('=') && !matches!(operator, "==" | "!=" | "<=" | ">=" | "<" | ">" | "||" | "&&" | "**");
+            let Some((operator, strength)) = found.filter(|(_, strength)| *strength >= least && *strength > 0) else {
+                return Ok(left);
+            };
+            let assigns = self.peek(operator.len()) == Some('=')
+                && !matches!(operator, "==" | "!=" | "<=" | ">=" | "<" | ">" | "||" | "&&" | "**");
             if assigns {
-                return Err(format!("{}: attempted assignment to non-variable", shown(&self.chars.iter().collect::<String>())));
+                return Err(format!(
+                    "{}: attempted assignment to non-variable",
+                    shown(&self.chars.iter().collect::<String>())
+                ));
             }
             self.at += operator.len();
             left = match operator {
-                "||" => i64::from(self.when(left == 0, |inner| inner.binary(strength + 1))? != 0 && left == 0 || left != 0),
+                "||" => {
+                    i64::from(self.when(left == 0, |inner| inner.binary(strength + 1))? != 0 && left == 0 || left != 0)
+                }
                 "&&" => i64::from(self.when(left != 0, |inner| inner.binary(strength + 1))? != 0 && left != 0),
                 "**" => {
                     let right = self.deeper(|inner| inner.binary(strength))?;
@@ -184,7 +212,12 @@ impl Evaluator<'_> {
             "-" => left.wrapping_sub(right),
             "*" => left.wrapping_mul(right),
             "/" | "%" if right == 0 && self.idle > 0 => 0,
-            "/" | "%" if right == 0 => return Err(format!("{}: division by 0 (error token is \"{right}\")", shown(&self.chars.iter().collect::<String>()))),
+            "/" | "%" if right == 0 => {
+                return Err(format!(
+                    "{}: division by 0 (error token is \"{right}\")",
+                    shown(&self.chars.iter().collect::<String>())
+                ));
+            }
             "/" => left.wrapping_div(right),
             "%" => left.wrapping_rem(right),
             "**" if right < 0 && self.idle == 0 => return Err("exponent less than 0".into()),

@@ -151,11 +151,17 @@ pub(crate) enum Descriptor {
 #[derive(Debug)]
 pub(crate) enum Target {
     Read(Word),
-    Write { path: Word, clobber: bool },
+    Write {
+        path: Word,
+        clobber: bool,
+    },
     Append(Word),
     ReadWrite(Word),
     /// `n>&word`, `n<&word`: a number, a number and `-`, or `-`.
-    Same { word: Word, input: bool },
+    Same {
+        word: Word,
+        input: bool,
+    },
     /// The body comes after the line that has the redirection.
     Here(Arc<OnceLock<Word>>),
     HereString(Word),
@@ -184,7 +190,10 @@ pub(crate) enum Part {
     Command(Arc<List>),
     Arithmetic(Box<Word>),
     /// `<( )`, or `>( )`.
-    Process { input: bool, list: Arc<List> },
+    Process {
+        input: bool,
+        list: Arc<List>,
+    },
     /// `~`, `~+`, `~name`: what follows the tilde.
     Tilde(String),
 }
@@ -216,15 +225,44 @@ pub(crate) enum Action {
     /// `${!name[@]}`
     Keys,
     /// `${!prefix*}`, `${!prefix@}`
-    Names { joined: bool },
-    Default { colon: bool, word: Word },
-    Assign { colon: bool, word: Word },
-    Fail { colon: bool, word: Word },
-    Alternative { colon: bool, word: Word },
-    Cut { suffix: bool, longest: bool, pattern: Word },
-    Replace { place: Place, pattern: Word, with: Word },
-    Case { upper: bool, all: bool, pattern: Word },
-    Slice { offset: Word, length: Option<Word> },
+    Names {
+        joined: bool,
+    },
+    Default {
+        colon: bool,
+        word: Word,
+    },
+    Assign {
+        colon: bool,
+        word: Word,
+    },
+    Fail {
+        colon: bool,
+        word: Word,
+    },
+    Alternative {
+        colon: bool,
+        word: Word,
+    },
+    Cut {
+        suffix: bool,
+        longest: bool,
+        pattern: Word,
+    },
+    Replace {
+        place: Place,
+        pattern: Word,
+        with: Word,
+    },
+    Case {
+        upper: bool,
+        all: bool,
+        pattern: Word,
+    },
+    Slice {
+        offset: Word,
+        length: Option<Word>,
+    },
     /// `${name@Q}`
     Transform(char),
 }

@@ -53,7 +53,9 @@ pub(crate) fn unescape(text: &str, dialect: Dialect) -> (Vec<u8>, bool) {
             't' => out.push(b'\t'),
             'v' => out.push(11),
             '\\' => out.push(b'\\'),
-            '\'' | '"' | '?' if dialect != Dialect::Echo => out.extend_from_slice(kind.encode_utf8(&mut sign).as_bytes()),
+            '\'' | '"' | '?' if dialect != Dialect::Echo => {
+                out.extend_from_slice(kind.encode_utf8(&mut sign).as_bytes())
+            }
             'c' if dialect == Dialect::Echo => return (out, true),
             'c' if dialect == Dialect::Quote => out.extend(rest.next().map(|c| (c as u32 & 0x1f) as u8)),
             '0' if dialect == Dialect::Echo => out.push((number(8, 3, 0).0 & 0xff) as u8),
@@ -64,7 +66,9 @@ pub(crate) fn unescape(text: &str, dialect: Dialect) -> (Vec<u8>, bool) {
             },
             'u' | 'U' => match number(16, if kind == 'u' { 4 } else { 8 }, 0) {
                 (_, 0) => out.extend([b'\\', kind as u8]),
-                (value, _) => out.extend_from_slice(char::from_u32(value).unwrap_or(char::REPLACEMENT_CHARACTER).encode_utf8(&mut sign).as_bytes()),
+                (value, _) => out.extend_from_slice(
+                    char::from_u32(value).unwrap_or(char::REPLACEMENT_CHARACTER).encode_utf8(&mut sign).as_bytes(),
+                ),
             },
             other => {
                 out.push(b'\\');
@@ -85,7 +89,30 @@ pub(crate) fn backslashed(text: &str) -> String {
     }
     let mut out = String::new();
     for (place, c) in text.chars().enumerate() {
-        let special = matches!(c, ' ' | '\'' | '"' | '\\' | '|' | '&' | ';' | '(' | ')' | '<' | '>' | '!' | '{' | '}' | '*' | '[' | ']' | '?' | '^' | '$' | '`' | ',');
+        let special = matches!(
+            c,
+            ' ' | '\''
+                | '"'
+                | '\\'
+                | '|'
+                | '&'
+                | ';'
+                | '('
+                | ')'
+                | '<'
+                | '>'
+                | '!'
+                | '{'
+                | '}'
+                | '*'
+                | '['
+                | ']'
+                | '?'
+                | '^'
+                | '$'
+                | '`'
+                | ','
+        );
         if special || (place == 0 && matches!(c, '#' | '~')) {
             out.push('\\');
         }

@@ -159,10 +159,37 @@ impl Interpreter {
             letter: 0,
             started: Instant::now(),
         };
-        for (name, value) in [("HOME", "/"), ("PATH", "/usr/local/bin:/usr/bin:/bin"), ("SHELL", "/bin/bash"), ("USER", "user"), ("LOGNAME", "user"), ("LANG", "C.UTF-8"), ("TERM", "dumb"), ("TMPDIR", "/tmp"), ("PWD", "/")] {
+        for (name, value) in [
+            ("HOME", "/"),
+            ("PATH", "/usr/local/bin:/usr/bin:/bin"),
+            ("SHELL", "/bin/bash"),
+            ("USER", "user"),
+            ("LOGNAME", "user"),
+            ("LANG", "C.UTF-8"),
+            ("TERM", "dumb"),
+            ("TMPDIR", "/tmp"),
+            ("PWD", "/"),
+        ] {
             interpreter.preset(name, value, true);
         }
-        for (name, value) in [("IFS", " \t\n"), ("OPTIND", "1"), ("OPTERR", "1"), ("PS1", "$ "), ("PS2", "> "), ("PS4", "+ "), ("BASH", "/bin/bash"), ("BASH_VERSION", "5.2.0(1)-wattle"), ("HOSTNAME", "wattle"), ("HOSTTYPE", "wasm32"), ("OSTYPE", "wasi"), ("MACHTYPE", "wasm32-wasi"), ("SHLVL", "1"), ("UID", "1000"), ("EUID", "1000"), ("PPID", "1")] {
+        for (name, value) in [
+            ("IFS", " \t\n"),
+            ("OPTIND", "1"),
+            ("OPTERR", "1"),
+            ("PS1", "$ "),
+            ("PS2", "> "),
+            ("PS4", "+ "),
+            ("BASH", "/bin/bash"),
+            ("BASH_VERSION", "5.2.0(1)-wattle"),
+            ("HOSTNAME", "wattle"),
+            ("HOSTTYPE", "wasm32"),
+            ("OSTYPE", "wasi"),
+            ("MACHTYPE", "wasm32-wasi"),
+            ("SHLVL", "1"),
+            ("UID", "1000"),
+            ("EUID", "1000"),
+            ("PPID", "1"),
+        ] {
             interpreter.preset(name, value, false);
         }
         interpreter
@@ -234,7 +261,10 @@ impl Interpreter {
     }
 
     /// Works on the run's files where waiting for a disk is allowed.
-    pub(crate) async fn on_files<T: Send + 'static>(&self, work: impl FnOnce(&Arc<Files>) -> Result<T, Fault> + Send + 'static) -> Result<T, Fault> {
+    pub(crate) async fn on_files<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Arc<Files>) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, Fault> {
         let files = Arc::clone(&self.run.files);
         if files.is_memory() {
             return work(&files);
@@ -306,7 +336,9 @@ impl Interpreter {
                 let base = self.variables.text(name).and_then(|text| text.parse::<i64>().ok()).unwrap_or_default();
                 Some(base.wrapping_add(i64::try_from(self.started.elapsed().as_secs()).unwrap_or_default()).to_string())
             }
-            "EPOCHSECONDS" => Some(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs().to_string()),
+            "EPOCHSECONDS" => {
+                Some(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs().to_string())
+            }
             "LINENO" => Some(self.line.to_string()),
             "BASHPID" => Some("2".into()),
             "FUNCNAME" => self.calls.last().cloned(),
@@ -316,7 +348,17 @@ impl Interpreter {
 
     fn letters(&self) -> String {
         let options = &self.options;
-        let all = [(options.allexport, 'a'), (options.errexit, 'e'), (options.noglob, 'f'), (true, 'h'), (options.noexec, 'n'), (options.nounset, 'u'), (options.xtrace, 'x'), (true, 'B'), (options.noclobber, 'C')];
+        let all = [
+            (options.allexport, 'a'),
+            (options.errexit, 'e'),
+            (options.noglob, 'f'),
+            (true, 'h'),
+            (options.noexec, 'n'),
+            (options.nounset, 'u'),
+            (options.xtrace, 'x'),
+            (true, 'B'),
+            (options.noclobber, 'C'),
+        ];
         all.into_iter().filter(|(on, _)| *on).map(|(_, letter)| letter).collect()
     }
 
@@ -441,7 +483,9 @@ impl Interpreter {
     pub(crate) async fn set(&mut self, name: &str, text: impl Into<String>) -> Flow<Result<(), String>> {
         let text = text.into();
         let setting = match name.strip_suffix(']').and_then(|text| text.split_once('[')) {
-            Some((name, index)) => Setting { name: name.into(), index: Some(index.into()), append: false, value: SettingValue::Text(text) },
+            Some((name, index)) => {
+                Setting { name: name.into(), index: Some(index.into()), append: false, value: SettingValue::Text(text) }
+            }
             None => Setting { name: name.into(), index: None, append: false, value: SettingValue::Text(text) },
         };
         if !is_name(&setting.name) {

@@ -38,8 +38,11 @@ impl Cache {
         if let Some(regex) = kept.get(&key) {
             return Ok(regex.clone());
         }
-        let built = RegexBuilder::new(text).case_insensitive(fold).dot_matches_new_line(true).size_limit(4 << 20).build();
-        let regex = Arc::new(built.map_err(|error| error.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned())?);
+        let built =
+            RegexBuilder::new(text).case_insensitive(fold).dot_matches_new_line(true).size_limit(4 << 20).build();
+        let regex = Arc::new(built.map_err(|error| {
+            error.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
+        })?);
         if kept.len() >= KEPT {
             kept.clear();
         }
@@ -220,7 +223,9 @@ fn set_text(text: &mut String, negated: bool, members: &[Member]) {
     let mut empty = true;
     for member in members {
         match member {
-            Member::Range(from, to) if from <= to => text.push_str(&format!("\\x{{{:x}}}-\\x{{{:x}}}", *from as u32, *to as u32)),
+            Member::Range(from, to) if from <= to => {
+                text.push_str(&format!("\\x{{{:x}}}-\\x{{{:x}}}", *from as u32, *to as u32))
+            }
             Member::Range(..) => continue,
             Member::Class(name) => text.push_str(&format!("[:{name}:]")),
         }
@@ -234,7 +239,10 @@ fn set_text(text: &mut String, negated: bool, members: &[Member]) {
     }
 }
 
-const CLASSES: [&str; 13] = ["alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space", "upper", "xdigit"];
+const CLASSES: [&str; 13] = [
+    "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space", "upper",
+    "xdigit",
+];
 
 fn class_has(name: &str, c: char) -> bool {
     match name {
@@ -273,7 +281,12 @@ impl Reader {
             if inside && matches!(self.plain(0), Some('|' | ')')) {
                 break;
             }
-            if !quoted && self.extended && matches!(c, '?' | '*' | '+' | '@' | '!') && self.plain(1) == Some('(') && self.depth < DEPTH {
+            if !quoted
+                && self.extended
+                && matches!(c, '?' | '*' | '+' | '@' | '!')
+                && self.plain(1) == Some('(')
+                && self.depth < DEPTH
+            {
                 let start = self.at;
                 match self.group(c) {
                     Some(group) => {
@@ -349,9 +362,18 @@ impl Reader {
             }
             first = false;
             if c == '[' && !quoted && self.plain(1) == Some(':') {
-                let name: String = self.signs.iter().skip(self.at + 2).map(|(c, _)| *c).take_while(|c| c.is_ascii_lowercase()).collect();
+                let name: String = self
+                    .signs
+                    .iter()
+                    .skip(self.at + 2)
+                    .map(|(c, _)| *c)
+                    .take_while(|c| c.is_ascii_lowercase())
+                    .collect();
                 let after = 2 + name.len();
-                if self.plain(after) == Some(':') && self.plain(after + 1) == Some(']') && CLASSES.contains(&name.as_str()) {
+                if self.plain(after) == Some(':')
+                    && self.plain(after + 1) == Some(']')
+                    && CLASSES.contains(&name.as_str())
+                {
                     self.at += after + 2;
                     members.push(Member::Class(name));
                     continue;
@@ -415,7 +437,11 @@ impl Walk {
             places = match glob {
                 Glob::Star => places.first().map(|first| (*first..=self.text.len()).collect()).unwrap_or_default(),
                 Glob::Group { kind, choices } => self.group(*kind, choices, places)?,
-                one => places.into_iter().filter(|place| self.text.get(*place).is_some_and(|c| accepts(one, *c, self.fold))).map(|place| place + 1).collect(),
+                one => places
+                    .into_iter()
+                    .filter(|place| self.text.get(*place).is_some_and(|c| accepts(one, *c, self.fold)))
+                    .map(|place| place + 1)
+                    .collect(),
             };
             self.steps += places.len() as u64;
             if places.is_empty() {

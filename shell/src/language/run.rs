@@ -1,6 +1,6 @@
 //! What the shells of one session share: commands, files, bounds, and what was used of them.
 
-use std::sync::atomic::{AtomicU64, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 

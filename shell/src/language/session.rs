@@ -10,10 +10,10 @@ use super::builtins;
 use super::interpreter::Interpreter;
 use super::parse;
 use super::run::Run;
-use crate::bounds::Bounds;
+use crate::Commands;
+use crate::bounds::{Bounds, amount};
 use crate::command::Status;
 use crate::stream::{Captured, Stream};
-use crate::Commands;
 
 /// The shell: commands and bounds, of which sessions are made.
 ///
@@ -85,7 +85,13 @@ impl Shell {
     }
 
     /// Runs a script in a session of its own, and keeps what it writes. Without a deadline the bounds' own counts.
-    pub async fn capture(&self, files: &Arc<Files>, script: &str, stdin: impl Into<bytes::Bytes>, deadline: Option<Duration>) -> Output {
+    pub async fn capture(
+        &self,
+        files: &Arc<Files>,
+        script: &str,
+        stdin: impl Into<bytes::Bytes>,
+        deadline: Option<Duration>,
+    ) -> Output {
         let (stdout, out) = Stream::capture_ends(self.bounds.output);
         let (stderr, err) = Stream::capture_ends(self.bounds.output);
         let stdio = Stdio { stdin: Stream::bytes(stdin), stdout, stderr };
@@ -133,7 +139,7 @@ impl Session {
             let _ = stderr.write(format!("{words}\n").as_bytes()).await;
         };
         if text.len() > run.bounds.script {
-            tell(format!("the script is longer than {} KiB", run.bounds.script >> 10)).await;
+            tell(format!("the script is longer than {}", amount(run.bounds.script))).await;
             return self.ended(2);
         }
         let list = match parse::parse(text, 1) {

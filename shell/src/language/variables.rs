@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use indexmap::IndexMap;
 
+use crate::bounds::amount;
+
 /// What a kept text counts for beside its bytes.
 const OVERHEAD: u64 = 64;
 
@@ -79,7 +81,7 @@ impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Refused::ReadOnly(name) => write!(f, "{name}: readonly variable"),
-            Refused::Full(limit) => write!(f, "variables hold more than {} MiB: write to a file instead", limit >> 20),
+            Refused::Full(limit) => write!(f, "variables hold more than {}: write to a file instead", amount(*limit)),
             Refused::Index(index) => write!(f, "[{index}]: bad array subscript"),
             Refused::Name(name) => write!(f, "`{name}': not a valid identifier"),
         }
@@ -165,7 +167,8 @@ pub(crate) struct Variables {
 /// Whether a text can be a variable's name.
 pub(crate) fn is_name(text: &str) -> bool {
     let mut chars = text.chars();
-    chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_') && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
+    chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+        && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 impl Variables {
@@ -209,7 +212,12 @@ impl Variables {
 
     /// Names and texts of what is exported, by name.
     pub(crate) fn exported(&self) -> Vec<(String, String)> {
-        let mut pairs: Vec<_> = self.all.iter().filter(|(_, variable)| variable.exported).filter_map(|(name, variable)| Some((name.clone(), variable.text()?.to_string()))).collect();
+        let mut pairs: Vec<_> = self
+            .all
+            .iter()
+            .filter(|(_, variable)| variable.exported)
+            .filter_map(|(name, variable)| Some((name.clone(), variable.text()?.to_string())))
+            .collect();
         pairs.sort_unstable();
         pairs
     }

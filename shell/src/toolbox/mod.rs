@@ -12,9 +12,9 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tokio::sync::OnceCell;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use tokio::sync::OnceCell;
 use wattle_capability::files::Files;
 
 pub use ended::{Ended, Killed, StageBounds, ToolboxError};

@@ -46,20 +46,46 @@ impl Interpreter {
         let variable = self.variables.get_itself(name)?;
         let letters = variable.letters();
         let letters = if letters.is_empty() { "--".to_owned() } else { format!("-{letters}") };
-        let list = |pairs: Vec<(String, String)>| pairs.into_iter().map(|(key, text)| format!("[{key}]={}", escape::double_quoted(&text))).collect::<Vec<_>>().join(" ");
+        let list = |pairs: Vec<(String, String)>| {
+            pairs
+                .into_iter()
+                .map(|(key, text)| format!("[{key}]={}", escape::double_quoted(&text)))
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
         Some(match &variable.value {
             Value::Unset => format!("declare {letters} {name}"),
             Value::Text(text) => format!("declare {letters} {name}={}", escape::double_quoted(text)),
-            Value::List(elements) => format!("declare {letters} {name}=({})", list(elements.iter().map(|(index, text)| (index.to_string(), text.to_string())).collect())),
+            Value::List(elements) => format!(
+                "declare {letters} {name}=({})",
+                list(elements.iter().map(|(index, text)| (index.to_string(), text.to_string())).collect())
+            ),
             Value::Map(map) => {
-                let pairs = list(map.iter().map(|(key, text)| (if key.chars().all(|c| c.is_alphanumeric() || c == '_') { key.clone() } else { escape::double_quoted(key) }, text.to_string())).collect());
+                let pairs = list(
+                    map.iter()
+                        .map(|(key, text)| {
+                            (
+                                if key.chars().all(|c| c.is_alphanumeric() || c == '_') {
+                                    key.clone()
+                                } else {
+                                    escape::double_quoted(key)
+                                },
+                                text.to_string(),
+                            )
+                        })
+                        .collect(),
+                );
                 format!("declare {letters} {name}=({pairs}{})", if map.is_empty() { "" } else { " " })
             }
         })
     }
 
     pub(super) async fn declare(&mut self, builtin: &str, given: Vec<Given>) -> Flow<u8> {
-        let mut asked = Asked { readonly: builtin == "readonly", exported: (builtin == "export").then_some(true), ..Asked::default() };
+        let mut asked = Asked {
+            readonly: builtin == "readonly",
+            exported: (builtin == "export").then_some(true),
+            ..Asked::default()
+        };
         let mut rest = Vec::new();
         let mut options = true;
         for one in given {
@@ -82,7 +108,8 @@ impl Interpreter {
         if rest.is_empty() || asked.print {
             return self.print_declarations(builtin, asked, rest).await;
         }
-        let local = builtin == "local" || (matches!(builtin, "declare" | "typeset") && !self.calls.is_empty() && !asked.global);
+        let local =
+            builtin == "local" || (matches!(builtin, "declare" | "typeset") && !self.calls.is_empty() && !asked.global);
         let mut status = 0;
         for one in rest {
             let setting = match one {
@@ -101,7 +128,13 @@ impl Interpreter {
         Ok(status)
     }
 
-    async fn declare_one(&mut self, setting: Setting, has_value: bool, asked: &Asked, local: bool) -> Flow<Result<(), String>> {
+    async fn declare_one(
+        &mut self,
+        setting: Setting,
+        has_value: bool,
+        asked: &Asked,
+        local: bool,
+    ) -> Flow<Result<(), String>> {
         let name = setting.name.clone();
         if !is_name(&name) {
             return Ok(Err(format!("`{name}': not a valid identifier")));
@@ -186,7 +219,9 @@ impl Interpreter {
                 && (asked.exported != Some(true) || variable.exported)
                 && (!asked.list || matches!(variable.value, Value::List(_)))
                 && (!asked.map || matches!(variable.value, Value::Map(_)));
-            if (!all || wanted) && let Some(line) = self.declaration(&name) {
+            if (!all || wanted)
+                && let Some(line) = self.declaration(&name)
+            {
                 self.out(format!("{line}\n")).await?;
             }
         }
@@ -203,7 +238,10 @@ impl Interpreter {
                 "-n" => reference = true,
                 "--" => {}
                 name => {
-                    let function = functions || (!variables && self.variables.get_itself(name).is_none() && self.functions.contains_key(name));
+                    let function = functions
+                        || (!variables
+                            && self.variables.get_itself(name).is_none()
+                            && self.functions.contains_key(name));
                     if function {
                         Arc::make_mut(&mut self.functions).remove(name);
                         continue;
@@ -298,6 +336,7 @@ fn from_word(word: &str) -> Result<(Setting, bool), String> {
     if !is_name(name) {
         return Err(format!("`{word}': not a valid identifier"));
     }
-    let setting = Setting { name: name.into(), index, append, value: SettingValue::Text(value.unwrap_or_default().into()) };
+    let setting =
+        Setting { name: name.into(), index, append, value: SettingValue::Text(value.unwrap_or_default().into()) };
     Ok((setting, value.is_some()))
 }

@@ -11,7 +11,11 @@ impl Interpreter {
             None => 1,
             Some(Ok(count)) if count > 0 => count,
             Some(_) => {
-                self.complain(&format!("{name}: {}: expected a number above 0", words.first().cloned().unwrap_or_default())).await;
+                self.complain(&format!(
+                    "{name}: {}: expected a number above 0",
+                    words.first().cloned().unwrap_or_default()
+                ))
+                .await;
                 self.status = 128;
                 return Err(Jump::Exit);
             }
@@ -33,7 +37,11 @@ impl Interpreter {
             None => {}
             Some(Ok(status)) => self.status = (status & 0xff) as u8,
             Some(Err(_)) => {
-                self.complain(&format!("{name}: {}: numeric argument required", words.first().cloned().unwrap_or_default())).await;
+                self.complain(&format!(
+                    "{name}: {}: numeric argument required",
+                    words.first().cloned().unwrap_or_default()
+                ))
+                .await;
                 self.status = 2;
             }
         }
@@ -160,7 +168,29 @@ impl Interpreter {
         if let Some(value) = self.aliases.get(name) {
             return Some((format!("alias {name}='{value}'"), format!("{name} is aliased to `{value}'")));
         }
-        if matches!(name, "if" | "then" | "else" | "elif" | "fi" | "for" | "while" | "until" | "do" | "done" | "case" | "esac" | "select" | "function" | "time" | "{" | "}" | "!" | "[[" | "]]" | "in") {
+        if matches!(
+            name,
+            "if" | "then"
+                | "else"
+                | "elif"
+                | "fi"
+                | "for"
+                | "while"
+                | "until"
+                | "do"
+                | "done"
+                | "case"
+                | "esac"
+                | "select"
+                | "function"
+                | "time"
+                | "{"
+                | "}"
+                | "!"
+                | "[["
+                | "]]"
+                | "in"
+        ) {
             return Some((name.into(), format!("{name} is a shell keyword")));
         }
         if self.functions.contains_key(name) {
@@ -189,8 +219,16 @@ impl Interpreter {
                 name => match self.describe(name).await {
                     Some((short, long)) => {
                         let text = if kind_only {
-                            let kind = [("keyword", "is a shell keyword"), ("function", "is a function"), ("builtin", "is a shell builtin"), ("alias", "is aliased")];
-                            kind.into_iter().find(|(_, words)| long.contains(words)).map_or("file", |(kind, _)| kind).to_owned()
+                            let kind = [
+                                ("keyword", "is a shell keyword"),
+                                ("function", "is a function"),
+                                ("builtin", "is a shell builtin"),
+                                ("alias", "is aliased"),
+                            ];
+                            kind.into_iter()
+                                .find(|(_, words)| long.contains(words))
+                                .map_or("file", |(kind, _)| kind)
+                                .to_owned()
                         } else if path_only {
                             if !short.contains('/') {
                                 continue;
@@ -253,7 +291,12 @@ impl Interpreter {
         if list {
             words.next();
             let chosen: Vec<String> = words.map(|word| signal(&word)).collect();
-            let text: String = self.traps.iter().filter(|(name, _)| chosen.is_empty() || chosen.contains(name)).map(|(name, action)| format!("trap -- {} {name}\n", crate::language::escape::quoted(action))).collect();
+            let text: String = self
+                .traps
+                .iter()
+                .filter(|(name, _)| chosen.is_empty() || chosen.contains(name))
+                .map(|(name, action)| format!("trap -- {} {name}\n", crate::language::escape::quoted(action)))
+                .collect();
             return self.out(text).await;
         }
         if words.peek().is_some_and(|word| word == "-l") {
@@ -270,7 +313,27 @@ impl Interpreter {
         }
         for name in signals {
             let name = signal(&name);
-            if !matches!(name.as_str(), "EXIT" | "ERR" | "DEBUG" | "RETURN" | "INT" | "TERM" | "HUP" | "QUIT" | "PIPE" | "USR1" | "USR2" | "ALRM" | "CHLD" | "WINCH" | "TSTP" | "CONT" | "STOP" | "KILL") {
+            if !matches!(
+                name.as_str(),
+                "EXIT"
+                    | "ERR"
+                    | "DEBUG"
+                    | "RETURN"
+                    | "INT"
+                    | "TERM"
+                    | "HUP"
+                    | "QUIT"
+                    | "PIPE"
+                    | "USR1"
+                    | "USR2"
+                    | "ALRM"
+                    | "CHLD"
+                    | "WINCH"
+                    | "TSTP"
+                    | "CONT"
+                    | "STOP"
+                    | "KILL"
+            ) {
                 return self.refuse(format!("trap: {name}: invalid signal specification")).await;
             }
             if action == "-" {

@@ -85,7 +85,17 @@ impl Interpreter {
 
     /// `chmod +x script` is what scripts do before they run one; what is not there is told.
     pub(super) async fn chmod(&mut self, words: Vec<String>) -> Flow<u8> {
-        let paths: Vec<String> = words.into_iter().filter(|word| !(word.starts_with('-') && word.len() > 1 && !word.starts_with("-x") && !word.starts_with("-w") && !word.starts_with("-r"))).skip(1).collect();
+        let paths: Vec<String> = words
+            .into_iter()
+            .filter(|word| {
+                !(word.starts_with('-')
+                    && word.len() > 1
+                    && !word.starts_with("-x")
+                    && !word.starts_with("-w")
+                    && !word.starts_with("-r"))
+            })
+            .skip(1)
+            .collect();
         if paths.is_empty() {
             return self.refuse("chmod: missing operand").await;
         }

@@ -5,7 +5,9 @@ use super::{Flow, Interpreter};
 impl Interpreter {
     pub(super) async fn getopts(&mut self, words: Vec<String>) -> Flow<u8> {
         let mut words = words.into_iter();
-        let (Some(letters), Some(name)) = (words.next(), words.next()) else { return self.usage("getopts: usage: getopts optstring name [arg ...]").await };
+        let (Some(letters), Some(name)) = (words.next(), words.next()) else {
+            return self.usage("getopts: usage: getopts optstring name [arg ...]").await;
+        };
         let given: Vec<String> = words.collect();
         let arguments = if given.is_empty() { self.arguments.clone() } else { given };
         let silent = letters.starts_with(':');
@@ -23,7 +25,9 @@ impl Interpreter {
         let Some(letter) = word.chars().nth(self.letter) else { return self.options_end(&name, place).await };
         self.letter += 1;
         let last = word.chars().count() <= self.letter;
-        let takes = letters.trim_start_matches(':').find(letter).filter(|_| letter != ':').map(|at| letters.trim_start_matches(':').get(at + letter.len_utf8()..).is_some_and(|rest| rest.starts_with(':')));
+        let takes = letters.trim_start_matches(':').find(letter).filter(|_| letter != ':').map(|at| {
+            letters.trim_start_matches(':').get(at + letter.len_utf8()..).is_some_and(|rest| rest.starts_with(':'))
+        });
         let (mut found, mut argument, mut next) = (letter.to_string(), None, place + usize::from(last));
         match takes {
             None => {

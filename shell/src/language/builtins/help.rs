@@ -29,7 +29,9 @@ impl Interpreter {
 pub(crate) fn help(mut commands: Vec<String>) -> String {
     commands.sort_unstable();
     let builtins: Vec<&str> = super::names().collect();
-    let mut text = String::from("A shell like bash over the run's files; no process of the operating system stands behind it.\n\nbuiltins:\n");
+    let mut text = String::from(
+        "A shell like bash over the run's files; no process of the operating system stands behind it.\n\nbuiltins:\n",
+    );
     wrap(&mut text, &builtins);
     text.push_str("\ncommands:\n");
     wrap(&mut text, &commands.iter().map(String::as_str).collect::<Vec<_>>());

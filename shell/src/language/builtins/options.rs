@@ -35,11 +35,33 @@ const IDLE: &[(&str, Option<char>)] = &[
     ("vi", None),
 ];
 /// The options of `shopt`.
-const SHOPT: &[&str] = &["dotglob", "extglob", "globstar", "inherit_errexit", "nocaseglob", "nocasematch", "nullglob", "xpg_echo"];
+const SHOPT: &[&str] =
+    &["dotglob", "extglob", "globstar", "inherit_errexit", "nocaseglob", "nocasematch", "nullglob", "xpg_echo"];
 /// Options of `shopt` that are known and change nothing here.
 const IDLE_SHOPT: &[&str] = &[
-    "autocd", "cdspell", "checkwinsize", "cmdhist", "compat31", "direxpand", "dirspell", "expand_aliases", "extdebug", "extquote", "failglob", "force_fignore", "globasciiranges", "histappend",
-    "histverify", "huponexit", "interactive_comments", "lastpipe", "localvar_inherit", "login_shell", "progcomp", "promptvars", "sourcepath",
+    "autocd",
+    "cdspell",
+    "checkwinsize",
+    "cmdhist",
+    "compat31",
+    "direxpand",
+    "dirspell",
+    "expand_aliases",
+    "extdebug",
+    "extquote",
+    "failglob",
+    "force_fignore",
+    "globasciiranges",
+    "histappend",
+    "histverify",
+    "huponexit",
+    "interactive_comments",
+    "lastpipe",
+    "localvar_inherit",
+    "login_shell",
+    "progcomp",
+    "promptvars",
+    "sourcepath",
 ];
 
 impl Options {
@@ -79,7 +101,11 @@ impl Interpreter {
             *place = on;
             return Ok(());
         }
-        if IDLE.iter().any(|(known, _)| *known == name) || IDLE_SHOPT.contains(&name) { Ok(()) } else { Err(format!("{name}: invalid option name")) }
+        if IDLE.iter().any(|(known, _)| *known == name) || IDLE_SHOPT.contains(&name) {
+            Ok(())
+        } else {
+            Err(format!("{name}: invalid option name"))
+        }
     }
 
     /// Sets an option by its letter.
@@ -97,8 +123,15 @@ impl Interpreter {
             for name in self.variables.names() {
                 if let Some(variable) = self.variables.get_itself(&name) {
                     match variable.text() {
-                        Some(value) if variable.keys().len() == 1 => text.push_str(&format!("{name}={}\n", quoted_if_needed(value))),
-                        _ => text.push_str(&self.declaration(&name).map(|line| format!("{}\n", line.splitn(3, ' ').last().unwrap_or_default())).unwrap_or_default()),
+                        Some(value) if variable.keys().len() == 1 => {
+                            text.push_str(&format!("{name}={}\n", quoted_if_needed(value)))
+                        }
+                        _ => text.push_str(
+                            &self
+                                .declaration(&name)
+                                .map(|line| format!("{}\n", line.splitn(3, ' ').last().unwrap_or_default()))
+                                .unwrap_or_default(),
+                        ),
                     }
                 }
             }
@@ -125,7 +158,15 @@ impl Interpreter {
                     match words.next() {
                         Some(name) => self.set_option(&name, on),
                         None => {
-                            let text: String = SET.iter().map(|(name, _)| format!("{name:<15}\t{}\n", if self.option(name).unwrap_or(false) { "on" } else { "off" })).collect();
+                            let text: String = SET
+                                .iter()
+                                .map(|(name, _)| {
+                                    format!(
+                                        "{name:<15}\t{}\n",
+                                        if self.option(name).unwrap_or(false) { "on" } else { "off" }
+                                    )
+                                })
+                                .collect();
                             return self.out(text).await;
                         }
                     }

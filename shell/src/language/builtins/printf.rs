@@ -1,6 +1,7 @@
 //! `printf`: the format is used again until the words are used up.
 
 use super::{Flow, Interpreter};
+use crate::bounds::amount;
 use crate::language::arithmetic;
 use crate::language::escape::{self, Dialect};
 
@@ -37,7 +38,9 @@ impl Interpreter {
         if words.peek().is_some_and(|word| word == "--") {
             words.next();
         }
-        let Some(format) = words.next() else { return self.usage("printf: usage: printf [-v var] format [arguments]").await };
+        let Some(format) = words.next() else {
+            return self.usage("printf: usage: printf [-v var] format [arguments]").await;
+        };
         let arguments: Vec<String> = words.collect();
         let limit = usize::try_from(self.run.bounds.variables).unwrap_or(usize::MAX);
         let mut output = Output { bytes: Vec::new(), wrong: Vec::new(), ended: false };
@@ -46,7 +49,7 @@ impl Interpreter {
             let before = rest.len();
             output.once(&format, &mut rest);
             if output.bytes.len() > limit {
-                return self.refuse(format!("printf: the text is longer than {} MiB", limit >> 20)).await;
+                return self.refuse(format!("printf: the text is longer than {}", amount(limit))).await;
             }
             if output.ended || rest.is_empty() || rest.len() == before {
                 break;
@@ -272,11 +275,15 @@ fn real(directive: &Directive, kind: char, value: f64) -> String {
         'e' => scientific(value, precision),
         _ => {
             let precision = precision.max(1);
-            let exponent: i64 = scientific(value, precision - 1).split_once('e').and_then(|(_, exponent)| exponent.parse().ok()).unwrap_or_default();
+            let exponent: i64 = scientific(value, precision - 1)
+                .split_once('e')
+                .and_then(|(_, exponent)| exponent.parse().ok())
+                .unwrap_or_default();
             let text = if exponent < -4 || exponent >= i64::try_from(precision).unwrap_or(i64::MAX) {
                 scientific(value, precision - 1)
             } else {
-                let places = usize::try_from(i64::try_from(precision).unwrap_or(i64::MAX) - 1 - exponent).unwrap_or_default();
+                let places =
+                    usize::try_from(i64::try_from(precision).unwrap_or(i64::MAX) - 1 - exponent).unwrap_or_default();
                 format!("{value:.places$}")
             };
             if directive.other { text } else { trimmed(&text) }

@@ -56,7 +56,10 @@ impl Interpreter {
             // Signal 0 only asks whether the job is there.
             let there = if signal == "0" { self.jobs.has(&word) } else { self.jobs.kill(&word) };
             if !there {
-                self.complain(&format!("kill: ({word}) - No such process: only background jobs of this shell can be ended")).await;
+                self.complain(&format!(
+                    "kill: ({word}) - No such process: only background jobs of this shell can be ended"
+                ))
+                .await;
                 status = 1;
             }
         }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{Flow, Interpreter};
+use crate::bounds::amount;
 use crate::errno::Errno;
 use crate::stream::{Stream, StreamKind};
 
@@ -39,7 +40,9 @@ impl Interpreter {
             // Whoever closed the place for messages does not want them.
             let _ = stream.write(prompt.as_bytes()).await;
         }
-        let Some(stream) = self.fds.get(&asked.fd).cloned() else { return self.refuse(format!("read: {}: invalid file descriptor: Bad file descriptor", asked.fd)).await };
+        let Some(stream) = self.fds.get(&asked.fd).cloned() else {
+            return self.refuse(format!("read: {}: invalid file descriptor: Bad file descriptor", asked.fd)).await;
+        };
         let limit = self.run.bounds.substitution;
         let reading = read_line(&stream, &asked, limit);
         let read = match asked.timeout {
@@ -84,7 +87,17 @@ impl Interpreter {
     /// A line of standard input for `select`; nothing at its end.
     pub(crate) async fn read_line(&mut self) -> Flow<Option<String>> {
         let Some(stream) = self.fds.get(&0).cloned() else { return Ok(None) };
-        let asked = Asked { raw: true, array: None, delimiter: b'\n', most: None, exact: false, fd: 0, timeout: None, prompt: None, names: Vec::new() };
+        let asked = Asked {
+            raw: true,
+            array: None,
+            delimiter: b'\n',
+            most: None,
+            exact: false,
+            fd: 0,
+            timeout: None,
+            prompt: None,
+            names: Vec::new(),
+        };
         match read_line(&stream, &asked, self.run.bounds.substitution).await {
             Ok((line, End::Delimiter)) => Ok(Some(text(&line))),
             Ok((line, End::Input)) if !line.is_empty() => Ok(Some(text(&line))),
@@ -129,7 +142,8 @@ impl Interpreter {
     }
 
     pub(super) async fn mapfile(&mut self, words: Vec<String>) -> Flow<u8> {
-        let (mut trim, mut most, mut origin, mut delimiter, mut fd, mut skip, mut name) = (false, usize::MAX, None, b'\n', 0_u32, 0_usize, "MAPFILE".to_owned());
+        let (mut trim, mut most, mut origin, mut delimiter, mut fd, mut skip, mut name) =
+            (false, usize::MAX, None, b'\n', 0_u32, 0_usize, "MAPFILE".to_owned());
         let mut words = words.into_iter();
         while let Some(word) = words.next() {
             let mut value = || words.next().unwrap_or_default();
@@ -140,14 +154,20 @@ impl Interpreter {
                 "-s" => skip = value().parse().unwrap_or_default(),
                 "-u" => fd = value().parse().unwrap_or_default(),
                 "-d" => delimiter = value().bytes().next().unwrap_or_default(),
-                word if word.starts_with('-') && word.len() > 1 => return self.usage(format!("mapfile: {word}: invalid option")).await,
+                word if word.starts_with('-') && word.len() > 1 => {
+                    return self.usage(format!("mapfile: {word}: invalid option")).await;
+                }
                 word => name = word.to_owned(),
             }
         }
-        let Some(stream) = self.fds.get(&fd).cloned() else { return self.refuse(format!("mapfile: {fd}: invalid file descriptor")).await };
+        let Some(stream) = self.fds.get(&fd).cloned() else {
+            return self.refuse(format!("mapfile: {fd}: invalid file descriptor")).await;
+        };
         let (data, over) = self.read_whole(&stream).await?;
         if over {
-            return self.refuse(format!("mapfile: the input is longer than {} MiB", self.run.bounds.substitution >> 20)).await;
+            return self
+                .refuse(format!("mapfile: the input is longer than {}", amount(self.run.bounds.substitution)))
+                .await;
         }
         let lines = data.split_inclusive(|byte| *byte == delimiter).skip(skip).take(most).map(|line| {
             let line = if trim { line.strip_suffix(&[delimiter]).unwrap_or(line) } else { line };
@@ -172,10 +192,21 @@ impl Interpreter {
 }
 
 fn asked(words: Vec<String>) -> Result<Asked, String> {
-    let mut asked = Asked { raw: false, array: None, delimiter: b'\n', most: None, exact: false, fd: 0, timeout: None, prompt: None, names: Vec::new() };
+    let mut asked = Asked {
+        raw: false,
+        array: None,
+        delimiter: b'\n',
+        most: None,
+        exact: false,
+        fd: 0,
+        timeout: None,
+        prompt: None,
+        names: Vec::new(),
+    };
     let mut words = words.into_iter();
     while let Some(word) = words.next() {
-        let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty() && asked.names.is_empty()) else {
+        let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty() && asked.names.is_empty())
+        else {
             asked.names.push(word);
             continue;
         };
@@ -202,9 +233,12 @@ fn asked(words: Vec<String>) -> Result<Asked, String> {
                     asked.most = Some(number()?);
                     asked.exact = true;
                 }
-                'u' => asked.fd = value.parse().map_err(|_| format!("{value}: invalid file descriptor specification"))?,
+                'u' => {
+                    asked.fd = value.parse().map_err(|_| format!("{value}: invalid file descriptor specification"))?
+                }
                 't' => {
-                    let seconds = value.parse::<f64>().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+                    let seconds =
+                        value.parse::<f64>().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
                     asked.timeout = Some(seconds.ok_or_else(|| format!("{value}: invalid timeout specification"))?);
                 }
                 'p' => asked.prompt = Some(value),
@@ -238,7 +272,7 @@ async fn read_line(stream: &Stream, asked: &Asked, limit: usize) -> Result<(Line
             tokio::task::yield_now().await;
         }
         if count > limit {
-            return Err(format!("the line is longer than {} MiB", limit >> 20));
+            return Err(format!("the line is longer than {}", amount(limit)));
         }
         sign.push(byte);
         let c = match std::str::from_utf8(&sign) {

@@ -31,7 +31,9 @@ impl Words {
 
 fn is_unary(word: &str) -> bool {
     let mut letters = word.chars();
-    letters.next() == Some('-') && letters.next().is_some_and(|letter| "abcdefghkLnNoOGprRsStuvwxz".contains(letter)) && letters.next().is_none()
+    letters.next() == Some('-')
+        && letters.next().is_some_and(|letter| "abcdefghkLnNoOGprRsStuvwxz".contains(letter))
+        && letters.next().is_none()
 }
 
 impl Interpreter {
@@ -74,7 +76,10 @@ impl Interpreter {
 
     async fn test_not(&mut self, words: &mut Words) -> Result<bool, String> {
         let mut negated = false;
-        while words.peek(0) == Some("!") && words.left() > 1 && !(words.left() == 3 && words.peek(1).is_some_and(|word| BINARY.contains(&word))) {
+        while words.peek(0) == Some("!")
+            && words.left() > 1
+            && !(words.left() == 3 && words.peek(1).is_some_and(|word| BINARY.contains(&word)))
+        {
             words.next();
             negated = !negated;
         }

@@ -232,7 +232,12 @@ impl Interpreter {
                 shown = false;
                 continue;
             }
-            let chosen = answer.trim().parse::<usize>().ok().and_then(|number| words.get(number.wrapping_sub(1)).cloned()).unwrap_or_default();
+            let chosen = answer
+                .trim()
+                .parse::<usize>()
+                .ok()
+                .and_then(|number| words.get(number.wrapping_sub(1)).cloned())
+                .unwrap_or_default();
             for (name, text) in [("REPLY", answer), (name, chosen)] {
                 if let Err(words) = self.set(name, text).await? {
                     return Err(self.fail(&words).await);

@@ -70,7 +70,9 @@ impl Interpreter {
         };
         let found = regex.captures(text);
         let groups = match &found {
-            Some(found) => found.iter().map(|group| group.map_or_else(String::new, |group| group.as_str().to_owned())).collect(),
+            Some(found) => {
+                found.iter().map(|group| group.map_or_else(String::new, |group| group.as_str().to_owned())).collect()
+            }
             None => Vec::new(),
         };
         let matched = found.is_some();

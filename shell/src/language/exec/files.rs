@@ -90,11 +90,20 @@ impl Interpreter {
             }
             "-ef" => {
                 let (left, right) = (self.path(left), self.path(right));
-                let same = self.on_files(move |files| Ok(files.stat(&left).is_ok() && files.real_path(&left)? == files.real_path(&right)?)).await;
+                let same = self
+                    .on_files(move |files| {
+                        Ok(files.stat(&left).is_ok() && files.real_path(&left)? == files.real_path(&right)?)
+                    })
+                    .await;
                 Ok(same.unwrap_or(false))
             }
             "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge" => {
-                let number = |text: &str| text.trim().trim_start_matches('+').parse::<i64>().map_err(|_| format!("{text}: integer expression expected"));
+                let number = |text: &str| {
+                    text.trim()
+                        .trim_start_matches('+')
+                        .parse::<i64>()
+                        .map_err(|_| format!("{text}: integer expression expected"))
+                };
                 Ok(ordered(number(left)?, operator, number(right)?))
             }
             operator => Err(format!("{operator}: binary operator expected")),

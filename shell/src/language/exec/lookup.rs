@@ -3,6 +3,7 @@
 use wattle_capability::files::EntryKind;
 
 use super::Interpreter;
+use crate::bounds::amount;
 use crate::language::builtins;
 use crate::language::interpreter::{Flow, Jump};
 
@@ -24,16 +25,43 @@ const FOLDERS: [&str; 6] = ["/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "
 
 /// Commands that users know and that are not here, each with what to do instead.
 const ELSEWHERE: &[(&str, &str)] = &[
-    ("apt apt-get yum dnf apk brew pacman pip pip3 npm npx yarn pnpm cargo gem conda uv", "nothing can be installed here; `help` lists the commands that there are"),
-    ("ar as cc clang cmake g++ gcc gdb go java javac ld make mvn rustc tsc", "there is no compiler here; `help` lists the commands that there are"),
-    ("python python3 python2 node nodejs deno bun perl ruby php lua Rscript", "there is no such interpreter here; use awk, jq, sed or the shell itself, or a catalog program"),
-    ("curl wget http aria2c lynx w3m", "the shell has no network; use the catalog program `fetch` or the capability `http`"),
-    ("ssh scp sftp rsync telnet nc ncat netcat ftp ping dig nslookup host ip ifconfig netstat ss traceroute", "the shell has no network; use the catalog program `fetch` or the capability `http`"),
-    ("git hg svn gh", "there is no version control here; in a trusted run the tool `git` commits and pushes the workdir"),
-    ("docker podman kubectl systemctl service crontab mount umount chroot", "there is no operating system behind this shell"),
-    ("vi vim nano emacs ed less more man top htop watch screen tmux", "there is no terminal here; use cat, sed -n, head, tail, or redirections to write a file"),
+    (
+        "apt apt-get yum dnf apk brew pacman pip pip3 npm npx yarn pnpm cargo gem conda uv",
+        "nothing can be installed here; `help` lists the commands that there are",
+    ),
+    (
+        "ar as cc clang cmake g++ gcc gdb go java javac ld make mvn rustc tsc",
+        "there is no compiler here; `help` lists the commands that there are",
+    ),
+    (
+        "python python3 python2 node nodejs deno bun perl ruby php lua Rscript",
+        "there is no such interpreter here; use awk, jq, sed or the shell itself, or a catalog program",
+    ),
+    (
+        "curl wget http aria2c lynx w3m",
+        "the shell has no network; use the catalog program `fetch` or the capability `http`",
+    ),
+    (
+        "ssh scp sftp rsync telnet nc ncat netcat ftp ping dig nslookup host ip ifconfig netstat ss traceroute",
+        "the shell has no network; use the catalog program `fetch` or the capability `http`",
+    ),
+    (
+        "git hg svn gh",
+        "there is no version control here; in a trusted run the tool `git` commits and pushes the workdir",
+    ),
+    (
+        "docker podman kubectl systemctl service crontab mount umount chroot",
+        "there is no operating system behind this shell",
+    ),
+    (
+        "vi vim nano emacs ed less more man top htop watch screen tmux",
+        "there is no terminal here; use cat, sed -n, head, tail, or redirections to write a file",
+    ),
     ("sudo su doas", "there are no other users here; run the command without it"),
-    ("ps pgrep pkill killall lsof free uptime dmesg strace", "there are no processes here; `jobs` lists background jobs"),
+    (
+        "ps pgrep pkill killall lsof free uptime dmesg strace",
+        "there are no processes here; `jobs` lists background jobs",
+    ),
     ("mysql psql sqlite3 redis-cli mongo", "there is no database client here; use the capability `kv` or files"),
     ("rg ag ack fd", "use grep -r and find"),
     ("chown chgrp", "files have no owner here"),
@@ -44,7 +72,11 @@ const ELSEWHERE: &[(&str, &str)] = &[
 impl Interpreter {
     /// What a name means, functions aside.
     pub(crate) fn find(&self, name: &str) -> Found {
-        let plain = FOLDERS.iter().find_map(|folder| name.strip_prefix(folder)).filter(|rest| !rest.contains('/')).unwrap_or(name);
+        let plain = FOLDERS
+            .iter()
+            .find_map(|folder| name.strip_prefix(folder))
+            .filter(|rest| !rest.contains('/'))
+            .unwrap_or(name);
         if name.contains('/') && plain == name {
             return Found::File(self.path(name));
         }
@@ -63,7 +95,12 @@ impl Interpreter {
         if let Some((_, words)) = ELSEWHERE.iter().find(|(names, _)| names.split(' ').any(|known| known == plain)) {
             return format!("{name}: command not found: {words}");
         }
-        let mut near: Vec<(usize, String)> = self.known().into_iter().map(|known| (distance(plain, &known), known)).filter(|(far, known)| *far <= 1 + known.len() / 4).collect();
+        let mut near: Vec<(usize, String)> = self
+            .known()
+            .into_iter()
+            .map(|known| (distance(plain, &known), known))
+            .filter(|(far, known)| *far <= 1 + known.len() / 4)
+            .collect();
         near.sort();
         near.truncate(5);
         let near: Vec<String> = near.into_iter().map(|(_, known)| known).collect();
@@ -127,7 +164,7 @@ impl Interpreter {
         let path = path.to_owned();
         let read = self.on_files(move |files| Ok(files.read_at(&path, 0, limit as u64 + 1)?)).await;
         Ok(match read {
-            Ok(text) if text.len() > limit => Err((format!("the script is longer than {} KiB", limit >> 10), 126)),
+            Ok(text) if text.len() > limit => Err((format!("the script is longer than {}", amount(limit)), 126)),
             Ok(text) if text.iter().take(512).any(|byte| *byte == 0) => Err(("cannot execute binary file".into(), 126)),
             Ok(text) => Ok(String::from_utf8_lossy(&text).into_owned()),
             Err(fault) => Err((fault.to_string(), 127)),
@@ -197,7 +234,8 @@ impl Interpreter {
             words.next();
             if word.starts_with("--") {
                 if word == "--version" {
-                    self.out("bash 5.2 as wattle has it: no process of the operating system stands behind it\n").await?;
+                    self.out("bash 5.2 as wattle has it: no process of the operating system stands behind it\n")
+                        .await?;
                     return Ok(0);
                 }
                 continue;

@@ -142,7 +142,10 @@ impl Interpreter {
     }
 
     /// Lets another task go on with this shell, and takes it back.
-    pub(super) async fn elsewhere(&mut self, work: impl FnOnce(Interpreter) -> BoxFuture<'static, (Interpreter, Flow)>) -> Flow {
+    pub(super) async fn elsewhere(
+        &mut self,
+        work: impl FnOnce(Interpreter) -> BoxFuture<'static, (Interpreter, Flow)>,
+    ) -> Flow {
         let (level, hollow) = (self.level, self.hollow());
         let mut moved = std::mem::replace(self, hollow);
         moved.level = 0;

@@ -68,13 +68,19 @@ impl Interpreter {
             Some(Device::Zero) => Stream::zero(),
             Some(Device::Full) => Stream::full(),
             Some(Device::Random) => Stream::random(),
-            Some(Device::Terminal) => self.fds.get(if how.write { &2 } else { &0 }).cloned().unwrap_or_else(Stream::null),
+            Some(Device::Terminal) => {
+                self.fds.get(if how.write { &2 } else { &0 }).cloned().unwrap_or_else(Stream::null)
+            }
             Some(Device::Descriptor(fd)) => self.fds.get(&fd).cloned().unwrap_or_else(Stream::null),
             None => {
                 if how == OpenHow::NEW {
                     let there = self.stat(path).await;
                     if let Some(stat) = there {
-                        let words = if stat.kind == wattle_capability::files::EntryKind::Folder { "Is a directory" } else { "cannot overwrite existing file" };
+                        let words = if stat.kind == wattle_capability::files::EntryKind::Folder {
+                            "Is a directory"
+                        } else {
+                            "cannot overwrite existing file"
+                        };
                         return Err(format!("{path}: {words}"));
                     }
                 }
@@ -134,7 +140,9 @@ impl Interpreter {
             None => (text.as_str(), false),
         };
         if let Ok(number) = digits.parse::<u32>() {
-            let Some(stream) = self.fds.get(&number).cloned() else { return Ok(Err(format!("{number}: Bad file descriptor"))) };
+            let Some(stream) = self.fds.get(&number).cloned() else {
+                return Ok(Err(format!("{number}: Bad file descriptor")));
+            };
             let placed = self.place(redirect, stream).await?;
             if moved && placed.is_ok() {
                 self.fds.remove(&number);

@@ -90,7 +90,12 @@ impl Interpreter {
     }
 
     /// Runs the command that a name and words are.
-    pub(crate) fn call<'a>(&'a mut self, name: String, given: Vec<Given>, settings: Vec<Setting>) -> BoxFuture<'a, Flow> {
+    pub(crate) fn call<'a>(
+        &'a mut self,
+        name: String,
+        given: Vec<Given>,
+        settings: Vec<Setting>,
+    ) -> BoxFuture<'a, Flow> {
         async move {
             if let Some(body) = self.functions.get(&name).cloned() {
                 return self.framed(settings, async |shell| shell.function(name, texts(given), body).await).await;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Interpreter;
 use super::jobs::Task;
+use crate::bounds::amount;
 use crate::language::ast::{Kind, List, Target};
 use crate::language::interpreter::{Flow, Jump};
 use crate::stream::{OpenHow, Stream};
@@ -42,7 +43,9 @@ impl Interpreter {
             }
         };
         if over {
-            return Err(self.bound(format!("a substitution gave more than {} MiB: write to a file or use a pipe", limit >> 20)));
+            return Err(
+                self.bound(format!("a substitution gave more than {}: write to a file or use a pipe", amount(limit)))
+            );
         }
         let mut text = String::from_utf8_lossy(&text).into_owned();
         if text.contains('\0') {
@@ -58,7 +61,11 @@ impl Interpreter {
         let [stage] = item.chain.first.stages.as_slice() else { return Ok(None) };
         let (Kind::Simple(simple), [redirect]) = (&stage.kind, stage.redirects.as_slice()) else { return Ok(None) };
         let Target::Read(word) = &redirect.to else { return Ok(None) };
-        if !simple.words.is_empty() || !simple.assignments.is_empty() || !item.chain.rest.is_empty() || item.background.is_some() {
+        if !simple.words.is_empty()
+            || !simple.assignments.is_empty()
+            || !item.chain.rest.is_empty()
+            || item.background.is_some()
+        {
             return Ok(None);
         }
         let path = self.text(word).await?;

@@ -48,7 +48,10 @@ fn all(signs: &[Sign], most: usize, depth: u32) -> Option<Vec<Vec<Sign>>> {
                 if words.len().saturating_mul(ends.len()) > most {
                     return None;
                 }
-                words = words.iter().flat_map(|word: &Vec<Sign>| ends.iter().map(move |end| [word.as_slice(), end].concat())).collect();
+                words = words
+                    .iter()
+                    .flat_map(|word: &Vec<Sign>| ends.iter().map(move |end| [word.as_slice(), end].concat()))
+                    .collect();
                 at = after;
             }
             None => {
@@ -88,7 +91,11 @@ fn choices(signs: &[Sign], at: usize) -> Option<(Vec<Choice>, usize)> {
     }
     let end = end?;
     if commas.is_empty() {
-        let inside: Option<String> = signs.get(at + 1..end)?.iter().map(|sign| if let Sign::Plain(c) = sign { Some(*c) } else { None }).collect();
+        let inside: Option<String> = signs
+            .get(at + 1..end)?
+            .iter()
+            .map(|sign| if let Sign::Plain(c) = sign { Some(*c) } else { None })
+            .collect();
         return Some((vec![Choice::Range(Range::read(&inside?)?)], end + 1));
     }
     let mut list = Vec::new();

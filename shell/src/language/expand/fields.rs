@@ -32,7 +32,15 @@ pub(super) struct Before {
 
 impl Fields {
     pub(super) fn new(separators: Option<String>) -> Fields {
-        Fields { done: Vec::new(), open: Vec::new(), started: false, separators, after_blank: false, empty_list: false, size: 0 }
+        Fields {
+            done: Vec::new(),
+            open: Vec::new(),
+            started: false,
+            separators,
+            after_blank: false,
+            empty_list: false,
+            size: 0,
+        }
     }
 
     /// Whether values are split.
@@ -116,7 +124,12 @@ impl Fields {
     }
 
     pub(super) fn begin_quotes(&mut self) -> Before {
-        Before { fields: self.done.len(), size: self.size, empty_list: std::mem::take(&mut self.empty_list), started: self.started }
+        Before {
+            fields: self.done.len(),
+            size: self.size,
+            empty_list: std::mem::take(&mut self.empty_list),
+            started: self.started,
+        }
     }
 
     /// Ends double quotes: they make a field, unless they hold nothing but empty lists.

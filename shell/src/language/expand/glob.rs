@@ -24,7 +24,10 @@ struct How {
 /// One name of a path that is looked for.
 enum Step {
     Name(String),
-    Match { pattern: Pattern, dot: bool },
+    Match {
+        pattern: Pattern,
+        dot: bool,
+    },
     /// `**`
     Folders,
 }
@@ -32,14 +35,16 @@ enum Step {
 impl Interpreter {
     /// The paths that a field names, sorted; none where nothing matches.
     pub(super) async fn glob(&mut self, field: &[Run], extended: bool) -> Flow<Vec<String>> {
-        let how = How { extended, fold: self.options.nocaseglob, dots: self.options.dotglob, stars: self.options.globstar };
+        let how =
+            How { extended, fold: self.options.nocaseglob, dots: self.options.dotglob, stars: self.options.globstar };
         let steps = steps(field, how);
         let absolute = field.first().is_some_and(|run| run.text.starts_with('/'));
         let folder_only = field.last().is_some_and(|run| run.text.ends_with('/'));
         let run = self.run.clone();
         let cwd = self.cwd.clone();
         let look = move || {
-            let mut search = Search { files: &run.files, cache: &run.patterns, cwd: &cwd, how, looks: 0, found: Vec::new() };
+            let mut search =
+                Search { files: &run.files, cache: &run.patterns, cwd: &cwd, how, looks: 0, found: Vec::new() };
             let start = if absolute { "/" } else { "" };
             let whole = search.walk(start, &steps, folder_only);
             search.found.sort_unstable();
@@ -49,7 +54,9 @@ impl Interpreter {
         let looked = if self.run.files.is_memory() { Ok(look()) } else { tokio::task::spawn_blocking(look).await };
         match looked {
             Ok((found, true)) => Ok(found),
-            Ok((_, false)) => Err(self.bound(format!("a pattern looked at more than {LOOKS} names: name the folder more closely"))),
+            Ok((_, false)) => {
+                Err(self.bound(format!("a pattern looked at more than {LOOKS} names: name the folder more closely")))
+            }
             Err(_) => Ok(Vec::new()),
         }
     }
@@ -152,7 +159,9 @@ impl Search<'_> {
     fn is_folder(&self, path: &str, kind: EntryKind) -> bool {
         match kind {
             EntryKind::Folder => true,
-            EntryKind::Link => self.files.stat(&paths::absolute(self.cwd, path)).is_ok_and(|stat| stat.kind == EntryKind::Folder),
+            EntryKind::Link => {
+                self.files.stat(&paths::absolute(self.cwd, path)).is_ok_and(|stat| stat.kind == EntryKind::Folder)
+            }
             _ => false,
         }
     }

@@ -14,6 +14,7 @@ use futures_util::future::BoxFuture;
 use super::ast::{Argument, Assigned, Assignment, Part, Word};
 use super::interpreter::{Flow, Interpreter, Jump};
 use super::pattern::{self, Pattern};
+use crate::bounds::amount;
 use fields::Fields;
 
 pub(crate) use fields::Run;
@@ -63,7 +64,10 @@ impl Interpreter {
                 Argument::Assignment(assignment) => given.push(Given::Setting(self.setting(assignment).await?)),
             }
             if given.len() > self.run.bounds.words {
-                return Err(self.bound(format!("one command has more than {} words: use a loop, a file or a pipe", self.run.bounds.words)));
+                return Err(self.bound(format!(
+                    "one command has more than {} words: use a loop, a file or a pipe",
+                    self.run.bounds.words
+                )));
             }
         }
         Ok(given)
@@ -150,7 +154,9 @@ impl Interpreter {
                             let index = self.text(index).await?;
                             all.push((Some(index), element.append, self.text(&element.value).await?));
                         }
-                        None => all.extend(self.fields(&element.value).await?.into_iter().map(|text| (None, false, text))),
+                        None => {
+                            all.extend(self.fields(&element.value).await?.into_iter().map(|text| (None, false, text)))
+                        }
                     }
                 }
                 SettingValue::Array(all)
@@ -165,7 +171,10 @@ impl Interpreter {
             for part in parts {
                 self.part(part, sort, out).await?;
                 if out.size() > self.run.bounds.variables {
-                    return Err(self.bound(format!("a word grew to more than {} MiB: use a file or a pipe", self.run.bounds.variables >> 20)));
+                    return Err(self.bound(format!(
+                        "a word grew to more than {}: use a file or a pipe",
+                        amount(self.run.bounds.variables)
+                    )));
                 }
             }
             Ok(())

@@ -12,7 +12,10 @@ use crate::language::variables::{Value, is_name, past};
 pub(super) enum Values {
     One(Option<String>),
     /// A list; `joined` for `$*` and `[*]`.
-    Many { list: Vec<String>, joined: bool },
+    Many {
+        list: Vec<String>,
+        joined: bool,
+    },
 }
 
 impl Interpreter {
@@ -51,7 +54,11 @@ impl Interpreter {
         };
         let counts = |colon: bool| if colon { !empty } else { there };
         match &parameter.action {
-            Action::Default { colon, .. } | Action::Assign { colon, .. } | Action::Fail { colon, .. } if counts(*colon) => self.emit(values, quoted, out),
+            Action::Default { colon, .. } | Action::Assign { colon, .. } | Action::Fail { colon, .. }
+                if counts(*colon) =>
+            {
+                self.emit(values, quoted, out)
+            }
             Action::Alternative { colon, .. } if !counts(*colon) => {
                 if quoted {
                     out.quoted("");
@@ -77,7 +84,11 @@ impl Interpreter {
                 return Err(self.missing(&format!("{name}: {words}")).await);
             }
             action => {
-                if !there && self.options.nounset && matches!(values, Values::One(_)) && !matches!(action, Action::Transform('a')) {
+                if !there
+                    && self.options.nounset
+                    && matches!(values, Values::One(_))
+                    && !matches!(action, Action::Transform('a'))
+                {
                     return Err(self.missing(&format!("{name}: unbound variable")).await);
                 }
                 let values = self.act(&name, index.as_ref(), values, action).await?;
@@ -153,7 +164,8 @@ impl Interpreter {
             Some((name, index)) => (name.to_owned(), Some(Chosen::At(index.to_owned()))),
             None => (target, None),
         };
-        let special = matches!(target.as_str(), "@" | "*" | "#" | "?" | "-" | "$" | "!") || (!target.is_empty() && target.chars().all(|c| c.is_ascii_digit()));
+        let special = matches!(target.as_str(), "@" | "*" | "#" | "?" | "-" | "$" | "!")
+            || (!target.is_empty() && target.chars().all(|c| c.is_ascii_digit()));
         if is_name(&target) || special {
             return Ok(Some((target, index)));
         }
@@ -194,7 +206,10 @@ impl Interpreter {
         if name == "FUNCNAME" {
             return self.calls.iter().rev().cloned().collect();
         }
-        self.variables.get(name).map(|variable| variable.texts().iter().map(|text| text.to_string()).collect()).unwrap_or_default()
+        self.variables
+            .get(name)
+            .map(|variable| variable.texts().iter().map(|text| text.to_string()).collect())
+            .unwrap_or_default()
     }
 
     async fn act(&mut self, name: &str, index: Option<&Chosen>, values: Values, action: &Action) -> Flow<Values> {
@@ -239,7 +254,8 @@ impl Interpreter {
                 self.each(values, |text| {
                     let mut out = String::with_capacity(text.len());
                     for (place, c) in text.chars().enumerate() {
-                        let chosen = (*all || place == 0) && (any || pattern.matches(c.encode_utf8(&mut [0; 4]), &run.patterns)?);
+                        let chosen = (*all || place == 0)
+                            && (any || pattern.matches(c.encode_utf8(&mut [0; 4]), &run.patterns)?);
                         match (chosen, *upper) {
                             (true, true) => out.extend(c.to_uppercase()),
                             (true, false) => out.extend(c.to_lowercase()),
@@ -263,22 +279,31 @@ impl Interpreter {
     async fn each(&mut self, values: Values, mut change: impl FnMut(String) -> Matched<String>) -> Flow<Values> {
         let changed = match values {
             Values::One(text) => text.map(&mut change).transpose().map(Values::One),
-            Values::Many { list, joined } => list.into_iter().map(change).collect::<Matched<Vec<_>>>().map(|list| Values::Many { list, joined }),
+            Values::Many { list, joined } => {
+                list.into_iter().map(change).collect::<Matched<Vec<_>>>().map(|list| Values::Many { list, joined })
+            }
         };
         match changed {
             Ok(values) => Ok(values),
-            Err(_) => Err(self.fail("a pattern takes too long on this text, or the result grew too large: use sed or awk").await),
+            Err(_) => Err(self
+                .fail("a pattern takes too long on this text, or the result grew too large: use sed or awk")
+                .await),
         }
     }
 
     async fn transform(&mut self, name: &str, index: Option<&Chosen>, values: Values, operator: char) -> Flow<Values> {
         match operator {
-            'a' => Ok(Values::One(Some(self.variables.get(name).map(|variable| variable.letters()).unwrap_or_default()))),
+            'a' => {
+                Ok(Values::One(Some(self.variables.get(name).map(|variable| variable.letters()).unwrap_or_default())))
+            }
             'A' => Ok(Values::One(self.declaration(name))),
             'K' | 'k' if matches!(index, Some(Chosen::Each | Chosen::Joined)) => {
                 let keys = self.variables.get(name).map(|variable| variable.keys()).unwrap_or_default();
                 let texts = self.list_of(name);
-                let pairs = keys.into_iter().zip(texts).flat_map(|(key, text)| [key, if operator == 'K' { escape::double_quoted(&text) } else { text }]);
+                let pairs = keys
+                    .into_iter()
+                    .zip(texts)
+                    .flat_map(|(key, text)| [key, if operator == 'K' { escape::double_quoted(&text) } else { text }]);
                 Ok(Values::Many { list: pairs.collect(), joined: operator == 'K' })
             }
             _ => {
@@ -309,7 +334,9 @@ impl Interpreter {
         match self.variables.get(name).map(|variable| variable.value.clone()) {
             None | Some(Value::Unset) => Ok(None),
             Some(Value::Map(map)) => Ok(map.get(index).map(|text| text.to_string())),
-            Some(Value::Text(text)) => Ok((crate::language::arithmetic::evaluate(index, self, 0)? == 0).then(|| text.to_string())),
+            Some(Value::Text(text)) => {
+                Ok((crate::language::arithmetic::evaluate(index, self, 0)? == 0).then(|| text.to_string()))
+            }
             Some(Value::List(list)) => {
                 let mut place = crate::language::arithmetic::evaluate(index, self, 0)?;
                 if place < 0 {
@@ -331,7 +358,14 @@ pub(super) enum Chosen {
     At(String),
 }
 
-fn replaced(text: &str, pattern: &Pattern, with: &str, place: Place, cache: &crate::language::pattern::Cache, limit: usize) -> Matched<String> {
+fn replaced(
+    text: &str,
+    pattern: &Pattern,
+    with: &str,
+    place: Place,
+    cache: &crate::language::pattern::Cache,
+    limit: usize,
+) -> Matched<String> {
     let cut = |from: usize, to: usize| text.get(from..to).unwrap_or_default();
     if pattern.literal().is_some_and(|literal| literal.is_empty()) {
         return Ok(match place {

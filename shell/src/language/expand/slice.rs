@@ -6,7 +6,13 @@ use crate::language::interpreter::{Flow, Interpreter};
 use crate::language::variables::{Value, past};
 
 impl Interpreter {
-    pub(super) async fn slice(&mut self, name: &str, values: Values, offset: &Word, length: Option<&Word>) -> Flow<Values> {
+    pub(super) async fn slice(
+        &mut self,
+        name: &str,
+        values: Values,
+        offset: &Word,
+        length: Option<&Word>,
+    ) -> Flow<Values> {
         let text = self.text(offset).await?;
         let offset = self.arithmetic(&text).await?;
         let length = match length {
@@ -38,9 +44,15 @@ impl Interpreter {
                     }
                     (_, Some(Value::List(elements))) => {
                         let from = if offset < 0 { past(elements).saturating_add(offset) } else { offset };
-                        if from < 0 { Vec::new() } else { elements.range(from..).take(length).map(|(_, text)| text.to_string()).collect() }
+                        if from < 0 {
+                            Vec::new()
+                        } else {
+                            elements.range(from..).take(length).map(|(_, text)| text.to_string()).collect()
+                        }
                     }
-                    _ => from_end(list.len(), offset).map(|from| list.into_iter().skip(from).take(length).collect()).unwrap_or_default(),
+                    _ => from_end(list.len(), offset)
+                        .map(|from| list.into_iter().skip(from).take(length).collect())
+                        .unwrap_or_default(),
                 };
                 Ok(Values::Many { list, joined })
             }

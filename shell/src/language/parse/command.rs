@@ -8,7 +8,8 @@ use crate::language::ast::{Argument, Chain, Command, Item, Joint, Kind, List, Pi
 
 /// The words that begin or end a construct where a command may begin.
 const RESERVED: [&str; 21] = [
-    "!", "{", "}", "[[", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in", "select", "then", "time", "until", "while",
+    "!", "{", "}", "[[", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in",
+    "select", "then", "time", "until", "while",
 ];
 
 /// Those that end a list of commands.
@@ -233,7 +234,8 @@ impl Parser {
         let body_line = self.line;
         let Some(kind) = self.deeper(Parser::compound)? else {
             let found = self.found();
-            return Err(self.error(format!("unexpected {found}: expected the body of the function `{name}`, such as `{{ …; }}`")));
+            return Err(self
+                .error(format!("unexpected {found}: expected the body of the function `{name}`, such as `{{ …; }}`")));
         };
         let redirects = self.redirects()?;
         let body = Arc::new(Command { kind, redirects, line: body_line });

@@ -199,7 +199,9 @@ impl Parser {
                 self.blanks();
                 if self.peek().is_none_or(ends_word) {
                     let found = self.found();
-                    return Err(self.error(format!("unexpected {found}: expected a pattern, or `esac` for the `case` in line {line}")));
+                    return Err(self.error(format!(
+                        "unexpected {found}: expected a pattern, or `esac` for the `case` in line {line}"
+                    )));
                 }
                 patterns.push(self.word()?);
                 self.blanks();
@@ -209,7 +211,8 @@ impl Parser {
             }
             if !self.take(")") {
                 let found = self.found();
-                return Err(self.error(format!("unexpected {found}: expected `)` after a pattern of the `case` in line {line}")));
+                return Err(self
+                    .error(format!("unexpected {found}: expected `)` after a pattern of the `case` in line {line}")));
             }
             let body = self.deeper(Parser::list)?;
             let then = if self.take(";;&") {

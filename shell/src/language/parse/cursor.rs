@@ -97,7 +97,8 @@ impl Parser {
     /// Goes one level deeper for `inner`.
     pub(super) fn deeper<T>(&mut self, inner: impl FnOnce(&mut Parser) -> Parsed<T>) -> Parsed<T> {
         if self.depth >= NESTING {
-            let mut error = self.error(format!("nested deeper than {NESTING} levels: write parts of it as functions or in steps"));
+            let mut error =
+                self.error(format!("nested deeper than {NESTING} levels: write parts of it as functions or in steps"));
             error.incomplete = false;
             return Err(error);
         }
@@ -151,7 +152,8 @@ impl Parser {
     pub(super) fn close_documents(&mut self) -> Parsed<()> {
         match self.documents.first() {
             Some(document) => {
-                let words = format!("the here-document has no body: expected lines up to one that is `{}`", document.end);
+                let words =
+                    format!("the here-document has no body: expected lines up to one that is `{}`", document.end);
                 Err(self.open(document.line, words))
             }
             None => Ok(()),
@@ -183,7 +185,11 @@ impl Parser {
                 body.push('\n');
             }
         }
-        let word = if document.literal { Word::of(Part::Quoted(body)) } else { Parser::document_body(&body, line, self.depth)? };
+        let word = if document.literal {
+            Word::of(Part::Quoted(body))
+        } else {
+            Parser::document_body(&body, line, self.depth)?
+        };
         // The place was made with the redirection and is filled only here.
         let _ = document.body.set(word);
         Ok(())

@@ -81,13 +81,17 @@ impl Parser {
 
     /// What follows `${`.
     fn braced(&mut self, quoted: bool, line: u32) -> Parsed<Parameter> {
-        if self.peek() == Some('#') && !matches!(self.peek_at(1), Some('}' | ':' | '-' | '+' | '=' | '%' | '/')) && !(self.peek_at(1) == Some('#') && self.peek_at(2) != Some('}')) {
+        if self.peek() == Some('#')
+            && !matches!(self.peek_at(1), Some('}' | ':' | '-' | '+' | '=' | '%' | '/'))
+            && !(self.peek_at(1) == Some('#') && self.peek_at(2) != Some('}'))
+        {
             self.next();
             let (name, index) = self.subject()?;
             self.close(line)?;
             return Ok(Parameter { index, action: Action::Length, ..Parameter::named(name) });
         }
-        let indirect = self.peek() == Some('!') && !matches!(self.peek_at(1), Some('}' | ':' | '-' | '+' | '=' | '%' | '#' | '/'));
+        let indirect =
+            self.peek() == Some('!') && !matches!(self.peek_at(1), Some('}' | ':' | '-' | '+' | '=' | '%' | '#' | '/'));
         if indirect {
             self.next();
         }

@@ -6,7 +6,8 @@ use super::{Parsed, Parser};
 use crate::language::ast::{Test, Word};
 
 /// The operators between two words, longest first.
-const BINARY: [&str; 15] = ["=~", "==", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef", "=", "<", ">"];
+const BINARY: [&str; 15] =
+    ["=~", "==", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef", "=", "<", ">"];
 
 impl Parser {
     /// What follows `[[`, with the `]]`.
@@ -71,7 +72,11 @@ impl Parser {
         }
         let left = self.test_word()?;
         self.blanks();
-        let Some(operator) = BINARY.into_iter().find(|operator| self.looking_at(operator) && self.operator_ends(operator)) else { return Ok(Test::Word(left)) };
+        let Some(operator) =
+            BINARY.into_iter().find(|operator| self.looking_at(operator) && self.operator_ends(operator))
+        else {
+            return Ok(Test::Word(left));
+        };
         self.at += operator.len();
         self.blanks();
         let right = match operator {
@@ -91,7 +96,10 @@ impl Parser {
         self.at += 2;
         self.blanks();
         let binary = BINARY.into_iter().any(|operator| self.looking_at(operator) && self.operator_ends(operator));
-        if binary || self.peek().is_none_or(|c| matches!(c, ')' | '&' | '|')) || (self.looking_at("]]") && self.peek_at(2).is_none_or(ends_word)) {
+        if binary
+            || self.peek().is_none_or(|c| matches!(c, ')' | '&' | '|'))
+            || (self.looking_at("]]") && self.peek_at(2).is_none_or(ends_word))
+        {
             self.back_to(&mark);
             return None;
         }

@@ -89,7 +89,11 @@ impl Parser {
                     parentheses -= 1;
                     self.literal(&mut parts);
                 }
-                '|' | '<' | '>' | ';' | '&' if style == Style::Regex && (parentheses > 0 || (c == '|' && self.peek_at(1) != Some('|'))) => self.literal(&mut parts),
+                '|' | '<' | '>' | ';' | '&'
+                    if style == Style::Regex && (parentheses > 0 || (c == '|' && self.peek_at(1) != Some('|'))) =>
+                {
+                    self.literal(&mut parts)
+                }
                 ' ' | '\t' if style == Style::Regex && parentheses > 0 => self.literal(&mut parts),
                 c if ends_word(c) => break,
                 '\\' if style == Style::Regex => {
@@ -261,11 +265,16 @@ impl Parser {
         let mark = self.mark();
         self.next();
         let from = self.at;
-        while self.peek().is_some_and(|c| !ends_word(c) && !matches!(c, '/' | ':' | '\'' | '"' | '\\' | '$' | '`' | '}')) {
+        while self
+            .peek()
+            .is_some_and(|c| !ends_word(c) && !matches!(c, '/' | ':' | '\'' | '"' | '\\' | '$' | '`' | '}'))
+        {
             self.next();
         }
         let name = self.text_since(from);
-        if self.peek().is_none_or(|c| ends_word(c) || matches!(c, '/' | ':' | '}')) && !name.contains(['*', '?', '=', '~']) {
+        if self.peek().is_none_or(|c| ends_word(c) || matches!(c, '/' | ':' | '}'))
+            && !name.contains(['*', '?', '=', '~'])
+        {
             parts.part(Part::Tilde(name));
         } else {
             self.back_to(&mark);
