@@ -189,10 +189,15 @@ impl Evaluator<'_> {
             }
             self.at += operator.len();
             left = match operator {
+                // An operand that does not count is 0.
                 "||" => {
-                    i64::from(self.when(left == 0, |inner| inner.binary(strength + 1))? != 0 && left == 0 || left != 0)
+                    let right = self.when(left == 0, |inner| inner.binary(strength + 1))?;
+                    i64::from(left != 0 || right != 0)
                 }
-                "&&" => i64::from(self.when(left != 0, |inner| inner.binary(strength + 1))? != 0 && left != 0),
+                "&&" => {
+                    let right = self.when(left != 0, |inner| inner.binary(strength + 1))?;
+                    i64::from(left != 0 && right != 0)
+                }
                 "**" => {
                     let right = self.deeper(|inner| inner.binary(strength))?;
                     self.apply(operator, left, right)?

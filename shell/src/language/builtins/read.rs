@@ -267,7 +267,7 @@ async fn read_line(stream: &Stream, asked: &Asked, limit: usize) -> Result<(Line
             break End::Delimiter;
         }
         count += 1;
-        if count % 1024 == 0 {
+        if count.is_multiple_of(1024) {
             // An endless device is always ready.
             tokio::task::yield_now().await;
         }
