@@ -89,11 +89,11 @@ impl Jobs {
         match word.strip_prefix('%') {
             Some("" | "%" | "+") => self.list.iter().rposition(|job| job.number > 0),
             Some(number) => {
-                let number = number.parse().ok()?;
+                let number = number.parse::<usize>().ok()?;
                 self.list.iter().position(|job| job.number == number)
             }
             None => {
-                let pid = word.parse().ok()?;
+                let pid = word.parse::<u32>().ok()?;
                 self.list.iter().position(|job| job.pid == pid)
             }
         }
