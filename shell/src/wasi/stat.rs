@@ -98,7 +98,8 @@ pub(super) fn path_filestat(
 ) -> Done {
     let follow = flags & FOLLOW != 0;
     let told = match stage.place(memory, (fd, path, len), false)? {
-        Place::Device(stream) => of_stream(&stream),
+        // A path below `/dev` is told as a file: commands refuse to read what they take for neither file nor folder.
+        Place::Device(stream) => Told { kind: FILE_TYPE, ..of_stream(&stream) },
         Place::Entry(path) => {
             let stat = if follow { stage.files.stat(&path) } else { stage.files.stat_link(&path) };
             let stat = stat.map_err(|error| stage.fail(Fault::from(error)))?;
