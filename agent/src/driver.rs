@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::try_join_all;
 use tokio_util::sync::CancellationToken;
+use wattle_capability::story::Told;
 use wattle_catalog::{Catalog, Entry};
 use wattle_machine::{
     Ask, Call, Effect, Ending, Event, Execution, Input, Message, ModelAnswer, Role, Setup, State, Usage, step,
@@ -16,6 +17,7 @@ use crate::host::{Broken, Host, Settings};
 use crate::model::{Delta, Model, ModelReply, ModelRequest, ask_within};
 use crate::sink::{Sink, Stamp};
 use crate::steps::Steps;
+use crate::story::Teller;
 
 /// What one run is to do, with what.
 pub struct Job {
@@ -149,6 +151,7 @@ struct Performer<'a> {
     grants: Arc<Grants>,
     stamp: Stamp<'a>,
     steps: Steps<'a>,
+    teller: Arc<Teller>,
 }
 
 impl<'a> Performer<'a> {
@@ -161,8 +164,10 @@ impl<'a> Performer<'a> {
         sink: &'a dyn Sink,
     ) -> Self {
         let steps = Steps::new(run_id, &settings.agent, job.workdir.as_deref());
-        let (catalog, grants) = (host.catalog(), Arc::clone(&job.grants));
-        Performer { host, catalog, model, settings, grants, stamp: Stamp::root(run_id, sink), steps }
+        let teller = Arc::new(Teller::new(run_id));
+        let grants = Arc::new(job.grants.as_ref().clone().with(Told(Arc::<Teller>::clone(&teller))));
+        let stamp = Stamp::root(run_id, sink);
+        Performer { host, catalog: host.catalog(), model, settings, grants, stamp, steps, teller }
     }
 
     async fn perform(&self, task: &Task) -> Input {
@@ -226,6 +231,7 @@ impl<'a> Performer<'a> {
         let execution = crate::act::perform(self.host.runtime(), &self.catalog, &self.grants, call).await?;
         let took = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.steps.write(step, call, &execution, took);
+        self.teller.add(step, call, &execution, took);
         Ok(execution)
     }
 }

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::ai::{Budget, Inference};
 use wattle_agent::capability::egress::{Egress, Policy};
 use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
+use wattle_agent::capability::issue::Desk;
 use wattle_agent::capability::kv;
 use wattle_agent::capability::policy::Preflight;
 use wattle_agent::catalog::Folders;
@@ -17,7 +18,7 @@ use wattle_agent::model::{
     Cassette, ChatCompletions, Endpoint, EndpointError, EndpointErrorKind, EndpointSettings, Model, Recorder, resolve,
 };
 use wattle_agent::rt::{Grants, Limits};
-use wattle_agent::{Access, Host, LateState, ModelInference, Settings, Store, StoreError};
+use wattle_agent::{Access, Host, LateState, ModelInference, Settings, Store, StoreError, Tickets};
 
 use crate::config::Config;
 use crate::fault::{Exit, Fault};
@@ -142,7 +143,8 @@ impl Setup {
         }
     }
 
-    /// What a run works on: its files, the session's state or one of its own, the tenant's, the network, and the model if any.
+    /// What a run works on: its files, the session's state or one of its own, the tenant's, the network, and the model if any. Tickets go
+    /// to the workdir.
     ///
     /// # Errors
     /// Where the tenant's name cannot be one.
@@ -160,7 +162,8 @@ impl Setup {
         };
         let settings = self.settings(RUN_STEPS);
         let inference = model.map(|model| -> Arc<dyn Inference> { Arc::new(ModelInference::new(model, &settings)) });
-        Ok(Access { state, tenant, inference, budget: settings.ai, ..base })
+        let issues: Option<Arc<dyn Desk>> = Some(Arc::new(Tickets::of(&self.config.root.value)));
+        Ok(Access { state, tenant, inference, budget: settings.ai, issues, ..base })
     }
 
     /// The tenant's state where no store is open yet; where there can be none, a state that is gone with the run.
