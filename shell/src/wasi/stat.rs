@@ -10,7 +10,7 @@ use super::memory::Memory;
 use super::paths::APPEND;
 use super::place::{FOLLOW, Place};
 use super::stage::Stage;
-use super::table::Descriptor;
+use super::table::{Descriptor, TOP};
 use crate::errno::{Errno, Fault};
 use crate::stream::{Stream, StreamKind};
 
@@ -81,6 +81,8 @@ pub(super) fn filestat(stage: &mut Stage, memory: &mut Memory<'_>, fd: u32, out:
         }
         Descriptor::Stream(stream) => match stream.file() {
             Some(file) => of_entry(stage, file.path(), &file.stat(), true),
+            // As by its path, see below.
+            None if fd > TOP => Told { kind: FILE_TYPE, ..of_stream(stream) },
             None => of_stream(stream),
         },
     };
