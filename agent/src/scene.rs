@@ -12,6 +12,7 @@ use wattle_capability::http;
 use wattle_capability::kv::{InMemory, Kv};
 use wattle_capability::shell::{Captured, Shell};
 use wattle_capability::sys::Fixed;
+use wattle_capability::web::{Engine, EngineKind};
 use wattle_catalog::{AiAnswer, Fixtures, HttpAnswer, ShellAnswer};
 use wattle_rt::{Code, Failure, Grants};
 
@@ -19,6 +20,9 @@ use crate::{Access, Host};
 
 /// Bytes that may be written in a scene.
 const FILE_BYTES: u64 = 64 << 20;
+
+/// Where a scene's search engine is asked: its fixtures answer `https://search.example/search?q=…&format=json` as SearXNG does.
+const ENGINE: &str = "https://search.example";
 
 /// A world of fixtures: what runs in it meets these files, this state and these answers, and nothing outside.
 ///
@@ -85,6 +89,7 @@ impl Scene {
             tenant: Arc::<InMemory>::clone(&self.tenant),
             network: Arc::<Recorded>::clone(&self.network),
             inference: Some(Arc::<Scripted>::clone(&self.model)),
+            engine: Engine::by(Arc::<Recorded>::clone(&self.network), EngineKind::Searxng, ENGINE).map(Arc::new),
             shell: Some(Arc::<Lines>::clone(&self.shell)),
             ..Access::new(host, Arc::clone(&self.files))
         }

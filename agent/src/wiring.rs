@@ -1,5 +1,6 @@
 //! The parts list: which capability a run is granted, on which backend.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use wattle_capability::ai::{Ai, Budget, Inference};
@@ -11,7 +12,9 @@ use wattle_capability::http::{self, Http};
 use wattle_capability::issue::{Desk, Issues};
 use wattle_capability::kv::{self, InMemory, Kv};
 use wattle_capability::par::{self, Par};
+use wattle_capability::search::{Embedder, Search};
 use wattle_capability::shell::{Sh, Shell};
+use wattle_capability::web::{Engine, Web};
 use wattle_capability::{vfs, workbook};
 use wattle_rt::Grants;
 
@@ -43,10 +46,16 @@ pub struct Access {
     pub inference: Option<Arc<dyn Inference>>,
     /// How much they may ask of it.
     pub budget: Budget,
+    /// The search engine, or why there is none.
+    pub engine: Result<Arc<Engine>, String>,
+    /// The file that keeps the index of the files, which is a cache of that workdir alone; in memory where there is none.
+    pub index: Option<PathBuf>,
+    /// The model that places texts by their meaning, for searches in the files.
+    pub embedder: Option<Embedder>,
 }
 
 impl Access {
-    /// Those files, the host's network, programs and manual, states of its own that are gone with the run, and no model.
+    /// Those files, the host's network, search engine, programs and manual, states of its own that are gone with the run, and no model.
     #[must_use]
     pub fn new(host: &Host, files: Arc<Files>) -> Self {
         Access {
@@ -61,6 +70,9 @@ impl Access {
             issues: None,
             inference: None,
             budget: Budget::default(),
+            engine: host.engine(),
+            index: None,
+            embedder: None,
         }
     }
 
@@ -72,6 +84,8 @@ impl Access {
             .with(Kv { session: self.state, tenant: self.tenant })
             .with(Http::new(self.network))
             .with(Fs(self.files))
+            .with(Search::new(self.index, self.embedder))
+            .with(Web::new(self.engine))
             .allow(vfs::VFS.name)
             .with(Par::new(self.programs))
             .allow(workbook::WORKBOOK.name)

@@ -2,8 +2,8 @@
 //!
 //! A capability reaches the world only through what it was granted with: `kv` through a [`kv::Backend`], `ai` through an
 //! [`ai::Inference`], `par` through [`par::Programs`], `help` through a [`help::Guide`], `shell` through a [`shell::Shell`],
-//! `wattle` through a [`commands::Directory`], `issue` through an [`issue::Desk`], `http` through the [`egress`] guard, `fs` through the run's
-//! [`files`].
+//! `wattle` through a [`commands::Directory`], `issue` through an [`issue::Desk`], `http` and `web` through the [`egress`] guard, `fs` and
+//! `search` through the run's [`files`].
 
 pub mod ai;
 pub mod arr;
@@ -24,11 +24,13 @@ pub mod par;
 pub mod policy;
 mod reply;
 pub mod schema;
+pub mod search;
 pub mod shell;
 pub mod story;
 pub mod str;
 pub mod sys;
 pub mod vfs;
+pub mod web;
 pub mod workbook;
 
 use std::pin::Pin;
@@ -46,6 +48,8 @@ pub const ALL: &[Capability] = &[
     kv::KV,
     http::HTTP,
     fs::FS,
+    search::SEARCH,
+    web::WEB,
     ai::AI,
     par::PAR,
     workbook::WORKBOOK,

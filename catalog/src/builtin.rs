@@ -27,6 +27,7 @@ const FILES: &[(&str, &str)] = files! {
     "date_format.wat"
     "date_now.wat"
     "done.wat"
+    "fetch.wat"
     "file_append.wat"
     "file_copy.wat"
     "file_delete.wat"
@@ -58,6 +59,7 @@ const FILES: &[(&str, &str)] = files! {
     "kv_list.wat"
     "kv_set.wat"
     "run.wat"
+    "search.wat"
     "shell.wat"
     "text_between.wat"
     "text_count.wat"
@@ -73,6 +75,7 @@ const FILES: &[(&str, &str)] = files! {
     "wattle.wat"
     "web_check.wat"
     "web_links.wat"
+    "web_search.wat"
     "web_text.wat"
     "web_title.wat"
 };

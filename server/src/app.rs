@@ -8,6 +8,7 @@ use wattle_agent::capability::ai::Inference;
 use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
 use wattle_agent::capability::issue::Desk;
 use wattle_agent::capability::policy::{Policy, Preflight};
+use wattle_agent::ledger::Signer;
 use wattle_agent::machine::Message;
 use wattle_agent::model::Model;
 use wattle_agent::{Access, DEFAULT_TENANT, Host, Job, ModelInference, News, Settings, Store, Tickets};
@@ -24,6 +25,7 @@ pub struct App {
     tenant: String,
     inference: Arc<dyn Inference>,
     workdir: Option<PathBuf>,
+    signer: Option<Arc<Signer>>,
     preflight: Arc<Preflight>,
 }
 
@@ -39,6 +41,7 @@ impl App {
             tenant: DEFAULT_TENANT.to_owned(),
             inference,
             workdir: None,
+            signer: None,
             preflight: Arc::new(Preflight::new(Policy::default(), None)),
         }
     }
@@ -53,6 +56,12 @@ impl App {
     #[must_use]
     pub fn with_workdir(self, folder: PathBuf) -> App {
         App { workdir: Some(folder), ..self }
+    }
+
+    /// Seals the trace of every run with that key.
+    #[must_use]
+    pub fn with_signer(self, signer: Arc<Signer>) -> App {
+        App { signer: Some(signer), ..self }
     }
 
     /// Holds the programs of every run to that policy. Nobody can be asked: what the policy wants asked about is refused.
@@ -93,6 +102,7 @@ impl App {
             session_id: Some(session.to_string()),
             grants: Arc::new(access.grants().guarded(Arc::<Preflight>::clone(&self.preflight))),
             workdir: self.workdir.clone(),
+            signer: self.signer.clone(),
             cancel,
         }
     }

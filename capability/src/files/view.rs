@@ -228,6 +228,7 @@ impl Store {
             name,
             kind: found.kind().unwrap_or(EntryKind::Other),
             size: found.size(),
+            modified: found.modified(),
         });
         Ok(entries.collect())
     }
@@ -235,11 +236,7 @@ impl Store {
     pub(super) fn stat(&self, path: &RunPath) -> Result<Stat, FilesError> {
         let found = self.found(path, Intent::Read)?;
         let kind = found.kind().ok_or_else(|| self.missing(path))?;
-        let modified = match found {
-            Found::File { modified, .. } | Found::Folder { modified } => modified,
-            _ => None,
-        };
-        Ok(Stat { kind, size: found.size(), modified })
+        Ok(Stat { kind, size: found.size(), modified: found.modified() })
     }
 
     pub(super) fn read_link(&self, path: &RunPath) -> Result<String, FilesError> {

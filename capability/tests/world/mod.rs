@@ -18,7 +18,9 @@ use wattle_capability::http::{self, Http};
 use wattle_capability::issue::{Desk, Issues, Ticket};
 use wattle_capability::kv::{InMemory, Kv};
 use wattle_capability::par::{Par, Programs, Work};
+use wattle_capability::search::Search;
 use wattle_capability::shell::{Captured, Sh, Shell};
+use wattle_capability::web::{self, Engine, EngineKind};
 use wattle_rt::{Code, Failure, Grants, Limits, Nested, Outcome, RunError, Runtime};
 
 pub(crate) struct World {
@@ -44,6 +46,10 @@ impl World {
                 .with(Http::new(Arc::new(Web)))
                 .with(Par::new(Arc::new(Shelf(self.runtime.clone()))))
                 .with(Fs(Arc::clone(&self.files)))
+                .with(Search::new(None, None))
+                .with(web::Web::new(
+                    Engine::by(Arc::new(Web), EngineKind::Searxng, "https://search.example/").map(Arc::new),
+                ))
                 .allow("vfs")
                 .allow("workbook")
                 .with(Sh(Arc::new(Toy)))
@@ -89,6 +95,11 @@ impl http::Backend for Web {
             }
             if path == "refused" {
                 return Err(Failure::new(Code::EACCESS, "refused: that host is not allowed"));
+            }
+            if request.url.starts_with("https://search.example/search?q=") {
+                let body = br#"{"results":[{"title":"Example","url":"https://example.com/","content":"It is one."}]}"#
+                    .to_vec();
+                return Ok(http::Response { status: 200, headers: HeaderMap::new(), body });
             }
             // What the examples of the manual ask for.
             if request.url.starts_with("https://example.com/") {

@@ -38,8 +38,12 @@ pub(crate) async fn exec(args: ExecArgs, outer: Layer) -> Result<Exit, Fault> {
         program.warnings().iter().for_each(|warning| output::note(&visible(warning.to_string().trim_end())));
     }
 
-    // The programs that it starts may ask a model, too.
-    let asks = |function: &Signature| matches!(function.module, "ai" | "par" | "workbook" | "wattle");
+    // The programs that it starts may ask a model, too, and so may a search by meaning.
+    let searches = setup.config.embed_model.value.is_some();
+    let asks = |function: &Signature| match function.module {
+        "search" => searches,
+        module => matches!(module, "ai" | "par" | "workbook" | "wattle"),
+    };
     let needs_model = program.imports().iter().any(asks);
     let model = if needs_model { Some(setup.model()) } else { None };
     let (model, why_not) = match model.transpose() {
