@@ -120,6 +120,23 @@ fn links_lead_where_they_say_and_never_out() {
 }
 
 #[test]
+fn a_link_is_not_moved_to_where_it_leads_out() {
+    each(|files, run| {
+        files.mkdir("dir/deep").unwrap();
+        files.symlink("../../old.txt", "dir/deep/link").unwrap();
+        files.symlink("deep", "dir/inner").unwrap();
+        for (from, to) in [("dir/deep/link", "dir/link"), ("dir/deep", "deep"), ("dir/deep/link", "link")] {
+            let words = "write blocked: the link `dir/deep/link` would lead out of your working dir; remove it first";
+            assert_eq!(files.rename(from, to).unwrap_err().to_string(), words, "{run} {from} {to}");
+        }
+        files.mkdir("a/b").unwrap();
+        files.rename("dir/deep", "a/b/deep").unwrap();
+        files.rename("dir/inner", "inner").unwrap();
+        assert_eq!(names(files, "/"), ["a/", "dir/", "inner@", "old.txt"], "{run}");
+    });
+}
+
+#[test]
 fn links_are_carried_out_on_the_base() {
     let dir = tempfile::tempdir().unwrap();
     let files = Files::overlay(Some(base(&dir)), OVERLAY_LIMIT);

@@ -46,7 +46,7 @@ impl Spawn for Nothing {
 /// Runs the stages of a pipeline; what the last one writes is counted.
 async fn pipeline(toolbox: &Toolbox, files: &Arc<Files>, stages: &[&[&str]]) -> u64 {
     let (output, captured) = Stream::capture_ends(64 << 10);
-    let bounds = StageBounds { memory: 256 << 20, ..StageBounds::default() };
+    let bounds = StageBounds::default();
     let mut input = Stream::null();
     let mut running = Vec::new();
     for (index, argv) in stages.iter().enumerate() {

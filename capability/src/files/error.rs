@@ -201,6 +201,13 @@ impl FilesError {
         )
     }
 
+    pub(super) fn link_leaves(path: &RunPath) -> FilesError {
+        FilesError::new(
+            ErrorKind::Escape,
+            format!("write blocked: the link `{}` would lead out of your working dir; remove it first", shown(path)),
+        )
+    }
+
     pub(super) fn top(what: &str) -> FilesError {
         FilesError::new(ErrorKind::Denied, format!("the top of the working dir cannot be {what}; name an entry in it"))
     }

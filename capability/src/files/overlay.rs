@@ -173,9 +173,12 @@ impl Store {
                     Body::File { content: Content::new(content.into()), mode }
                 }
             }
-            Found::Link(target) => {
-                self.spend(from, target.len() as u64, room)?;
-                Body::Link(target)
+            Found::Link(leads) => {
+                if path.leaves_from(&target, &leads) {
+                    return Err(FilesError::link_leaves(path));
+                }
+                self.spend(from, leads.len() as u64, room)?;
+                Body::Link(leads)
             }
             Found::Other(what) => return Err(FilesError::special(Intent::Write, path, what)),
             Found::Absent => return Err(self.missing(path)),

@@ -121,6 +121,11 @@ impl RunPath {
         Ok(if kept.is_empty() { ".".to_owned() } else { kept.join("/") })
     }
 
+    /// Whether a link that is kept here with this target leads out from `to`, and does not from here.
+    pub(super) fn leaves_from(&self, to: &RunPath, target: &str) -> bool {
+        self.link_to(target).is_ok() && to.link_to(target) == Err(PathFault::Escapes)
+    }
+
     pub(super) fn is_top(&self) -> bool {
         self.0.is_empty()
     }

@@ -17,7 +17,7 @@ use crate::wasi::{self, Stage};
 /// How often the epoch advances: the grain of what a stage is held to.
 const TICK: Duration = Duration::from_millis(5);
 /// The stages that run at once in the process.
-const STAGES: u32 = 256;
+const STAGES: u32 = 1000;
 /// The most memory that any stage may have.
 pub(super) const MEMORY_MOST: usize = 1 << 30;
 /// The stack of a stage's own calls.

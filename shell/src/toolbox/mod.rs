@@ -10,11 +10,10 @@ mod wait;
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use tokio::sync::OnceCell;
 use wattle_capability::files::Files;
 
 pub use ended::{Ended, Killed, StageBounds, ToolboxError};
@@ -39,7 +38,9 @@ struct Inner {
     module: Module,
     names: Vec<Cow<'static, str>>,
     cache: Option<PathBuf>,
-    compiled: OnceCell<Arc<Compiled>>,
+    compiled: OnceLock<Arc<Compiled>>,
+    /// Held by whoever compiles.
+    compiling: Mutex<()>,
 }
 
 enum Module {
@@ -70,7 +71,7 @@ impl Toolbox {
     fn of(module: Module, mut names: Vec<Cow<'static, str>>, cache: Option<&Path>) -> Toolbox {
         names.sort();
         let cache = cache.map(Path::to_owned);
-        Toolbox(Arc::new(Inner { module, names, cache, compiled: OnceCell::new() }))
+        Toolbox(Arc::new(Inner { module, names, cache, compiled: OnceLock::new(), compiling: Mutex::new(()) }))
     }
 
     /// The names of the commands, sorted.
@@ -115,12 +116,13 @@ impl Toolbox {
     }
 
     async fn compiled(&self) -> Result<Arc<Compiled>, ToolboxError> {
-        let compile = || async {
-            let inner = Arc::clone(&self.0);
-            let compiled = tokio::task::spawn_blocking(move || inner.compile()).await;
-            compiled.map_err(|stopped| ToolboxError(stopped.to_string()))?.map(Arc::new)
-        };
-        self.0.compiled.get_or_try_init(compile).await.cloned()
+        if let Some(compiled) = self.0.compiled.get() {
+            return Ok(Arc::clone(compiled));
+        }
+        // It goes on where this is given up, so that the next one finds it done.
+        let inner = Arc::clone(&self.0);
+        let compiled = tokio::task::spawn_blocking(move || inner.compiled()).await;
+        compiled.unwrap_or_else(|stopped| Err(ToolboxError(stopped.to_string())))
     }
 }
 
@@ -145,6 +147,15 @@ impl Commands for Toolbox {
 }
 
 impl Inner {
+    fn compiled(&self) -> Result<Arc<Compiled>, ToolboxError> {
+        let _held = self.compiling.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(compiled) = self.compiled.get() {
+            return Ok(Arc::clone(compiled));
+        }
+        let compiled = Arc::new(self.compile()?);
+        Ok(Arc::clone(self.compiled.get_or_init(|| compiled)))
+    }
+
     fn compile(&self) -> Result<Compiled, ToolboxError> {
         let cache = self.cache.as_deref();
         match &self.module {

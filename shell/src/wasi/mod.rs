@@ -1,7 +1,7 @@
 //! The host of the commands: WASI preview 1 over the run's files and the shell's streams, and one function of the shell's own.
 //!
 //! A guest sees one folder, the top of the run's files, as descriptor 3. No function reaches the host's file system, clock aside, and none
-//! panics on any operand: `memory.rs` checks addresses, `table.rs` descriptors, and the run's [`Files`] paths.
+//! panics on any operand: `memory.rs` checks addresses, `table.rs` descriptors, and the run's files paths.
 
 mod descriptors;
 mod folders;

@@ -10,7 +10,7 @@ use super::memory::Memory;
 use super::paths::APPEND;
 use super::place::{FOLLOW, Place};
 use super::stage::Stage;
-use super::table::Descriptor;
+use super::table::{Descriptor, TOP};
 use crate::errno::{Errno, Fault};
 use crate::stream::{Stream, StreamKind};
 
@@ -81,6 +81,8 @@ pub(super) fn filestat(stage: &mut Stage, memory: &mut Memory<'_>, fd: u32, out:
         }
         Descriptor::Stream(stream) => match stream.file() {
             Some(file) => of_entry(stage, file.path(), &file.stat(), true),
+            // As by its path, see below.
+            None if fd > TOP => Told { kind: FILE_TYPE, ..of_stream(stream) },
             None => of_stream(stream),
         },
     };
@@ -98,7 +100,8 @@ pub(super) fn path_filestat(
 ) -> Done {
     let follow = flags & FOLLOW != 0;
     let told = match stage.place(memory, (fd, path, len), false)? {
-        Place::Device(stream) => of_stream(&stream),
+        // A path below `/dev` is told as a file: commands refuse to read what they take for neither file nor folder.
+        Place::Device(stream) => Told { kind: FILE_TYPE, ..of_stream(&stream) },
         Place::Entry(path) => {
             let stat = if follow { stage.files.stat(&path) } else { stage.files.stat_link(&path) };
             let stat = stat.map_err(|error| stage.fail(Fault::from(error)))?;

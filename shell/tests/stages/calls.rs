@@ -227,7 +227,7 @@ async fn devices_do_what_is_meant() {
     fails(&told, &errnos);
     assert_eq!(&told.image[200..211], b"substituted");
     assert_ne!(&told.image[300..364], &[0; 64]);
-    assert_eq!(told.image[416], 2);
+    assert_eq!(told.image[416], 4);
     assert_eq!(told.stderr, "told\n");
     assert_eq!(files.list("/").unwrap().len(), 2, "no device became a file");
 }

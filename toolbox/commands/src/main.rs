@@ -8,6 +8,7 @@ mod options;
 mod pattern;
 mod say;
 mod table;
+mod text;
 
 mod awk;
 mod clock;

@@ -15,6 +15,8 @@ mod value;
 
 use std::rc::Rc;
 
+pub use self::lex::unescape;
+
 use self::run::{Flow, Run, Stop, place};
 use self::syntax::{Pattern, Program};
 use self::value::{Cell, Value};

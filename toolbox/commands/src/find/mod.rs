@@ -46,3 +46,8 @@ pub fn run(args: &[String]) -> i32 {
     _ = std::io::stdout().flush();
     i32::from(failed)
 }
+
+/// A file's mode, as a number and as `ls -l` writes it.
+pub fn modes(found: &std::fs::Metadata) -> (u32, String) {
+    (printf::mode(found), printf::mode_text(found))
+}
