@@ -54,6 +54,7 @@ use std::time::SystemTime;
 use bytes::Bytes;
 
 pub use base::Base;
+pub use disk::append_line;
 pub use error::{ApplyError, ErrorKind, FilesError};
 pub use guarded::PathGuard;
 pub use reader::Reader;
@@ -87,6 +88,9 @@ const KEPT: &[(&str, &str)] = &[
     (EVENTS_FILE, "the outline of runs"),
     (ISSUES_FILE, "the list of tickets"),
 ];
+/// A repository's folder, wherever it stands and however its letters are written: no run writes to it or below it, since what it holds
+/// can make `git` start programs.
+pub const REPOSITORY: &str = ".git";
 /// The most entries that a listing gives, and that a folder which is moved or removed as a whole may hold.
 pub const ENTRY_LIMIT: usize = 100_000;
 
@@ -238,6 +242,14 @@ impl Files {
     /// Where a folder is in the way, the overlay is full, or the base does not allow it.
     pub fn write(&self, path: &str, data: &[u8]) -> Result<(), FilesError> {
         self.enter(path, Target::Write)?.write(path, data)
+    }
+
+    /// Tells whether [`Files::write`] could write there, as far as that is known before.
+    ///
+    /// # Errors
+    /// Where it could not: with the same words.
+    pub fn check_write(&self, path: &str) -> Result<(), FilesError> {
+        self.enter(path, Target::Write)?.check_write(path)
     }
 
     /// Adds to the end of a file; makes it, and missing folders on the way, where it is not there.
