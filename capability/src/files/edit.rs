@@ -64,6 +64,11 @@ impl Store {
         }
     }
 
+    pub(super) fn check_write(&self, text: &str) -> Result<(), FilesError> {
+        let path = self.resolve_file(text, Intent::Write)?;
+        self.check_file(&path).map(|_| ())
+    }
+
     pub(super) fn edit(&mut self, text: &str, edit: Edit<'_>) -> Result<(), FilesError> {
         let path = self.resolve_file(text, Intent::Write)?;
         let old = self.check_file(&path)?;

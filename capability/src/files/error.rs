@@ -115,8 +115,14 @@ impl FilesError {
         FilesError::new(ErrorKind::Denied, format!("{} blocked: {why}", intent.verb()))
     }
 
-    pub(super) fn trace(path: &RunPath) -> FilesError {
-        let text = format!("write blocked: `{path}` is the run's trace, which only the host writes");
+    pub(super) fn kept(name: &str, what: &str) -> FilesError {
+        let text = format!("write blocked: `{name}` is {what}, which only the host writes");
+        FilesError::new(ErrorKind::Denied, text)
+    }
+
+    pub(super) fn repository(path: &RunPath) -> FilesError {
+        let text =
+            format!("write blocked: `{}` belongs to a repository, which programs can read but not change", shown(path));
         FilesError::new(ErrorKind::Denied, text)
     }
 

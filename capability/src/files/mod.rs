@@ -54,6 +54,7 @@ use std::time::SystemTime;
 use bytes::Bytes;
 
 pub use base::Base;
+pub use disk::append_line;
 pub use error::{ApplyError, ErrorKind, FilesError};
 pub use guarded::PathGuard;
 pub use reader::Reader;
@@ -74,6 +75,22 @@ pub const READ_LIMIT: u64 = 64 << 20;
 pub const FILE_LIMIT: u64 = 16 << 30;
 /// The run's trace at the top of the workdir: the host writes it, and the files of a run can be read but not changed there.
 pub const TRACE_FILE: &str = "_steps.jsonl";
+/// The tickets that runs filed, at the top of the workdir: written by the host alone, as the trace.
+pub const ISSUES_FILE: &str = "_issues.jsonl";
+/// The seals of the run's trace, at the top of the workdir: written by the host alone.
+pub const LEDGER_FILE: &str = "_ledger.jsonl";
+/// The outline of runs, at the top of the workdir: written by the host alone.
+pub const EVENTS_FILE: &str = "events.org";
+/// What only the host writes at the top of the workdir, and what each is.
+const KEPT: &[(&str, &str)] = &[
+    (TRACE_FILE, "the run's trace"),
+    (LEDGER_FILE, "the ledger of the run's trace"),
+    (EVENTS_FILE, "the outline of runs"),
+    (ISSUES_FILE, "the list of tickets"),
+];
+/// A repository's folder, wherever it stands and however its letters are written: no run writes to it or below it, since what it holds
+/// can make `git` start programs.
+pub const REPOSITORY: &str = ".git";
 /// The most entries that a listing gives, and that a folder which is moved or removed as a whole may hold.
 pub const ENTRY_LIMIT: usize = 100_000;
 
@@ -106,6 +123,8 @@ pub struct Entry {
     pub kind: EntryKind,
     /// A file's size in bytes, else 0.
     pub size: u64,
+    /// When its content changed last; `None` for a link, and where the host does not say.
+    pub modified: Option<SystemTime>,
 }
 
 /// What is known about one entry.
@@ -223,6 +242,14 @@ impl Files {
     /// Where a folder is in the way, the overlay is full, or the base does not allow it.
     pub fn write(&self, path: &str, data: &[u8]) -> Result<(), FilesError> {
         self.enter(path, Target::Write)?.write(path, data)
+    }
+
+    /// Tells whether [`Files::write`] could write there, as far as that is known before.
+    ///
+    /// # Errors
+    /// Where it could not: with the same words.
+    pub fn check_write(&self, path: &str) -> Result<(), FilesError> {
+        self.enter(path, Target::Write)?.check_write(path)
     }
 
     /// Adds to the end of a file; makes it, and missing folders on the way, where it is not there.

@@ -10,4 +10,6 @@ mod interrupt;
 mod place;
 mod readme;
 mod run;
+mod traces;
 mod transcripts;
+mod trust;
