@@ -2,8 +2,10 @@
 
 use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::time::SystemTime;
 
+use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, MetadataExt, OpenOptions, Permissions, PermissionsExt};
 use rustix::io::Errno;
 
@@ -117,6 +119,20 @@ impl Base {
         copy.finish(name, Some(meta.mode() & MODE))?;
         Ok(kept.into_std())
     }
+}
+
+/// Appends a line to a file of the host's own in a workdir, such as the trace, in one write. What stands there instead of a plain file is
+/// not written to: a link that came with the workdir would lead anywhere.
+///
+/// # Errors
+/// Where it is no plain file, or cannot be written.
+pub fn append_line(path: &Path, line: &[u8]) -> io::Result<()> {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Err(Errno::ISDIR.into()) };
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let folder = Dir::open_ambient_dir(folder, ambient_authority())?;
+    let mut file = folder.open_with(name, plain(OpenOptions::new().create(true).append(true)))?;
+    plain_meta(&file)?;
+    file.write_all(line)
 }
 
 /// A new file beside the one that it will replace; removed again unless it is finished.

@@ -66,6 +66,11 @@ impl Store {
         }
     }
 
+    pub(super) fn check_write(&self, text: &str) -> Result<(), FilesError> {
+        let path = self.resolve_file(text, Intent::Write)?;
+        self.check_file(&path).map(|_| ())
+    }
+
     pub(super) fn edit(&mut self, text: &str, edit: Edit<'_>) -> Result<(), FilesError> {
         let path = self.resolve_file(text, Intent::Write)?;
         self.edit_file(&path, edit).map(drop)

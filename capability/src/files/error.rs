@@ -120,6 +120,12 @@ impl FilesError {
         FilesError::new(ErrorKind::Denied, text)
     }
 
+    pub(super) fn repository(path: &RunPath) -> FilesError {
+        let text =
+            format!("write blocked: `{}` belongs to a repository, which programs can read but not change", shown(path));
+        FilesError::new(ErrorKind::Denied, text)
+    }
+
     pub(super) fn path(intent: Intent, text: &str, fault: PathFault) -> FilesError {
         let text = shown(text);
         match fault {

@@ -55,6 +55,7 @@ use std::time::SystemTime;
 use bytes::Bytes;
 
 pub use base::Base;
+pub use disk::append_line;
 pub use error::{ApplyError, ErrorKind, FilesError};
 pub use guarded::PathGuard;
 pub use reader::Reader;
@@ -89,6 +90,9 @@ const KEPT: &[(&str, &str)] = &[
     (EVENTS_FILE, "the outline of runs"),
     (ISSUES_FILE, "the list of tickets"),
 ];
+/// A repository's folder, wherever it stands and however its letters are written: no run writes to it or below it, since what it holds
+/// can make `git` start programs.
+pub const REPOSITORY: &str = ".git";
 /// The most entries that a listing gives, and that a folder which is moved or removed as a whole may hold.
 pub const ENTRY_LIMIT: usize = 100_000;
 
@@ -248,6 +252,14 @@ impl Files {
     /// Where something is there already (also a link that leads nowhere), or the folder is not; else as [`Files::write`].
     pub fn create_new(&self, path: &str) -> Result<(), FilesError> {
         self.enter(path, Target::Write)?.create_new(path)
+    }
+
+    /// Tells whether [`Files::write`] could write there, as far as that is known before.
+    ///
+    /// # Errors
+    /// Where it could not: with the same words.
+    pub fn check_write(&self, path: &str) -> Result<(), FilesError> {
+        self.enter(path, Target::Write)?.check_write(path)
     }
 
     /// Adds to the end of a file; makes it, and missing folders on the way, where it is not there.

@@ -12,3 +12,4 @@ mod readme;
 mod run;
 mod traces;
 mod transcripts;
+mod trust;
