@@ -160,19 +160,7 @@ impl Interpreter {
             started: Instant::now(),
         };
         for (name, value) in [
-            ("HOME", "/"),
             ("PATH", "/usr/local/bin:/usr/bin:/bin"),
-            ("SHELL", "/bin/bash"),
-            ("USER", "user"),
-            ("LOGNAME", "user"),
-            ("LANG", "C.UTF-8"),
-            ("TERM", "dumb"),
-            ("TMPDIR", "/tmp"),
-            ("PWD", "/"),
-        ] {
-            interpreter.preset(name, value, true);
-        }
-        for (name, value) in [
             ("IFS", " \t\n"),
             ("OPTIND", "1"),
             ("OPTERR", "1"),
@@ -193,6 +181,23 @@ impl Interpreter {
             interpreter.preset(name, value, false);
         }
         interpreter
+    }
+
+    /// Sets the environment that a session begins with; a shell that a command starts has its starter's.
+    pub(crate) fn log_in(&mut self) {
+        for (name, value) in [
+            ("HOME", "/"),
+            ("PATH", "/usr/local/bin:/usr/bin:/bin"),
+            ("SHELL", "/bin/bash"),
+            ("USER", "user"),
+            ("LOGNAME", "user"),
+            ("LANG", "C.UTF-8"),
+            ("TERM", "dumb"),
+            ("TMPDIR", "/"),
+            ("PWD", "/"),
+        ] {
+            self.preset(name, value, true);
+        }
     }
 
     /// Sets a variable that the shell comes with. Where the session's variables are full it is left out.

@@ -81,7 +81,9 @@ impl Shell {
     #[must_use]
     pub fn session(&self, files: Arc<Files>) -> Session {
         let run = Run::new(Arc::clone(&self.commands), files, self.bounds.clone());
-        Session { interpreter: Interpreter::new(Arc::new(run), BTreeMap::new()), before: None, exited: false }
+        let mut interpreter = Interpreter::new(Arc::new(run), BTreeMap::new());
+        interpreter.log_in();
+        Session { interpreter, before: None, exited: false }
     }
 
     /// Runs a script in a session of its own, and keeps what it writes. Without a deadline the bounds' own counts.
