@@ -3,6 +3,7 @@
 use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::time::SystemTime;
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, MetadataExt, OpenOptions, Permissions, PermissionsExt};
@@ -44,6 +45,11 @@ impl Base {
     /// Cuts a file, or fills it up with zeros.
     pub(super) fn truncate(&self, path: &RunPath, size: u64) -> io::Result<()> {
         self.open_in_place(path)?.set_len(size)
+    }
+
+    /// Sets when a file's content changed last.
+    pub(super) fn set_modified(&self, path: &RunPath, time: SystemTime) -> io::Result<()> {
+        self.open_in_place(path)?.set_modified(time)
     }
 
     /// Makes a link, in place of what is there.
@@ -93,7 +99,7 @@ impl Base {
 
     /// Opens a plain file to be changed where it is. A file that has other names, which may lie outside of the base, is
     /// first replaced by a copy of its own, so that they keep the old content.
-    fn open_in_place(&self, path: &RunPath) -> io::Result<std::fs::File> {
+    pub(super) fn open_in_place(&self, path: &RunPath) -> io::Result<std::fs::File> {
         let (parent, name) = self.parent(path)?;
         let file = match parent.open_with(name, plain(OpenOptions::new().write(true))) {
             Err(cause) if is_absent(&cause) => {

@@ -21,7 +21,7 @@ const HINT_NAMES: usize = 8;
 #[derive(Debug)]
 pub(super) enum Store {
     /// Writes stay in the layer, over the base where there is one.
-    Overlay { base: Option<Base>, layer: Layer, reads: Reads },
+    Overlay { base: Option<Base>, layer: Box<Layer>, reads: Reads },
     /// Writes go to the base; the journal remembers what was there.
     Through { base: Base, journal: Journal },
 }
