@@ -18,8 +18,20 @@ pub struct Moment {
     pub epoch: i64,
 }
 
-pub const MONTHS: [&str; 12] =
-    ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"];
+pub const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
 pub const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
 /// Seconds since 1970, and the nanoseconds behind them.
@@ -72,7 +84,12 @@ pub fn parse(text: &str) -> Option<SystemTime> {
     let seconds = if let Some(seconds) = text.strip_prefix('@') {
         seconds.parse().ok()?
     } else {
-        let numbers: Vec<i64> = text.split(['-', ' ', 'T', ':', 'Z']).filter(|part| !part.is_empty()).map(str::parse).collect::<Result<_, _>>().ok()?;
+        let numbers: Vec<i64> = text
+            .split(['-', ' ', 'T', ':', 'Z'])
+            .filter(|part| !part.is_empty())
+            .map(str::parse)
+            .collect::<Result<_, _>>()
+            .ok()?;
         let at = |n: usize| numbers.get(n).copied().unwrap_or_default();
         if numbers.len() < 3 {
             return None;
@@ -125,7 +142,13 @@ pub fn part(at: &Moment, letter: char, padded: bool) -> String {
         'M' => two(at.minute),
         'S' => two(at.second),
         'N' => format!("{:09}", at.nanos),
-        'j' => if padded { format!("{:03}", at.yearday) } else { at.yearday.to_string() },
+        'j' => {
+            if padded {
+                format!("{:03}", at.yearday)
+            } else {
+                at.yearday.to_string()
+            }
+        }
         'a' => short(name(&DAYS, at.weekday)),
         'A' => name(&DAYS, at.weekday).to_owned(),
         'b' | 'h' => short(name(&MONTHS, at.month.saturating_sub(1))),

@@ -5,6 +5,7 @@
 
 mod host;
 mod options;
+mod pack;
 mod pattern;
 mod say;
 mod table;
@@ -12,8 +13,8 @@ mod text;
 
 mod awk;
 mod clock;
-mod grep;
 mod find;
+mod grep;
 mod jq;
 mod small;
 

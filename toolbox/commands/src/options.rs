@@ -47,7 +47,9 @@ impl Line {
     }
 
     fn is(&self, found: &Found, name: &str) -> bool {
-        self.known.get(found.row).is_some_and(|(short, long, _)| *long == name || (name.chars().count() == 1 && name.starts_with(*short)))
+        self.known
+            .get(found.row)
+            .is_some_and(|(short, long, _)| *long == name || (name.chars().count() == 1 && name.starts_with(*short)))
     }
 }
 
@@ -70,7 +72,9 @@ pub fn read(args: &[String], known: &'static [Known], permute: bool) -> Result<L
             let row = long_row(known, name)?;
             let takes = known.get(row).map_or(Takes::Nothing, |known| known.2);
             match takes {
-                Takes::Nothing if value.is_some() => return Err(format!("option '--{name}' doesn't allow an argument")),
+                Takes::Nothing if value.is_some() => {
+                    return Err(format!("option '--{name}' doesn't allow an argument"));
+                }
                 Takes::Value if value.is_none() => {
                     value = Some(args.next().ok_or_else(|| format!("option '--{name}' requires an argument"))?.clone());
                 }
@@ -81,7 +85,10 @@ pub fn read(args: &[String], known: &'static [Known], permute: bool) -> Result<L
             let mut rest = arg.get(1..).unwrap_or_default();
             while let Some(letter) = rest.chars().next() {
                 rest = rest.get(letter.len_utf8()..).unwrap_or_default();
-                let row = known.iter().position(|known| known.0 == letter).ok_or_else(|| format!("invalid option -- '{letter}'"))?;
+                let row = known
+                    .iter()
+                    .position(|known| known.0 == letter)
+                    .ok_or_else(|| format!("invalid option -- '{letter}'"))?;
                 let takes = known.get(row).map_or(Takes::Nothing, |known| known.2);
                 if takes == Takes::Nothing {
                     line.options.push(Found { row, value: None });
@@ -89,7 +96,8 @@ pub fn read(args: &[String], known: &'static [Known], permute: bool) -> Result<L
                 }
                 let mut value = (!rest.is_empty()).then(|| rest.to_owned());
                 if value.is_none() && takes == Takes::Value {
-                    value = Some(args.next().ok_or_else(|| format!("option requires an argument -- '{letter}'"))?.clone());
+                    value =
+                        Some(args.next().ok_or_else(|| format!("option requires an argument -- '{letter}'"))?.clone());
                 }
                 line.options.push(Found { row, value });
                 break;

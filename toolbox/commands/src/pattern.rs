@@ -79,7 +79,11 @@ impl Reader<'_> {
                 other => self.literal(other),
             }
         }
-        if self.open.is_empty() { Ok(()) } else { Err(if basic { "Unmatched ( or \\(" } else { "Unmatched ( or \\(" }.to_owned()) }
+        if self.open.is_empty() {
+            Ok(())
+        } else {
+            Err(if basic { "Unmatched ( or \\(" } else { "Unmatched ( or \\(" }.to_owned())
+        }
     }
 
     fn escaped(&mut self, basic: bool) -> Result<(), String> {
@@ -355,5 +359,8 @@ pub fn glob(pattern: &str) -> String {
 ///
 /// What is wrong with the pattern.
 pub fn names(pattern: &str, ignore_case: bool) -> Result<regex::bytes::Regex, String> {
-    regex::bytes::RegexBuilder::new(&glob(pattern)).case_insensitive(ignore_case).build().map_err(|error| error.to_string())
+    regex::bytes::RegexBuilder::new(&glob(pattern))
+        .case_insensitive(ignore_case)
+        .build()
+        .map_err(|error| error.to_string())
 }

@@ -28,7 +28,7 @@ pub fn about(name: &str, file: &str, error: &std::io::Error) {
 ///
 /// As opening the file; a directory is refused.
 pub fn open(file: &str) -> std::io::Result<Box<dyn std::io::Read>> {
-    if file == "-" {
+    if file == "-" || file == "/dev/stdin" {
         return Ok(Box::new(std::io::stdin().lock()));
     }
     if std::fs::metadata(file)?.is_dir() {

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use crate::{awk, find, grep, jq, small, text};
+use crate::{awk, find, grep, jq, pack, small, text};
 
 /// Runs a command with its words, its name first, and gives its exit status.
 pub type Run = fn(&[String]) -> i32;
@@ -37,6 +37,7 @@ pub const COMMANDS: &[(&str, Run)] = &[
     ("csplit", uutils!(uu_csplit)),
     ("cut", uutils!(uu_cut)),
     ("date", uutils!(uu_date)),
+    ("dd", text::dd),
     ("diff", text::diff),
     ("dirname", uutils!(uu_dirname)),
     ("dos2unix", text::dos2unix),
@@ -55,6 +56,8 @@ pub const COMMANDS: &[(&str, Run)] = &[
     ("gawk", awk::run),
     ("grep", grep::run),
     ("groups", small::groups),
+    ("gunzip", pack::gzip),
+    ("gzip", pack::gzip),
     ("hd", text::hexdump),
     ("head", uutils!(uu_head)),
     ("hexdump", text::hexdump),
@@ -100,7 +103,7 @@ pub const COMMANDS: &[(&str, Run)] = &[
     ("shred", uutils!(uu_shred)),
     ("shuf", uutils!(uu_shuf)),
     ("sleep", uutils!(uu_sleep)),
-    ("sort", uutils!(uu_sort)),
+    ("sort", text::sort),
     ("split", uutils!(uu_split)),
     ("sponge", text::sponge),
     ("stat", text::stat),
@@ -110,6 +113,7 @@ pub const COMMANDS: &[(&str, Run)] = &[
     ("sync", small::sync),
     ("tac", text::tac),
     ("tail", uutils!(uu_tail)),
+    ("tar", pack::tar),
     ("tee", uutils!(uu_tee)),
     ("test", uutils!(uu_test)),
     ("timeout", small::timeout),
@@ -125,10 +129,13 @@ pub const COMMANDS: &[(&str, Run)] = &[
     ("uniq", uutils!(uu_uniq)),
     ("unix2dos", text::unix2dos),
     ("unlink", uutils!(uu_unlink)),
+    ("unzip", pack::unzip),
     ("wc", uutils!(uu_wc)),
     ("which", small::which),
     ("whoami", small::whoami),
     ("xargs", small::xargs),
     ("xxd", text::xxd),
     ("yes", uutils!(uu_yes)),
+    ("zcat", pack::gzip),
+    ("zip", pack::zip),
 ];

@@ -12,7 +12,8 @@ pub fn infer(program: &mut Program) {
         }
         let mut changed = false;
         for (function, param) in marks {
-            if let Some(mark) = program.functions.get_mut(function).and_then(|function| function.arrays.get_mut(param)) {
+            if let Some(mark) = program.functions.get_mut(function).and_then(|function| function.arrays.get_mut(param))
+            {
                 changed |= !*mark;
                 *mark = true;
             }
@@ -108,7 +109,9 @@ impl Look<'_> {
                 self.expr(value);
             }
             Expr::Choice(condition, yes, no) => [condition, yes, no].into_iter().for_each(|expr| self.expr(expr)),
-            Expr::And(left, right) | Expr::Or(left, right) | Expr::Join(left, right) => [left, right].into_iter().for_each(|expr| self.expr(expr)),
+            Expr::And(left, right) | Expr::Or(left, right) | Expr::Join(left, right) => {
+                [left, right].into_iter().for_each(|expr| self.expr(expr))
+            }
             Expr::Arithmetic(_, left, right) | Expr::Compare(_, left, right) | Expr::Matches(left, right, _) => {
                 [left, right].into_iter().for_each(|expr| self.expr(expr));
             }
@@ -120,7 +123,8 @@ impl Look<'_> {
             Expr::Group(items) => self.exprs(items),
             Expr::Call(function, args) => {
                 self.exprs(args);
-                let arrays = self.functions.get(*function).map(|function| function.arrays.as_slice()).unwrap_or_default();
+                let arrays =
+                    self.functions.get(*function).map(|function| function.arrays.as_slice()).unwrap_or_default();
                 for (arg, _) in args.iter().zip(arrays).filter(|(_, array)| **array) {
                     if let Expr::Read(Place::Variable(variable)) = arg {
                         self.mark(*variable);
@@ -154,4 +158,3 @@ pub fn array_arguments(name: &str) -> &'static [usize] {
         _ => &[],
     }
 }
-

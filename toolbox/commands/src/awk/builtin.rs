@@ -69,7 +69,8 @@ pub fn call<'a>(run: &mut Run<'a>, name: &'static str, args: &'a [Expr]) -> Resu
         "systime" => clock::epoch(SystemTime::now()).0 as f64,
         "strftime" => {
             let format = if values.is_empty() { Rc::from("%a %b %e %H:%M:%S %Z %Y") } else { text(run, 0) };
-            let seconds = values.get(1).map_or_else(|| clock::epoch(SystemTime::now()).0, |value| value.number() as i64);
+            let seconds =
+                values.get(1).map_or_else(|| clock::epoch(SystemTime::now()).0, |value| value.number() as i64);
             return Ok(Value::text(clock::format(&clock::moment(seconds, 0), &format)));
         }
         "mktime" => mktime(&text(run, 0)),
@@ -91,7 +92,8 @@ fn counts(name: &str) -> (usize, usize) {
         "systime" | "rand" => (0, 0),
         "length" | "srand" | "fflush" => (0, 1),
         "strftime" => (0, 3),
-        "sin" | "cos" | "exp" | "log" | "sqrt" | "int" | "tolower" | "toupper" | "system" | "compl" | "strtonum" | "typeof" => (1, 1),
+        "sin" | "cos" | "exp" | "log" | "sqrt" | "int" | "tolower" | "toupper" | "system" | "compl" | "strtonum"
+        | "typeof" => (1, 1),
         "close" | "mktime" => (1, 2),
         "index" | "atan2" | "lshift" | "rshift" => (2, 2),
         "substr" | "sub" | "gsub" | "match" => (2, 3),
@@ -134,7 +136,8 @@ fn array_of(run: &mut Run<'_>, name: &str, arg: Option<&Expr>) -> Result<Array, 
 fn substr(text: &str, start: f64, length: Option<f64>) -> String {
     let round = |number: f64| if number.is_nan() { 0.0 } else { number.round_ties_even() };
     let from = round(start);
-    let to = length.map_or(f64::INFINITY, |length| if length.is_nan() { f64::NEG_INFINITY } else { from + round(length) });
+    let to =
+        length.map_or(f64::INFINITY, |length| if length.is_nan() { f64::NEG_INFINITY } else { from + round(length) });
     let first = from.max(1.0);
     if to <= first {
         return String::new();
@@ -185,13 +188,19 @@ fn substitute<'a>(run: &mut Run<'a>, args: &'a [Expr], all: bool) -> Result<Valu
             Some(Expr::Read(place)) => Some(place),
             _ => None,
         },
-        Some(_) => return failed(format!("{}() needs something to change as its third argument", if all { "gsub" } else { "sub" })),
+        Some(_) => {
+            return failed(format!(
+                "{}() needs something to change as its third argument",
+                if all { "gsub" } else { "sub" }
+            ));
+        }
     };
     let text = match rest.first() {
         None => Rc::from(run.whole_text()),
         Some(arg) => run.eval_text(arg)?,
     };
-    let (changed, count) = replace(&regex, &text, if all { None } else { Some(1) }, |found, out| amp(&replacement, found, out));
+    let (changed, count) =
+        replace(&regex, &text, if all { None } else { Some(1) }, |found, out| amp(&replacement, found, out));
     if count > 0 {
         match place {
             Some(place) => run.assign(place, Value::text(changed))?,
@@ -202,7 +211,12 @@ fn substitute<'a>(run: &mut Run<'a>, args: &'a [Expr], all: bool) -> Result<Valu
 }
 
 /// Replaces all matches, or only the one of a number.
-fn replace(regex: &Regex, text: &str, only: Option<usize>, mut put: impl FnMut(&regex::Captures<'_>, &mut String)) -> (String, usize) {
+fn replace(
+    regex: &Regex,
+    text: &str,
+    only: Option<usize>,
+    mut put: impl FnMut(&regex::Captures<'_>, &mut String),
+) -> (String, usize) {
     let mut out = String::with_capacity(text.len());
     let (mut end, mut count, mut replaced) = (0, 0, 0);
     let mut last_end = None;
@@ -283,10 +297,15 @@ fn matched<'a>(run: &mut Run<'a>, args: &'a [Expr]) -> Result<Value, Stop> {
         let between = run.global_text(place::SUBSEP);
         let mut array = array.borrow_mut();
         array.clear();
-        for (n, group) in found.iter().flat_map(|found| found.iter().enumerate()).filter_map(|(n, group)| Some((n, group?))) {
+        for (n, group) in
+            found.iter().flat_map(|found| found.iter().enumerate()).filter_map(|(n, group)| Some((n, group?)))
+        {
             array.insert(Rc::from(n.to_string()), Value::outside(group.as_str()));
             array.insert(Rc::from(format!("{n}{between}start")), Value::Number(letters(group.start()) + 1.0));
-            array.insert(Rc::from(format!("{n}{between}length")), Value::Number(letters(group.end()) - letters(group.start())));
+            array.insert(
+                Rc::from(format!("{n}{between}length")),
+                Value::Number(letters(group.end()) - letters(group.start())),
+            );
         }
     }
     let (start, length) = match found.and_then(|found| found.get(0)) {
@@ -332,7 +351,8 @@ pub fn keys(array: &Array, order: Option<&str>) -> Vec<Text> {
             let number = |key: &Text| Value::Text(key.clone()).number();
             by_number(number(left.0), number(right.0)).then_with(|| left.0.cmp(right.0))
         }),
-        "@val_num" => entries.sort_by(|left, right| by_number(left.1.number(), right.1.number()).then_with(|| left.0.cmp(right.0))),
+        "@val_num" => entries
+            .sort_by(|left, right| by_number(left.1.number(), right.1.number()).then_with(|| left.0.cmp(right.0))),
         "@val_str" => entries.sort_by(|left, right| text(left.1).cmp(&text(right.1)).then_with(|| left.0.cmp(right.0))),
         "@val_type" => entries.sort_by(|left, right| match (left.1.numeric(), right.1.numeric()) {
             (true, true) => by_number(left.1.number(), right.1.number()),

@@ -29,7 +29,10 @@ const COMPARISONS: [(&str, Comparison); 6] = [
 /// A regular expression of awk.
 pub fn regex(text: &str) -> Result<regex::Regex, String> {
     let made = translate(text, Notation::Awk).map_err(|why| format!("regular expression /{text}/: {why}"))?;
-    regex::RegexBuilder::new(&made.text).size_limit(64 << 20).build().map_err(|error| format!("regular expression /{text}/: {error}"))
+    regex::RegexBuilder::new(&made.text)
+        .size_limit(64 << 20)
+        .build()
+        .map_err(|error| format!("regular expression /{text}/: {error}"))
 }
 
 impl Parser {
@@ -125,7 +128,12 @@ impl Parser {
 
     fn starts_operand(&self) -> bool {
         match self.peek() {
-            Token::Number(_) | Token::Text(_) | Token::Regex(_) | Token::Name(_) | Token::Call(_) | Token::Builtin(_) => true,
+            Token::Number(_)
+            | Token::Text(_)
+            | Token::Regex(_)
+            | Token::Name(_)
+            | Token::Call(_)
+            | Token::Builtin(_) => true,
             Token::Sign(sign) => matches!(*sign, "$" | "!" | "(" | "-" | "+" | "++" | "--"),
             _ => false,
         }

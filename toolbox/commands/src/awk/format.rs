@@ -66,7 +66,9 @@ pub fn format(format: &str, values: &[Value], text: impl Fn(&Value) -> std::rc::
                 spec.pad(&mut out, &value, "");
             }
             'd' | 'i' | 'o' | 'x' | 'X' | 'u' => spec.whole(&mut out, kind, values.next().map_or(0.0, Value::number)),
-            'e' | 'E' | 'f' | 'F' | 'g' | 'G' | 'a' | 'A' => spec.real(&mut out, kind, values.next().map_or(0.0, Value::number)),
+            'e' | 'E' | 'f' | 'F' | 'g' | 'G' | 'a' | 'A' => {
+                spec.real(&mut out, kind, values.next().map_or(0.0, Value::number))
+            }
             other => {
                 out.push_str(&raw);
                 out.push(other);
@@ -172,8 +174,13 @@ impl Spec {
         let power: i32 = written.split_once('e').and_then(|(_, power)| power.parse().ok()).unwrap_or(0);
         let small = power < -4 || power >= digits as i32;
         let text = if small { written } else { format!("{size:.*}", (digits as i32 - 1 - power).max(0) as usize) };
-        let (mantissa, power) = text.split_once('e').map_or((text.as_str(), None), |(mantissa, power)| (mantissa, Some(power)));
-        let mantissa = if mantissa.contains('.') && !self.other { mantissa.trim_end_matches('0').trim_end_matches('.') } else { mantissa };
+        let (mantissa, power) =
+            text.split_once('e').map_or((text.as_str(), None), |(mantissa, power)| (mantissa, Some(power)));
+        let mantissa = if mantissa.contains('.') && !self.other {
+            mantissa.trim_end_matches('0').trim_end_matches('.')
+        } else {
+            mantissa
+        };
         match power {
             Some(power) => exponent(&format!("{mantissa}e{power}")),
             None => mantissa.to_owned(),

@@ -120,7 +120,8 @@ fn complain(run: &mut Run<'_>, name: &str, error: &io::Error) {
 pub fn assignment(word: &str) -> Option<(&str, &str)> {
     let (name, value) = word.split_once('=')?;
     let first = name.bytes().next()?;
-    let named = (first.is_ascii_alphabetic() || first == b'_') && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let named = (first.is_ascii_alphabetic() || first == b'_')
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     named.then_some((name, value))
 }
 

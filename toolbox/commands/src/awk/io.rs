@@ -69,13 +69,16 @@ impl Records {
         loop {
             let rest = self.rest();
             let found = match separator {
-                Separator::Byte(end) => memchr::memchr(*end, rest.get(searched..).unwrap_or_default()).map(|at| (searched + at, searched + at + 1)),
+                Separator::Byte(end) => memchr::memchr(*end, rest.get(searched..).unwrap_or_default())
+                    .map(|at| (searched + at, searched + at + 1)),
                 Separator::Paragraph => rest.windows(2).position(|two| two == b"\n\n").map(|at| (at, at + 2)),
                 Separator::Regex(regex) => {
                     // A match that reaches the end of what was read may grow.
                     let text = String::from_utf8_lossy(rest);
                     let found = regex.find_iter(&text).find(|found| !found.is_empty());
-                    found.filter(|found| self.over || found.end() < text.len()).map(|found| (found.start(), found.end()))
+                    found
+                        .filter(|found| self.over || found.end() < text.len())
+                        .map(|found| (found.start(), found.end()))
                 }
             };
             if let Some((length, end)) = found {
@@ -130,7 +133,8 @@ impl Streams {
                     if !append {
                         how.write(true).truncate(true);
                     }
-                    let file = how.open(path).map_err(|error| format!("can't redirect to \"{path}\": {}", words(&error)))?;
+                    let file =
+                        how.open(path).map_err(|error| format!("can't redirect to \"{path}\": {}", words(&error)))?;
                     Sink::File(BufWriter::new(file))
                 }
             };
@@ -163,7 +167,8 @@ impl Streams {
     pub fn read_file(&mut self, path: &str, separator: &Separator) -> io::Result<Option<String>> {
         if !self.readers.contains_key(path) {
             self.flush();
-            let source: Box<dyn Read> = if path == "-" || path == "/dev/stdin" { Box::new(io::stdin()) } else { Box::new(File::open(path)?) };
+            let source: Box<dyn Read> =
+                if path == "-" || path == "/dev/stdin" { Box::new(io::stdin()) } else { Box::new(File::open(path)?) };
             self.readers.insert(path.to_owned(), Records::new(source));
         }
         self.readers.get_mut(path).map_or(Ok(None), |records| records.next(separator))
@@ -240,7 +245,12 @@ impl Streams {
             for _ in 0..100 {
                 self.made += 1;
                 let path = format!("{folder}/.awk-{}-{}", RandomState::new().hash_one(0_u8), self.made);
-                last = OpenOptions::new().write(true).create_new(true).open(&path).and_then(|mut file| file.write_all(content)).map(|()| path);
+                last = OpenOptions::new()
+                    .write(true)
+                    .create_new(true)
+                    .open(&path)
+                    .and_then(|mut file| file.write_all(content))
+                    .map(|()| path);
                 match &last {
                     Ok(_) => return last,
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

@@ -19,19 +19,42 @@ pub enum Token {
 }
 
 const KEYWORDS: [&str; 24] = [
-    "BEGIN", "END", "function", "func", "if", "else", "while", "for", "do", "break", "continue", "next", "nextfile", "exit", "return",
-    "delete", "in", "getline", "print", "printf", "switch", "case", "default", "BEGINFILE",
+    "BEGIN",
+    "END",
+    "function",
+    "func",
+    "if",
+    "else",
+    "while",
+    "for",
+    "do",
+    "break",
+    "continue",
+    "next",
+    "nextfile",
+    "exit",
+    "return",
+    "delete",
+    "in",
+    "getline",
+    "print",
+    "printf",
+    "switch",
+    "case",
+    "default",
+    "BEGINFILE",
 ];
 
 pub const BUILTINS: [&str; 36] = [
-    "length", "substr", "index", "split", "sub", "gsub", "gensub", "match", "sprintf", "sin", "cos", "atan2", "exp", "log", "sqrt", "int", "rand",
-    "srand", "tolower", "toupper", "system", "close", "fflush", "strftime", "systime", "mktime", "asort", "asorti", "and", "or", "xor", "lshift",
-    "rshift", "compl", "strtonum", "typeof",
+    "length", "substr", "index", "split", "sub", "gsub", "gensub", "match", "sprintf", "sin", "cos", "atan2", "exp",
+    "log", "sqrt", "int", "rand", "srand", "tolower", "toupper", "system", "close", "fflush", "strftime", "systime",
+    "mktime", "asort", "asorti", "and", "or", "xor", "lshift", "rshift", "compl", "strtonum", "typeof",
 ];
 
 const SIGNS: [&str; 46] = [
-    "**=", "&&", "||", "++", "--", "+=", "-=", "*=", "/=", "%=", "^=", "**", "==", "<=", ">=", "!=", "!~", ">>", "|&", "{", "}", "(", ")", "[", "]", ";",
-    ",", "+", "-", "*", "/", "%", "^", "!", ">", "<", "|", "?", ":", "~", "$", "=", "@", "&", "\\", "`",
+    "**=", "&&", "||", "++", "--", "+=", "-=", "*=", "/=", "%=", "^=", "**", "==", "<=", ">=", "!=", "!~", ">>", "|&",
+    "{", "}", "(", ")", "[", "]", ";", ",", "+", "-", "*", "/", "%", "^", "!", ">", "<", "|", "?", ":", "~", "$", "=",
+    "@", "&", "\\", "`",
 ];
 
 /// Cuts a program into words, each with its line.
@@ -54,13 +77,15 @@ pub fn tokens(program: &str) -> Result<Vec<(Token, usize)>, String> {
             }
             '#' => rest = rest.find('\n').and_then(|end| rest.get(end..)).unwrap_or_default(),
             '"' => {
-                let (text, length) = quoted(rest, '"').ok_or_else(|| format!("line {line}: a text lacks its closing quote"))?;
+                let (text, length) =
+                    quoted(rest, '"').ok_or_else(|| format!("line {line}: a text lacks its closing quote"))?;
                 tokens.push((Token::Text(unescape(text)), line));
                 line += text.matches('\n').count();
                 rest = skip(length);
             }
             '/' if !ends_operand(tokens.last().map(|token| &token.0)) => {
-                let (text, length) = regex(rest).ok_or_else(|| format!("line {line}: a regular expression lacks its closing slash"))?;
+                let (text, length) =
+                    regex(rest).ok_or_else(|| format!("line {line}: a regular expression lacks its closing slash"))?;
                 tokens.push((Token::Regex(text.to_owned()), line));
                 rest = skip(length);
             }
@@ -137,7 +162,11 @@ fn regex(text: &str) -> Option<(&str, usize)> {
             '\\' => escaped = true,
             '[' if bracket.is_none() => bracket = Some(at),
             // A closing bracket that comes first is one of the set.
-            ']' if bracket.is_some_and(|open| text.get(open + 1..at).is_some_and(|set| !set.is_empty() && set != "^")) => bracket = None,
+            ']' if bracket
+                .is_some_and(|open| text.get(open + 1..at).is_some_and(|set| !set.is_empty() && set != "^")) =>
+            {
+                bracket = None
+            }
             '/' if bracket.is_none() => return Some((text.get(1..at)?, at + 1)),
             _ => {}
         }

@@ -70,7 +70,9 @@ fn read(args: &[String]) -> Result<Option<Line>, String> {
     let mut args = args.iter().peekable();
     while let Some(arg) = args.next_if(|arg| arg.len() > 1 && arg.starts_with('-')) {
         let mut value = |letter: &str| match arg.strip_prefix(letter) {
-            Some("") | None => args.next().cloned().ok_or_else(|| format!("option {arg} requires an argument; {USAGE}")),
+            Some("") | None => {
+                args.next().cloned().ok_or_else(|| format!("option {arg} requires an argument; {USAGE}"))
+            }
             Some(value) => Ok(value.to_owned()),
         };
         match arg.as_str() {
@@ -83,8 +85,20 @@ fn read(args: &[String]) -> Result<Option<Line>, String> {
                 println!("{USAGE}");
                 return Ok(None);
             }
-            "--posix" | "--traditional" | "--re-interval" | "--characters-as-bytes" | "-P" | "-c" | "-b" | "-r" | "-S" | "--sandbox" => {}
-            _ if arg.starts_with("--field-separator=") || arg.starts_with("--assign=") || arg.starts_with("--file=") => {
+            "--posix"
+            | "--traditional"
+            | "--re-interval"
+            | "--characters-as-bytes"
+            | "-P"
+            | "-c"
+            | "-b"
+            | "-r"
+            | "-S"
+            | "--sandbox" => {}
+            _ if arg.starts_with("--field-separator=")
+                || arg.starts_with("--assign=")
+                || arg.starts_with("--file=") =>
+            {
                 let (option, value) = arg.split_once('=').unwrap_or_default();
                 match option {
                     "--assign" => line.variables.push(value.to_owned()),
@@ -126,7 +140,8 @@ fn prepare(run: &mut Run<'_>, line: &Line, name: &str) -> Result<(), Stop> {
         arguments.insert(Rc::from(n.to_string()), Value::outside(word));
     }
     run.set_global(place::ARGC, Value::Number(arguments.len() as f64));
-    let environment: indexmap::IndexMap<_, _> = std::env::vars().map(|(name, value)| (Rc::from(name), Value::outside(value))).collect();
+    let environment: indexmap::IndexMap<_, _> =
+        std::env::vars().map(|(name, value)| (Rc::from(name), Value::outside(value))).collect();
     for (at, array) in [(place::ARGV, arguments), (place::ENVIRON, environment)] {
         if let Some(cell) = run.globals.get_mut(at) {
             *cell = Cell::Array(Rc::new(std::cell::RefCell::new(array)));

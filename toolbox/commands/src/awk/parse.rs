@@ -7,7 +7,23 @@ use super::syntax::{Expr, Function, Pattern, Place, Program, Statement, Target, 
 
 /// Variables that awk has, in the order of their places.
 pub const SPECIAL: [&str; 18] = [
-    "NF", "NR", "FNR", "FS", "OFS", "ORS", "RS", "FILENAME", "SUBSEP", "RSTART", "RLENGTH", "CONVFMT", "OFMT", "ENVIRON", "ARGC", "ARGV", "PROCINFO",
+    "NF",
+    "NR",
+    "FNR",
+    "FS",
+    "OFS",
+    "ORS",
+    "RS",
+    "FILENAME",
+    "SUBSEP",
+    "RSTART",
+    "RLENGTH",
+    "CONVFMT",
+    "OFMT",
+    "ENVIRON",
+    "ARGC",
+    "ARGV",
+    "PROCINFO",
     "IGNORECASE",
 ];
 
@@ -141,7 +157,10 @@ impl Parser {
     }
 
     pub(super) fn variable(&mut self, name: &str) -> Variable {
-        let local = self.within.and_then(|function| self.program.functions.get(function)).and_then(|function| function.params.iter().position(|param| param == name));
+        let local = self
+            .within
+            .and_then(|function| self.program.functions.get(function))
+            .and_then(|function| function.params.iter().position(|param| param == name));
         local.map_or_else(|| Variable::Global(self.global(name)), Variable::Local)
     }
 
@@ -193,7 +212,9 @@ impl Parser {
 
     fn defined(&mut self) -> Result<(), String> {
         self.at += 1;
-        let (Token::Name(name) | Token::Call(name)) = self.take() else { return Err(self.wrong("the name of a function")) };
+        let (Token::Name(name) | Token::Call(name)) = self.take() else {
+            return Err(self.wrong("the name of a function"));
+        };
         let place = self.function(&name);
         self.expect("(")?;
         let mut params = Vec::new();

@@ -462,7 +462,9 @@ impl<'a> Run<'a> {
             }
             Place::Variable(variable) => match self.cell(*variable) {
                 Some(Cell::Scalar(value)) => Ok(value.clone()),
-                Some(Cell::Array(_)) => failed(format!("attempt to use array `{}' in a scalar context", self.name(*variable))),
+                Some(Cell::Array(_)) => {
+                    failed(format!("attempt to use array `{}' in a scalar context", self.name(*variable)))
+                }
                 _ => Ok(Value::Nothing),
             },
             Place::Field(number) => {
@@ -527,7 +529,9 @@ impl<'a> Run<'a> {
             self.divide()?;
         }
         match self.cell(variable) {
-            Some(Cell::Array(_)) | None => failed(format!("attempt to use array `{}' in a scalar context", self.name(variable))),
+            Some(Cell::Array(_)) | None => {
+                failed(format!("attempt to use array `{}' in a scalar context", self.name(variable)))
+            }
             Some(cell) => {
                 *cell = Cell::Scalar(value);
                 Ok(())
@@ -559,7 +563,9 @@ impl<'a> Run<'a> {
         Ok(match (letters.next(), letters.next()) {
             (None, _) => Splitter::Letters,
             (Some(' '), None) => Splitter::Blanks,
-            (Some(letter), None) if letter != '\\' && !(self.ignores_case() && letter.is_alphabetic()) => Splitter::Letter(letter),
+            (Some(letter), None) if letter != '\\' && !(self.ignores_case() && letter.is_alphabetic()) => {
+                Splitter::Letter(letter)
+            }
             (Some('\\'), None) => Splitter::Letter('\\'),
             _ => Splitter::Regex(self.dynamic(separator)?),
         })
@@ -593,7 +599,10 @@ impl<'a> Run<'a> {
         }
         let mut made = regex(text)?;
         if key.1 {
-            made = regex::RegexBuilder::new(made.as_str()).case_insensitive(true).build().map_err(|error| Stop::Failed(error.to_string()))?;
+            made = regex::RegexBuilder::new(made.as_str())
+                .case_insensitive(true)
+                .build()
+                .map_err(|error| Stop::Failed(error.to_string()))?;
         }
         let made = Rc::new(made);
         if self.regexes.len() >= 1000 {
@@ -632,7 +641,9 @@ impl<'a> Run<'a> {
         let mut frame = Vec::with_capacity(function.params.len());
         for (arg, array) in args.iter().zip(&function.arrays) {
             frame.push(match arg {
-                Expr::Read(Place::Variable(variable)) if *array || self.is_array(*variable) => Cell::Array(self.array(*variable)?),
+                Expr::Read(Place::Variable(variable)) if *array || self.is_array(*variable) => {
+                    Cell::Array(self.array(*variable)?)
+                }
                 other => Cell::Scalar(self.eval(other)?),
             });
         }

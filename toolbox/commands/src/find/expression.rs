@@ -24,18 +24,37 @@ pub enum Expression {
     Target(Regex),
     Kind(Vec<char>, bool),
     Size(Compare, u64),
-    Age { moment: Which, compare: Compare, unit: u64, now: SystemTime },
-    Newer { moment: Which, than: SystemTime },
-    Mode { bits: u32, kind: char },
+    Age {
+        moment: Which,
+        compare: Compare,
+        unit: u64,
+        now: SystemTime,
+    },
+    Newer {
+        moment: Which,
+        than: SystemTime,
+    },
+    Mode {
+        bits: u32,
+        kind: char,
+    },
     Empty,
-    Print { end: u8 },
+    Print {
+        end: u8,
+    },
     Printf(Vec<Part>),
     List5,
     Delete,
     Prune,
     Quit,
-    Run { words: Vec<String>, folder: bool },
-    RunMany { words: Vec<String>, number: usize },
+    Run {
+        words: Vec<String>,
+        folder: bool,
+    },
+    RunMany {
+        words: Vec<String>,
+        number: usize,
+    },
 }
 
 /// A number to compare with.
@@ -137,13 +156,23 @@ impl Reader {
                 _ => Err("invalid expression; I was expecting to find a ')' somewhere but did not see one".to_owned()),
             };
         }
-        let Some(word) = self.words.next() else { return Err("invalid expression; an operator lacks its operand".to_owned()) };
+        let Some(word) = self.words.next() else {
+            return Err("invalid expression; an operator lacks its operand".to_owned());
+        };
         self.primary(&word)
     }
 
     fn primary(&mut self, word: &str) -> Result<Expression, String> {
         Ok(match word {
-            "-true" | "-readable" | "-writable" | "-noleaf" | "-mount" | "-xdev" | "-warn" | "-nowarn" | "-ignore_readdir_race" => Expression::True,
+            "-true"
+            | "-readable"
+            | "-writable"
+            | "-noleaf"
+            | "-mount"
+            | "-xdev"
+            | "-warn"
+            | "-nowarn"
+            | "-ignore_readdir_race" => Expression::True,
             "-daystart" => {
                 let (now, _) = clock::epoch(self.now);
                 self.now = clock::parse(&format!("@{}", now - now.rem_euclid(86_400) + 86_400)).unwrap_or(self.now);
@@ -151,7 +180,9 @@ impl Reader {
             }
             "-false" => Expression::False,
             "-name" | "-iname" => Expression::Name(pattern::names(&self.value(word)?, word == "-iname")?),
-            "-path" | "-wholename" | "-ipath" | "-iwholename" => Expression::Path(pattern::names(&self.value(word)?, word.starts_with("-i"))?),
+            "-path" | "-wholename" | "-ipath" | "-iwholename" => {
+                Expression::Path(pattern::names(&self.value(word)?, word.starts_with("-i"))?)
+            }
             "-lname" | "-ilname" => Expression::Target(pattern::names(&self.value(word)?, word == "-ilname")?),
             "-regex" | "-iregex" => {
                 let made = pattern::translate(&self.value(word)?, self.notation)?;
@@ -162,8 +193,14 @@ impl Reader {
             "-regextype" => {
                 self.notation = match self.value(word)?.as_str() {
                     "posix-extended" | "posix-egrep" | "egrep" | "awk" | "posix-awk" | "gnu-awk" => Notation::Extended,
-                    "posix-basic" | "grep" | "sed" | "ed" | "emacs" | "findutils-default" | "posix-minimal-basic" => Notation::Basic,
-                    other => return Err(format!("unknown regular expression type '{other}'; use posix-extended or posix-basic")),
+                    "posix-basic" | "grep" | "sed" | "ed" | "emacs" | "findutils-default" | "posix-minimal-basic" => {
+                        Notation::Basic
+                    }
+                    other => {
+                        return Err(format!(
+                            "unknown regular expression type '{other}'; use posix-extended or posix-basic"
+                        ));
+                    }
                 };
                 Expression::True
             }
@@ -182,7 +219,8 @@ impl Reader {
                 let value = self.value(word)?;
                 let kind = value.chars().next().filter(|first| "-/".contains(*first)).unwrap_or('=');
                 let digits = value.trim_start_matches(['-', '/']);
-                let bits = u32::from_str_radix(digits, 8).map_err(|_| format!("invalid mode '{value}'; write it in octal digits"))?;
+                let bits = u32::from_str_radix(digits, 8)
+                    .map_err(|_| format!("invalid mode '{value}'; write it in octal digits"))?;
                 Expression::Mode { bits, kind }
             }
             "-mtime" | "-ctime" => self.age(word, Which::Changed, 86_400)?,
@@ -197,7 +235,8 @@ impl Reader {
             }
             "-newermt" | "-newerct" | "-newerat" => {
                 let text = self.value(word)?;
-                let than = clock::parse(&text).ok_or_else(|| format!("I cannot figure out how to interpret '{text}' as a date or time"))?;
+                let than = clock::parse(&text)
+                    .ok_or_else(|| format!("I cannot figure out how to interpret '{text}' as a date or time"))?;
                 Expression::Newer { moment: if word == "-newerat" { Which::Read } else { Which::Changed }, than }
             }
             "-maxdepth" => {
@@ -304,7 +343,9 @@ fn one(mut items: Vec<Expression>, many: impl FnOnce(Vec<Expression>) -> Express
 }
 
 fn compare(of: &str, text: &str) -> Result<Compare, String> {
-    let number = |digits: &str| digits.parse::<f64>().map(|number| number as u64).map_err(|_| format!("invalid argument '{text}' to '{of}'"));
+    let number = |digits: &str| {
+        digits.parse::<f64>().map(|number| number as u64).map_err(|_| format!("invalid argument '{text}' to '{of}'"))
+    };
     Ok(match text.chars().next() {
         Some('-') => Compare::Less(number(text.get(1..).unwrap_or_default())?),
         Some('+') => Compare::More(number(text.get(1..).unwrap_or_default())?),

@@ -20,7 +20,9 @@ pub fn run(args: &[String]) -> i32 {
         };
     }
     let mut tops = Vec::new();
-    while let Some(word) = words.next_if(|word| !(word.starts_with('-') && word.len() > 1) && !["(", ")", "!", ","].contains(word)) {
+    while let Some(word) =
+        words.next_if(|word| !(word.starts_with('-') && word.len() > 1) && !["(", ")", "!", ","].contains(word))
+    {
         tops.push(word.to_owned());
     }
     if tops.is_empty() {

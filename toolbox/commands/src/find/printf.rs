@@ -11,7 +11,11 @@ use crate::clock;
 pub enum Part {
     Text(Vec<u8>),
     /// A directive, its flags and width, and the letter behind `T`, `A` or `C`.
-    Field { flags: String, letter: char, time: char },
+    Field {
+        flags: String,
+        letter: char,
+        time: char,
+    },
     /// Nothing more is put out.
     Stop,
 }
@@ -64,7 +68,9 @@ pub fn read(format: &str) -> Result<Vec<Part>, String> {
         let (mut flags, mut directive) = (String::new(), next);
         while "-0123456789. +#".contains(directive) {
             flags.push(directive);
-            let Some(next) = letters.next() else { return Err(format!("the format of -printf ends within a directive: '{format}'")) };
+            let Some(next) = letters.next() else {
+                return Err(format!("the format of -printf ends within a directive: '{format}'"));
+            };
             directive = next;
         }
         let time = if "TAC".contains(directive) { letters.next().unwrap_or('c') } else { ' ' };
@@ -89,7 +95,8 @@ pub fn put(out: &mut impl Write, parts: &[Part], here: &Here<'_>) -> io::Result<
                 let left = flags.contains('-');
                 let flags = flags.trim_start_matches(['-', ' ', '+', '#']);
                 let zero = flags.starts_with('0');
-                let (width, most) = flags.split_once('.').map_or((flags, None), |(width, most)| (width, most.parse().ok()));
+                let (width, most) =
+                    flags.split_once('.').map_or((flags, None), |(width, most)| (width, most.parse().ok()));
                 let width: usize = width.parse().unwrap_or(0);
                 let value: String = value.chars().take(most.unwrap_or(usize::MAX)).collect();
                 match (left, zero) {

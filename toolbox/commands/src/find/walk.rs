@@ -56,7 +56,8 @@ impl<'a, W: Write> Walk<'a, W> {
     /// Walks below one operand. True when nothing more is to be looked at.
     pub fn top(&mut self, top: &str) -> bool {
         let follow = self.options.follow != Follow::Never;
-        let found = if follow { fs::metadata(top).or_else(|_| fs::symlink_metadata(top)) } else { fs::symlink_metadata(top) };
+        let found =
+            if follow { fs::metadata(top).or_else(|_| fs::symlink_metadata(top)) } else { fs::symlink_metadata(top) };
         match found {
             Ok(found) => self.visit(top, top, 0, &found),
             Err(error) => self.fail(&format!("'{top}'"), &error),
@@ -89,10 +90,12 @@ impl<'a, W: Write> Walk<'a, W> {
         if found.is_dir() && depth < self.options.most && !(self.pruned && !self.options.deep) && !self.over {
             match fs::read_dir(path).and_then(Iterator::collect::<Result<Vec<_>, _>>) {
                 Ok(entries) => {
-                    let mut names: Vec<String> = entries.iter().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+                    let mut names: Vec<String> =
+                        entries.iter().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
                     names.sort();
                     for name in names {
-                        let below = if path.ends_with('/') { format!("{path}{name}") } else { format!("{path}/{name}") };
+                        let below =
+                            if path.ends_with('/') { format!("{path}{name}") } else { format!("{path}/{name}") };
                         let link = fs::symlink_metadata(&below);
                         let found = match (&link, self.options.follow) {
                             (Ok(kind), Follow::Always) if kind.is_symlink() => fs::metadata(&below).or(link),
@@ -132,7 +135,11 @@ impl<'a, W: Write> Walk<'a, W> {
                 fs::read_link(here.path).is_ok_and(|target| pattern.is_match(target.to_string_lossy().as_bytes()))
             }
             Expression::Kind(kinds, through) => {
-                let kind = if *through { fs::metadata(here.path).map_or('l', |found| letter(&found)) } else { letter(here.found) };
+                let kind = if *through {
+                    fs::metadata(here.path).map_or('l', |found| letter(&found))
+                } else {
+                    letter(here.found)
+                };
                 kinds.contains(&kind)
             }
             Expression::Size(compare, unit) => compare.holds(here.found.len().div_ceil(*unit)),
@@ -152,7 +159,9 @@ impl<'a, W: Write> Walk<'a, W> {
                 true => fs::read_dir(here.path).is_ok_and(|mut entries| entries.next().is_none()),
                 false => here.found.is_file() && here.found.len() == 0,
             },
-            Expression::Print { end } => self.out.write_all(here.path.as_bytes()).and_then(|()| self.out.write_all(&[*end])).is_ok(),
+            Expression::Print { end } => {
+                self.out.write_all(here.path.as_bytes()).and_then(|()| self.out.write_all(&[*end])).is_ok()
+            }
             Expression::Printf(parts) => printf::put(&mut self.out, parts, here).is_ok(),
             Expression::List5 => printf::list(&mut self.out, here).is_ok(),
             Expression::Delete => self.delete(here),
@@ -202,7 +211,8 @@ impl<'a, W: Write> Walk<'a, W> {
                 None => ".",
             };
             let script = "cd -- \"$1\" && shift && \"$@\"";
-            let mut words: Vec<Vec<u8>> = ["sh", "-c", script, "sh", folder].iter().map(|word| word.as_bytes().to_vec()).collect();
+            let mut words: Vec<Vec<u8>> =
+                ["sh", "-c", script, "sh", folder].iter().map(|word| word.as_bytes().to_vec()).collect();
             words.append(&mut command.argv);
             command.argv = words;
         }
@@ -235,7 +245,6 @@ impl<'a, W: Write> Walk<'a, W> {
         }
     }
 }
-
 
 /// The last part of a path.
 pub fn name(path: &str) -> &str {

@@ -33,7 +33,12 @@ pub fn read(name: &str, line: &Line, operands: &mut Vec<String>) -> Result<Patte
         None if operands.is_empty() => return Err("no pattern; usage: grep [OPTION]... PATTERNS [FILE]...".to_owned()),
         None => operands.remove(0).split('\n').map(str::to_owned).collect(),
     };
-    let kind = line.options.iter().rev().map(|found| line.name(found)).find(|name| ["E", "F", "G", "P"].contains(&name.as_str()));
+    let kind = line
+        .options
+        .iter()
+        .rev()
+        .map(|found| line.name(found))
+        .find(|name| ["E", "F", "G", "P"].contains(&name.as_str()));
     let kind = kind.unwrap_or_else(|| match name {
         "egrep" => "E".to_owned(),
         "fgrep" => "F".to_owned(),
@@ -137,7 +142,9 @@ impl Matcher for &Pattern {
     fn find_candidate_line(&self, haystack: &[u8]) -> Result<Option<grep_matcher::LineMatchKind>, NoError> {
         match self {
             Pattern::Plain(matcher) => matcher.find_candidate_line(haystack),
-            Pattern::Backtracking(_) => Ok(self.find_at(haystack, 0)?.map(|found| grep_matcher::LineMatchKind::Confirmed(found.start()))),
+            Pattern::Backtracking(_) => {
+                Ok(self.find_at(haystack, 0)?.map(|found| grep_matcher::LineMatchKind::Confirmed(found.start())))
+            }
         }
     }
 }

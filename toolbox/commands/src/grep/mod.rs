@@ -115,7 +115,9 @@ fn context_number(word: &str) -> String {
 
 fn prepared(name: &str, line: &Line) -> Result<i32, String> {
     if line.has("help") {
-        println!("usage: {name} [-EFGPciLlnoqsvwxhHrR] [-e PATTERN] [-f FILE] [-A N] [-B N] [-C N] [-m N] PATTERN [FILE...]");
+        println!(
+            "usage: {name} [-EFGPciLlnoqsvwxhHrR] [-e PATTERN] [-f FILE] [-A N] [-B N] [-C N] [-m N] PATTERN [FILE...]"
+        );
         return Ok(0);
     }
     if line.has("version") {
@@ -173,7 +175,11 @@ fn prepared(name: &str, line: &Line) -> Result<i32, String> {
         Some(_) => return Err("unknown binary-files type".to_owned()),
     };
     let most = number(line, "m")?;
-    let separator = if line.has("no-group-separator") { None } else { Some(line.value("group-separator").unwrap_or("--").to_owned()) };
+    let separator = if line.has("no-group-separator") {
+        None
+    } else {
+        Some(line.value("group-separator").unwrap_or("--").to_owned())
+    };
     let look = Look {
         shown,
         only,
@@ -247,7 +253,8 @@ impl Grep<'_> {
                 return false;
             }
         };
-        let mut names: Vec<String> = entries.iter().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        let mut names: Vec<String> =
+            entries.iter().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
         names.sort();
         for name in names {
             let join = |folder: &str| match folder {
@@ -311,7 +318,9 @@ impl Files {
 
 fn globs(line: &Line, option: &str) -> Result<Vec<Regex>, String> {
     let of = line.options.iter().filter(|found| line.name(found) == option);
-    of.filter_map(|found| found.value.as_deref()).map(|glob| pattern::names(glob.trim_end_matches('/'), false)).collect()
+    of.filter_map(|found| found.value.as_deref())
+        .map(|glob| pattern::names(glob.trim_end_matches('/'), false))
+        .collect()
 }
 
 fn number(line: &Line, option: &str) -> Result<Option<usize>, String> {

@@ -154,7 +154,8 @@ impl<W: Write> Sink for &mut Found<'_, W> {
         self.count += 1;
         match self.look.shown {
             Shown::Lines if self.binary => {
-                writeln!(self.out, "grep: {}: binary file matches", self.name)?;
+                self.out.flush()?;
+                crate::say::say("grep", format_args!("{}: binary file matches", self.name));
                 return Ok(false);
             }
             Shown::Lines if self.look.only => {

@@ -60,7 +60,8 @@ pub fn read(args: &[String]) -> Result<Option<Line>, String> {
             "--slurpfile" | "--rawfile" => {
                 let name = next("a name and a file")?;
                 let path = next("a name and a file")?;
-                let text = whole(&path).map_err(|error| format!("bad file for {arg} {name}: {path}: {}", words(&error)))?;
+                let text =
+                    whole(&path).map_err(|error| format!("bad file for {arg} {name}: {path}: {}", words(&error)))?;
                 let value = if arg == "--rawfile" {
                     Val::utf8_str(text)
                 } else {
@@ -81,7 +82,11 @@ pub fn read(args: &[String]) -> Result<Option<Line>, String> {
             "--jsonargs" => rest = Rest::Values,
             "--from-file" => from_file = Some(next("a file")?),
             long if long.starts_with("--") => {
-                let letter = LONG.iter().find(|(name, _)| *name == long).ok_or_else(|| format!("unknown option {long}; {USAGE}"))?.1;
+                let letter = LONG
+                    .iter()
+                    .find(|(name, _)| *name == long)
+                    .ok_or_else(|| format!("unknown option {long}; {USAGE}"))?
+                    .1;
                 if letter == 'h' {
                     println!("{USAGE}");
                     return Ok(None);

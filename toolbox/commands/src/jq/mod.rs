@@ -84,8 +84,10 @@ fn apply(line: &Line) -> Result<i32, i32> {
         complain(format_args!("error: {why}"));
         3
     };
-    let modules = Loader::new(defs).load(&arena, load::File { path: (), code }).map_err(|errors| told(unread(errors)))?;
-    load::import(&modules, |_| Err("no modules can be loaded here".to_owned())).map_err(|errors| told(unread(errors)))?;
+    let modules =
+        Loader::new(defs).load(&arena, load::File { path: (), code }).map_err(|errors| told(unread(errors)))?;
+    load::import(&modules, |_| Err("no modules can be loaded here".to_owned()))
+        .map_err(|errors| told(unread(errors)))?;
     let names: Vec<String> = line.variables.iter().map(|(name, _)| format!("${name}")).collect();
     let compiler = Compiler::default().with_funs(functions()).with_global_vars(names.iter().map(String::as_str));
     let filter = compiler.compile(modules).map_err(|errors| told(unknown(errors)))?;
@@ -98,7 +100,9 @@ fn apply(line: &Line) -> Result<i32, i32> {
         texts.for_each(|mut text| _ = text.read_to_end(&mut all));
         Box::new(std::iter::once(Ok(Val::utf8_str(all))))
     } else if line.raw_input {
-        Box::new(texts.flat_map(|text| text.split(b'\n')).map(|text| text.map(Val::utf8_str).map_err(|error| words(&error))))
+        Box::new(
+            texts.flat_map(|text| text.split(b'\n')).map(|text| text.map(Val::utf8_str).map_err(|error| words(&error))),
+        )
     } else {
         let values = texts.flat_map(read::read_many).map(|value| value.map_err(|error| words(&error)));
         if line.slurp {
@@ -218,7 +222,9 @@ fn unread(errors: load::Errors<&str, ()>) -> String {
         match error {
             load::Error::Io(errors) => words.extend(errors.into_iter().map(|(path, why)| format!("{why}: `{path}`"))),
             load::Error::Lex(errors) => errors.into_iter().for_each(|(expected, found)| say(&expected.as_str(), found)),
-            load::Error::Parse(errors) => errors.into_iter().for_each(|(expected, found)| say(&expected.as_str(), found)),
+            load::Error::Parse(errors) => {
+                errors.into_iter().for_each(|(expected, found)| say(&expected.as_str(), found))
+            }
         }
     }
     words.join("; ")

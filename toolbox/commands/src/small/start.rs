@@ -42,7 +42,12 @@ pub fn env(args: &[String]) -> i32 {
             _ if word.starts_with("--chdir=") => folder = word.split_once('=').map(|(_, name)| name),
             _ if word.starts_with("-u") => unset.extend(word.get(2..)),
             _ if word.starts_with('-') => {
-                say("env", format_args!("unknown option '{word}'; usage: env [-i] [-u NAME] [NAME=VALUE]... [COMMAND [ARG]...]"));
+                say(
+                    "env",
+                    format_args!(
+                        "unknown option '{word}'; usage: env [-i] [-u NAME] [NAME=VALUE]... [COMMAND [ARG]...]"
+                    ),
+                );
                 return 125;
             }
             _ => {

@@ -59,7 +59,10 @@ pub fn xargs(args: &[String]) -> i32 {
 
 fn prepared(args: &[String]) -> Result<i32, String> {
     let line = options::read(args, OPTIONS, false)?;
-    let replace = line.value("I").map(str::to_owned).or_else(|| line.has("i").then(|| line.value("i").unwrap_or("{}").to_owned()));
+    let replace = line
+        .value("I")
+        .map(str::to_owned)
+        .or_else(|| line.has("i").then(|| line.value("i").unwrap_or("{}").to_owned()));
     let most_lines = match line.has("l") {
         true => line.value("l").map_or(Ok(1), |text| text.parse().map_err(|_| "invalid number for -l".to_owned()))?,
         false => number(&line, "L")?.unwrap_or(usize::MAX),
@@ -100,7 +103,11 @@ fn prepared(args: &[String]) -> Result<i32, String> {
         items.truncate(at);
     }
     if items.is_empty() {
-        return Ok(if line.has("r") || plan.replace.is_some() { 0 } else { plan.run(&[]).unwrap_or_else(|status| status) });
+        return Ok(if line.has("r") || plan.replace.is_some() {
+            0
+        } else {
+            plan.run(&[]).unwrap_or_else(|status| status)
+        });
     }
     let mut status = 0;
     let mut rest = items.as_slice();
@@ -142,7 +149,12 @@ impl Plan {
                 let item = String::from_utf8_lossy(&item.text);
                 self.command.iter().map(|word| word.replace(sign.as_str(), &item).into_bytes()).collect()
             }
-            _ => self.command.iter().map(|word| word.clone().into_bytes()).chain(items.iter().map(|item| item.text.clone())).collect(),
+            _ => self
+                .command
+                .iter()
+                .map(|word| word.clone().into_bytes())
+                .chain(items.iter().map(|item| item.text.clone()))
+                .collect(),
         };
         if self.told {
             let words: Vec<_> = argv.iter().map(|word| String::from_utf8_lossy(word)).collect();
@@ -153,7 +165,13 @@ impl Plan {
         match command.run() {
             0 => Ok(0),
             255 => {
-                say("xargs", format_args!("{}: exited with status 255; aborting", self.command.first().map_or("", String::as_str)));
+                say(
+                    "xargs",
+                    format_args!(
+                        "{}: exited with status 255; aborting",
+                        self.command.first().map_or("", String::as_str)
+                    ),
+                );
                 Err(124)
             }
             status @ (126 | 127) => Err(status),
@@ -177,7 +195,9 @@ fn delimiter(text: &str) -> Result<u8, String> {
         [b'\\', b't'] => Ok(b'\t'),
         [b'\\', b'0'] => Ok(0),
         [b'\\', b'\\'] => Ok(b'\\'),
-        _ => Err(format!("Invalid input delimiter specification {text}: the delimiter must be a single character or one of \\n, \\t, \\0")),
+        _ => Err(format!(
+            "Invalid input delimiter specification {text}: the delimiter must be a single character or one of \\n, \\t, \\0"
+        )),
     }
 }
 

@@ -15,7 +15,12 @@ fn gathered(operands: &[String]) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-fn run(name: &str, args: &[String], known: &'static [Known], write: impl Fn(&Line, &mut dyn Write) -> Result<(), String>) -> i32 {
+fn run(
+    name: &str,
+    args: &[String],
+    known: &'static [Known],
+    write: impl Fn(&Line, &mut dyn Write) -> Result<(), String>,
+) -> i32 {
     let mut out = out();
     let done = options::read(args.get(1..).unwrap_or_default(), known, true).and_then(|line| write(&line, &mut out));
     match done.and_then(|()| out.flush().map_err(|error| words(&error))) {
@@ -35,7 +40,8 @@ fn number(line: &Line, option: &str, otherwise: usize) -> Result<usize, String> 
     line.value(option).map_or(Ok(otherwise), |text| read(text).map_err(|_| format!("invalid number '{text}'")))
 }
 
-const STRINGS: &[Known] = &[('n', "bytes", Value), ('a', "all", Nothing), ('t', "radix", Value), ('f', "print-file-name", Nothing)];
+const STRINGS: &[Known] =
+    &[('n', "bytes", Value), ('a', "all", Nothing), ('t', "radix", Value), ('f', "print-file-name", Nothing)];
 
 /// `strings`: runs of letters in bytes.
 pub fn strings(args: &[String]) -> i32 {
@@ -51,7 +57,10 @@ pub fn strings(args: &[String]) -> i32 {
                     Some("o") => write!(out, "{at:7o} "),
                     _ => Ok(()),
                 };
-                written.and_then(|()| out.write_all(part)).and_then(|()| out.write_all(b"\n")).map_err(|error| words(&error))?;
+                written
+                    .and_then(|()| out.write_all(part))
+                    .and_then(|()| out.write_all(b"\n"))
+                    .map_err(|error| words(&error))?;
             }
             at += part.len() + 1;
         }
@@ -59,7 +68,13 @@ pub fn strings(args: &[String]) -> i32 {
     })
 }
 
-const HEXDUMP: &[Known] = &[('C', "canonical", Nothing), ('v', "no-squeezing", Nothing), ('n', "length", Value), ('s', "skip", Value), ('x', "", Nothing)];
+const HEXDUMP: &[Known] = &[
+    ('C', "canonical", Nothing),
+    ('v', "no-squeezing", Nothing),
+    ('n', "length", Value),
+    ('s', "skip", Value),
+    ('x', "", Nothing),
+];
 
 /// `hexdump`: bytes in hexadecimal, with `-C` beside their letters.
 pub fn hexdump(args: &[String]) -> i32 {
@@ -119,7 +134,15 @@ fn letters(row: &[u8]) -> String {
     row.iter().map(|byte| if (b' '..=b'~').contains(byte) { char::from(*byte) } else { '.' }).collect()
 }
 
-const XXD: &[Known] = &[('p', "ps", Nothing), ('r', "revert", Nothing), ('l', "len", Value), ('s', "seek", Value), ('c', "cols", Value), ('g', "", Value), ('u', "", Nothing)];
+const XXD: &[Known] = &[
+    ('p', "ps", Nothing),
+    ('r', "revert", Nothing),
+    ('l', "len", Value),
+    ('s', "seek", Value),
+    ('c', "cols", Value),
+    ('g', "", Value),
+    ('u', "", Nothing),
+];
 
 /// `xxd`: bytes in hexadecimal, and back with `-r`.
 pub fn xxd(args: &[String]) -> i32 {

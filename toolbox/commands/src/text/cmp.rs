@@ -4,7 +4,13 @@ use crate::options::Takes::{Nothing, Value};
 use crate::options::{self, Known};
 use crate::say::{say, whole, words};
 
-const OPTIONS: &[Known] = &[('s', "silent", Nothing), ('\0', "quiet", Nothing), ('l', "verbose", Nothing), ('b', "print-bytes", Nothing), ('n', "bytes", Value)];
+const OPTIONS: &[Known] = &[
+    ('s', "silent", Nothing),
+    ('\0', "quiet", Nothing),
+    ('l', "verbose", Nothing),
+    ('b', "print-bytes", Nothing),
+    ('n', "bytes", Value),
+];
 
 /// Runs cmp: 0 where nothing differs, 1 where something does, 2 in trouble.
 pub fn cmp(args: &[String]) -> i32 {
@@ -19,18 +25,27 @@ pub fn cmp(args: &[String]) -> i32 {
 
 fn compared(args: &[String]) -> Result<i32, String> {
     let line = options::read(args, OPTIONS, true)?;
-    let Some(left) = line.operands.first() else { return Err("missing operand; usage: cmp [-sl] LEFT [RIGHT]".to_owned()) };
+    let Some(left) = line.operands.first() else {
+        return Err("missing operand; usage: cmp [-sl] LEFT [RIGHT]".to_owned());
+    };
     let right = line.operands.get(1).map_or("-", String::as_str);
     let silent = line.has("s") || line.has("quiet");
-    let most = line.value("n").map_or(Ok(usize::MAX), |text| text.parse().map_err(|_| format!("invalid --bytes value '{text}'")))?;
+    let most = line
+        .value("n")
+        .map_or(Ok(usize::MAX), |text| text.parse().map_err(|_| format!("invalid --bytes value '{text}'")))?;
     let read = |path: &str| {
         let mut bytes = whole(path).map_err(|error| format!("{path}: {}", words(&error)))?;
         bytes.truncate(most);
         Ok::<_, String>(bytes)
     };
     let (one, other) = (read(left)?, read(right)?);
-    let differing: Vec<(usize, u8, u8)> =
-        one.iter().zip(&other).enumerate().filter(|(_, (one, other))| one != other).map(|(at, (one, other))| (at, *one, *other)).collect();
+    let differing: Vec<(usize, u8, u8)> = one
+        .iter()
+        .zip(&other)
+        .enumerate()
+        .filter(|(_, (one, other))| one != other)
+        .map(|(at, (one, other))| (at, *one, *other))
+        .collect();
     if differing.is_empty() && one.len() == other.len() {
         return Ok(0);
     }
@@ -48,11 +63,14 @@ fn compared(args: &[String]) -> Result<i32, String> {
         return Ok(1);
     }
     if one.len() != other.len() {
-        let (short, length, bytes) = if one.len() < other.len() { (left.as_str(), one.len(), &one) } else { (right, other.len(), &other) };
+        let (short, length, bytes) =
+            if one.len() < other.len() { (left.as_str(), one.len(), &one) } else { (right, other.len(), &other) };
         let lines = bytes.iter().filter(|byte| **byte == b'\n').count();
         match length {
             0 => say("cmp", format_args!("EOF on {short} which is empty")),
-            _ if bytes.last() == Some(&b'\n') => say("cmp", format_args!("EOF on {short} after byte {length}, line {lines}")),
+            _ if bytes.last() == Some(&b'\n') => {
+                say("cmp", format_args!("EOF on {short} after byte {length}, line {lines}"))
+            }
             _ => say("cmp", format_args!("EOF on {short} after byte {length}, in line {}", lines + 1)),
         }
     }

@@ -40,7 +40,9 @@ fn arranged(args: &[String]) -> Result<(), String> {
     let rows: Vec<&str> = text.lines().filter(|row| !row.trim().is_empty()).collect();
     let mut out = out();
     if !line.has("t") {
-        let most = line.value("c").map_or(Ok(80), |text| text.parse().map_err(|_| format!("invalid columns argument: '{text}'")))?;
+        let most = line
+            .value("c")
+            .map_or(Ok(80), |text| text.parse().map_err(|_| format!("invalid columns argument: '{text}'")))?;
         beside(&mut out, &rows, most, line.has("x")).map_err(|error| words(&error))?;
         return out.flush().map_err(|error| words(&error));
     }
@@ -58,8 +60,11 @@ fn arranged(args: &[String]) -> Result<(), String> {
     }
     let width = |text: &str| text.chars().count();
     let columns = table.iter().map(Vec::len).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns).map(|n| table.iter().filter_map(|row| row.get(n)).map(|cell| width(cell)).max().unwrap_or(0)).collect();
-    let right: Vec<usize> = line.value("R").unwrap_or_default().split(',').filter_map(|number| number.parse::<usize>().ok()).collect();
+    let widths: Vec<usize> = (0..columns)
+        .map(|n| table.iter().filter_map(|row| row.get(n)).map(|cell| width(cell)).max().unwrap_or(0))
+        .collect();
+    let right: Vec<usize> =
+        line.value("R").unwrap_or_default().split(',').filter_map(|number| number.parse::<usize>().ok()).collect();
     for row in &table {
         for (n, (cell, most)) in row.iter().zip(&widths).enumerate() {
             if n > 0 {

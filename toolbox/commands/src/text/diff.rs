@@ -75,7 +75,18 @@ pub fn diff(args: &[String]) -> i32 {
 
 fn prepared(args: &[String]) -> Result<i32, String> {
     // `--unified` may stand without its number, which an option with a value may not.
-    let args: Vec<String> = args.iter().map(|word| if word == "--unified" { "-u".to_owned() } else if word == "--context" { "-c".to_owned() } else { word.clone() }).collect();
+    let args: Vec<String> = args
+        .iter()
+        .map(|word| {
+            if word == "--unified" {
+                "-u".to_owned()
+            } else if word == "--context" {
+                "-c".to_owned()
+            } else {
+                word.clone()
+            }
+        })
+        .collect();
     let line = options::read(&args, OPTIONS, true)?;
     let [left, right] = line.operands.as_slice() else {
         return Err("two files or folders are compared; usage: diff [-uqrNiwbB] [-U N] LEFT RIGHT".to_owned());
@@ -89,7 +100,13 @@ fn prepared(args: &[String]) -> Result<i32, String> {
         _ if line.has("c") => Form::Context(3),
         _ => Form::Normal,
     };
-    let values = |name: &str| line.options.iter().filter(|found| line.name(found) == name).filter_map(|found| found.value.clone()).collect::<Vec<_>>();
+    let values = |name: &str| {
+        line.options
+            .iter()
+            .filter(|found| line.name(found) == name)
+            .filter_map(|found| found.value.clone())
+            .collect::<Vec<_>>()
+    };
     let mut diff = Diff {
         form,
         same_told: line.has("s"),
@@ -103,19 +120,29 @@ fn prepared(args: &[String]) -> Result<i32, String> {
         no_returns: line.has("strip-trailing-cr"),
         labels: values("L"),
         exclude: values("x").iter().map(|glob| crate::pattern::names(glob, false)).collect::<Result<_, _>>()?,
-        command: args.iter().filter(|word| word.starts_with('-') && word.len() > 1).map(|word| format!("{word} ")).collect(),
+        command: args
+            .iter()
+            .filter(|word| word.starts_with('-') && word.len() > 1)
+            .map(|word| format!("{word} "))
+            .collect(),
         trouble: false,
     };
     let mut out = out();
     let (mut left, mut right) = (left.clone(), right.clone());
     let folder = |path: &str| path != "-" && fs::metadata(path).is_ok_and(|found| found.is_dir());
-    let below = |folder: &str, file: &str| format!("{}/{}", folder.trim_end_matches('/'), file.rsplit('/').next().unwrap_or(file));
+    let below = |folder: &str, file: &str| {
+        format!("{}/{}", folder.trim_end_matches('/'), file.rsplit('/').next().unwrap_or(file))
+    };
     match (folder(&left), folder(&right)) {
         (true, false) => left = below(&left, &right),
         (false, true) => right = below(&right, &left),
         _ => {}
     }
-    let differs = if folder(&left) && folder(&right) { diff.folders(&mut out, &left, &right) } else { diff.files(&mut out, &left, &right, false) };
+    let differs = if folder(&left) && folder(&right) {
+        diff.folders(&mut out, &left, &right)
+    } else {
+        diff.files(&mut out, &left, &right, false)
+    };
     let differs = differs.map_err(|error| words(&error))?;
     out.flush().map_err(|error| words(&error))?;
     Ok(if diff.trouble { 2 } else { i32::from(differs) })
@@ -199,7 +226,8 @@ impl Diff {
         if below {
             writeln!(out, "diff {}{left} {right}", self.command)?;
         }
-        let head = |n: usize, path: &str| self.labels.get(n).cloned().unwrap_or_else(|| format!("{path}\t{}", moment(path)));
+        let head =
+            |n: usize, path: &str| self.labels.get(n).cloned().unwrap_or_else(|| format!("{path}\t{}", moment(path)));
         match self.form {
             Form::Unified(around) => {
                 writeln!(out, "--- {}\n+++ {}", head(0, left), head(1, right))?;

@@ -8,7 +8,8 @@ use crate::options::Takes::{Nothing, Value};
 use crate::options::{self, Known};
 use crate::say::{about, out, say};
 
-const STAT: &[Known] = &[('c', "format", Value), ('\0', "printf", Value), ('L', "dereference", Nothing), ('t', "terse", Nothing)];
+const STAT: &[Known] =
+    &[('c', "format", Value), ('\0', "printf", Value), ('L', "dereference", Nothing), ('t', "terse", Nothing)];
 
 /// `stat`: a file's size, kind and times.
 pub fn stat(args: &[String]) -> i32 {
@@ -34,7 +35,11 @@ pub fn stat(args: &[String]) -> i32 {
         let found = if line.has("L") { fs::metadata(path) } else { fs::symlink_metadata(path) };
         match found {
             Ok(found) => {
-                if out.write_all(filled(&format, path, &found).as_bytes()).and_then(|()| out.write_all(end.as_bytes())).is_err() {
+                if out
+                    .write_all(filled(&format, path, &found).as_bytes())
+                    .and_then(|()| out.write_all(end.as_bytes()))
+                    .is_err()
+                {
                     return 1;
                 }
             }
@@ -54,7 +59,13 @@ fn filled(format: &str, path: &str, found: &Metadata) -> String {
     let mut out = String::new();
     let mut letters = format.chars();
     let (mode, mode_text) = crate::find::modes(found);
-    let kind = if found.is_dir() { 'd' } else if found.is_symlink() { 'l' } else { 'f' };
+    let kind = if found.is_dir() {
+        'd'
+    } else if found.is_symlink() {
+        'l'
+    } else {
+        'f'
+    };
     let changed = found.modified().map(clock::epoch).unwrap_or_default();
     let read = found.accessed().map(clock::epoch).unwrap_or(changed);
     let full = |(seconds, nanos)| clock::format(&clock::moment(seconds, nanos), "%Y-%m-%d %H:%M:%S.%N %z");
@@ -83,7 +94,16 @@ fn filled(format: &str, path: &str, found: &Metadata) -> String {
             .to_owned(),
             Some('a') => format!("{mode:o}"),
             Some('A') => mode_text.clone(),
-            Some('f') => format!("{:x}", mode | if kind == 'd' { 0o040_000 } else if kind == 'l' { 0o120_000 } else { 0o100_000 }),
+            Some('f') => format!(
+                "{:x}",
+                mode | if kind == 'd' {
+                    0o040_000
+                } else if kind == 'l' {
+                    0o120_000
+                } else {
+                    0o100_000
+                }
+            ),
             Some('u' | 'g') => "1000".to_owned(),
             Some('U' | 'G') => "user".to_owned(),
             Some('h') => "1".to_owned(),
@@ -103,7 +123,8 @@ fn filled(format: &str, path: &str, found: &Metadata) -> String {
 
 /// `chmod`: every file may be read, written and run here, so only their existence is looked at.
 pub fn chmod(args: &[String]) -> i32 {
-    let mut operands = args.iter().skip(1).filter(|word| !matches!(word.as_str(), "-R" | "-v" | "-c" | "-f" | "--recursive" | "--"));
+    let mut operands =
+        args.iter().skip(1).filter(|word| !matches!(word.as_str(), "-R" | "-v" | "-c" | "-f" | "--recursive" | "--"));
     if operands.next().is_none() {
         say("chmod", "missing operand; usage: chmod MODE FILE...");
         return 1;

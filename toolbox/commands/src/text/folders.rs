@@ -90,7 +90,9 @@ impl<W: Write> Du<W> {
             return found.len();
         }
         let mut names: Vec<String> = match fs::read_dir(path) {
-            Ok(entries) => entries.filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned())).collect(),
+            Ok(entries) => {
+                entries.filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned())).collect()
+            }
             Err(error) => {
                 about("du", &format!("cannot read directory '{path}'"), &error);
                 self.failed = true;
@@ -98,7 +100,8 @@ impl<W: Write> Du<W> {
             }
         };
         names.sort();
-        let size = names.iter().map(|name| self.below(&format!("{}/{name}", path.trim_end_matches('/')), depth + 1)).sum();
+        let size =
+            names.iter().map(|name| self.below(&format!("{}/{name}", path.trim_end_matches('/')), depth + 1)).sum();
         if depth <= self.most {
             self.line(size, path);
         }

@@ -9,7 +9,9 @@ type Lines = [Vec<u8>];
 
 /// Differences of empty lines only are none.
 pub fn without_blank(ops: &mut [DiffOp], one: &Lines, other: &Lines) {
-    let blank = |lines: &Lines, range: Range<usize>| lines.get(range).unwrap_or_default().iter().all(|line| line.trim_ascii().is_empty());
+    let blank = |lines: &Lines, range: Range<usize>| {
+        lines.get(range).unwrap_or_default().iter().all(|line| line.trim_ascii().is_empty())
+    };
     for op in ops {
         if blank(one, op.old_range()) && blank(other, op.new_range()) && op.tag() != DiffTag::Equal {
             *op = DiffOp::Equal { old_index: op.old_range().start, new_index: op.new_range().start, len: 0 };

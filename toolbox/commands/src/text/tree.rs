@@ -59,7 +59,10 @@ fn drawn(args: &[String]) -> Result<i32, String> {
     };
     let globs = |option: &str| {
         let text = line.value(option).unwrap_or_default();
-        text.split('|').filter(|glob| !glob.is_empty()).map(|glob| pattern::names(glob, false)).collect::<Result<Vec<_>, _>>()
+        text.split('|')
+            .filter(|glob| !glob.is_empty())
+            .map(|glob| pattern::names(glob, false))
+            .collect::<Result<Vec<_>, _>>()
     };
     let mut tree = Tree {
         out: out(),
@@ -108,7 +111,8 @@ impl<W: Write> Tree<W> {
         for entry in fs::read_dir(folder)? {
             let name = entry?.file_name().to_string_lossy().into_owned();
             let Ok(found) = fs::symlink_metadata(format!("{folder}/{name}")) else { continue };
-            let any = |patterns: &[regex::bytes::Regex]| patterns.iter().any(|pattern| pattern.is_match(name.as_bytes()));
+            let any =
+                |patterns: &[regex::bytes::Regex]| patterns.iter().any(|pattern| pattern.is_match(name.as_bytes()));
             let hidden = name.starts_with('.') && !self.hidden;
             let unwanted = !found.is_dir() && (self.folders_only || !(self.wanted.is_empty() || any(&self.wanted)));
             if !hidden && !unwanted && !any(&self.ignored) {
