@@ -246,20 +246,20 @@ impl Files {
         self.enter(path, Target::Write)?.write(path, data)
     }
 
-    /// Makes an empty file where nothing is, in a folder that is there.
-    ///
-    /// # Errors
-    /// Where something is there already (also a link that leads nowhere), or the folder is not; else as [`Files::write`].
-    pub fn create_new(&self, path: &str) -> Result<(), FilesError> {
-        self.enter(path, Target::Write)?.create_new(path)
-    }
-
     /// Tells whether [`Files::write`] could write there, as far as that is known before.
     ///
     /// # Errors
     /// Where it could not: with the same words.
     pub fn check_write(&self, path: &str) -> Result<(), FilesError> {
         self.enter(path, Target::Write)?.check_write(path)
+    }
+
+    /// Makes an empty file where nothing is, in a folder that is there.
+    ///
+    /// # Errors
+    /// Where something is there already (also a link that leads nowhere), or the folder is not; else as [`Files::write`].
+    pub fn create_new(&self, path: &str) -> Result<(), FilesError> {
+        self.enter(path, Target::Write)?.create_new(path)
     }
 
     /// Adds to the end of a file; makes it, and missing folders on the way, where it is not there.
