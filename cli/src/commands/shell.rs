@@ -1,6 +1,7 @@
 //! `wattle shell`: the shell by itself, for one line, a script, or a person. What it writes and its status are the process's.
 
-use std::io::{IsTerminal, stdin, stdout};
+use std::io::{IsTerminal, stderr, stdin, stdout};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Completer, Editor, Helper, Highlighter, Hinter};
+use tokio::fs::File;
 use wattle_agent::shell::{Bounds, Session, Shell, Stdio, Stream, Toolbox};
 
 use crate::args::ShellArgs;
@@ -50,7 +52,7 @@ pub(crate) async fn shell(args: ShellArgs, outer: Layer) -> Result<Exit, Fault> 
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => return Ok(Exit::Interrupted),
-                status = session.run_script(&script, own_streams(), deadline) => status.0,
+                status = session.run_script(&script, own_streams()?, deadline) => status.0,
             }
         }
         None => converse(session, deadline).await?,
@@ -60,12 +62,22 @@ pub(crate) async fn shell(args: ShellArgs, outer: Layer) -> Result<Exit, Fault> 
 }
 
 /// The process's own streams.
-fn own_streams() -> Stdio {
-    Stdio {
-        stdin: Stream::reader(tokio::io::stdin()),
-        stdout: Stream::writer(tokio::io::stdout()),
-        stderr: Stream::writer(tokio::io::stderr()),
-    }
+///
+/// # Errors
+/// Where one of them cannot be had.
+fn own_streams() -> Result<Stdio, Fault> {
+    Ok(Stdio {
+        stdin: Stream::reader(opened(stdin().as_fd())?),
+        stdout: Stream::writer(opened(stdout().as_fd())?),
+        stderr: Stream::writer(opened(stderr().as_fd())?),
+    })
+}
+
+/// A stream of the process, read and written away from the threads that run commands.
+fn opened(stream: BorrowedFd<'_>) -> Result<File, Fault> {
+    let own = stream.try_clone_to_owned();
+    let own = own.map_err(|error| Fault::failed(format!("failed to open a standard stream: {error}")))?;
+    Ok(File::from_std(std::fs::File::from(own)))
 }
 
 /// Lets a line end where it is a whole script.
@@ -114,7 +126,7 @@ async fn converse(mut session: Session, deadline: Option<Duration>) -> Result<u8
             // Without a history the shell works as well.
             drop(editor.append_history(path));
         }
-        let streams = Stdio { stdin: Stream::null(), ..own_streams() };
+        let streams = Stdio { stdin: Stream::null(), ..own_streams()? };
         tokio::select! {
             ran = session.run(&line, streams, deadline) => status = ran.0,
             interrupted = tokio::signal::ctrl_c() => {
