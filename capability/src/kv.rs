@@ -18,31 +18,37 @@ capability! {
     /// Gives a key's value
     #[example = r#"(kv.set? "name" "Ada") (ret (kv.get? "name"))"# => "Ada"]
     #[prompt(signature)]
+    #[effect(reads)]
     async get(k: key) -> ptr: str ! ENOENT EBOUND EREMOTE = get;
 
     /// Sets a key
     #[example = r#"(kv.set? "name" "Ada") (ret (kv.get? "name"))"# => "Ada"]
     #[prompt(signature)]
+    #[effect(repeatable)]
     async set(k: key, v: bytes) ! EBOUND EBUDGET EREMOTE = set;
 
     /// Removes a key
     #[example = r#"(kv.set? "name" "Ada") (kv.del? "name") (ret (default (kv.get "name") "gone"))"# => "gone"]
     #[prompt(signature)]
+    #[effect(once)]
     async del(k: key) ! ENOENT EBOUND EREMOTE = del;
 
     /// Gives the keys that begin with prefix, sorted
     #[example = r#"(kv.set? "user:1" "Ada") (kv.set? "user:2" "Bob") (ret (str.join? (kv.list? "user:") " "))"# => "user:1 user:2"]
     #[prompt(signature)]
+    #[effect(reads)]
     async list(prefix: key_prefix) -> arr: arr ! EREMOTE ENOMEM = list;
 
     /// Adds n to a key's integer (0 where absent) and gives the sum
     #[example = r#"(kv.incr? "count" 2) (ret (str.from_int (kv.incr? "count" 3)))"# => "5"]
     #[prompt(signature)]
+    #[effect(once)]
     async incr(k: key, n: int) -> sum: int ! EPARSE EBOUND EBUDGET EREMOTE = incr;
 
     /// Sets a key to new if its value is old, and tells whether it was; 0 as old stands for an absent key, 0 as new removes it
     #[example = r#"(kv.cas? "lock" 0 "mine") (ret (str.from_int (kv.cas? "lock" 0 "yours")))"# => "0"]
     #[prompt(name)]
+    #[effect(once)]
     async cas(k: key, old: opt_bytes, new: opt_bytes) -> swapped: bool ! EBOUND EBUDGET EREMOTE = cas;
 }
 

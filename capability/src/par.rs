@@ -21,10 +21,12 @@ capability! {
 
     /// Runs a catalog program for each item, its one argument, at the same time, and gives what each puts out (several results one a line), in order; ends with the first failure
     #[example = r#"(fs.write? "a.txt" "hello") (ret (str.join? (par.map? "file_read" (str.split? "a.txt,a.txt" ",")) "+"))"# => "hello+hello"]
+    #[effect(none)]
     async map(program: program, items: arr) -> arr: arr ! ENOENT EBOUND EACCESS EPARSE ENOMEM ETRFM EREMOTE ETIME EBUDGET EEXIST ECANCEL = map;
 
     /// Makes calls, each JSON ["program", "argument", …], at the same time, and gives, in order, JSON {result} for each, {code, error} where it fails
     #[example = r#"(fs.write? "a.txt" "hello") (each $result (par.run? (arr.from_json? """[["file_read", "a.txt"]]""")) (out $result))"# => "{\"result\":\"hello\"}"]
+    #[effect(none)]
     async run(calls: programs) -> arr: arr ! EBOUND ENOMEM = run_calls;
 }
 
@@ -144,6 +146,7 @@ async fn perform(run: &mut Run, calls: Vec<Call>, failing: Failing) -> Result<Ve
             && at < end
         {
             let (par, grants, alone) = (Arc::clone(&par), Arc::clone(&grants), Arc::clone(&alone));
+            let place = place.item(at);
             handles.push(under_way.spawn(async move { (at, one(&par, call, grants, place, &alone).await) }));
         }
         let (at, outcome) = match under_way.join_next().await {

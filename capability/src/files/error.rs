@@ -298,6 +298,10 @@ impl FilesError {
         )
     }
 
+    pub(super) fn not_kept() -> FilesError {
+        FilesError::new(ErrorKind::Io, "what was kept of the run's files cannot be read".to_owned())
+    }
+
     pub(super) fn held_back() -> FilesError {
         FilesError::new(
             ErrorKind::Conflict,
