@@ -28,6 +28,7 @@ mod examples;
 mod guide;
 mod host;
 mod inference;
+pub mod journal;
 pub mod model;
 mod programs;
 mod prompt;
@@ -48,7 +49,7 @@ pub use scene::Scene;
 pub use shelf::News;
 pub use sink::{Sink, now_ms};
 pub use steps::STEPS_FILE;
-pub use store::{DEFAULT_TENANT, LateState, State, Store, StoreError};
+pub use store::{DEFAULT_TENANT, LateState, State, Store, StoreError, own_session};
 pub use wiring::Access;
 
 pub use {wattle_capability as capability, wattle_catalog as catalog, wattle_machine as machine, wattle_rt as rt};

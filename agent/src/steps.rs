@@ -3,6 +3,7 @@
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 use serde_json::{Value as Json, json};
@@ -39,11 +40,26 @@ pub(crate) struct Steps<'a> {
     pub(crate) agent: &'a str,
     /// The file; `None` for a run without a workdir.
     pub(crate) path: Option<PathBuf>,
+    /// The lines that the run left before it was taken up, in other words than times: none is written twice.
+    there: Mutex<Vec<Json>>,
 }
 
 impl<'a> Steps<'a> {
     pub(crate) fn new(run_id: &'a str, agent: &'a str, workdir: Option<&Path>) -> Self {
-        Steps { run_id, agent, path: workdir.map(|dir| dir.join(STEPS_FILE)) }
+        Steps { run_id, agent, path: workdir.map(|dir| dir.join(STEPS_FILE)), there: Mutex::default() }
+    }
+
+    /// The trace of a run that another process began: it may have been stopped in the middle of a line, which is taken out, and between a line
+    /// and the next thing that it did.
+    pub(crate) fn taken_up(self) -> Self {
+        let Some(path) = &self.path else { return self };
+        match lines_of(path, self.run_id) {
+            Ok(there) => Steps { there: Mutex::new(there), ..self },
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error, "failed to read the trace");
+                self
+            }
+        }
     }
 
     /// Writes the line of a call that is done. A failing write is logged and never disturbs the run.
@@ -54,6 +70,13 @@ impl<'a> Steps<'a> {
             Call::Wat { body, args } => json!({"body": body, "args": args}),
             Call::Catalog { args, .. } => json!(args),
         };
+        let said = json!([step, call.label(), args]);
+        let mut there = self.there.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = there.iter().position(|line| *line == said) {
+            there.remove(at);
+            return;
+        }
+        drop(there);
         let output = cut(&output);
         let (run_id, agent) = (self.run_id, self.agent);
         let line = Line {
@@ -80,6 +103,21 @@ fn append(path: &Path, line: &Line<'_>) -> std::io::Result<()> {
     let mut bytes = serde_json::to_vec(line)?;
     bytes.push(b'\n');
     OpenOptions::new().create(true).append(true).open(path)?.write_all(&bytes)
+}
+
+/// What the whole lines of a run say: step, tool and arguments of each. A last line that breaks off is taken out of the file.
+fn lines_of(path: &Path, run_id: &str) -> std::io::Result<Vec<Json>> {
+    let bytes = match std::fs::read(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        read => read?,
+    };
+    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    if whole < bytes.len() {
+        OpenOptions::new().write(true).open(path)?.set_len(whole as u64)?;
+    }
+    let lines = bytes.get(..whole).unwrap_or_default().split(|byte| *byte == b'\n');
+    let of_run = lines.filter_map(|line| serde_json::from_slice::<Json>(line).ok()).filter(|line| line["run_id"] == run_id);
+    Ok(of_run.map(|line| json!([line["step"], line["tool"], line["args"]])).collect())
 }
 
 fn report(execution: &Execution) -> (Option<i32>, String, Option<String>) {

@@ -11,7 +11,7 @@ use crate::engine::{Limits, engine};
 use crate::outcome::{CallFailure, Calls, Exit, Outcome, Trap, TrapKind};
 use crate::program::{Compiled, Program};
 use crate::run::LEVELS;
-use crate::tape::Reel;
+use crate::tape::{Before, Reel};
 use crate::text::{self, Diagnostic, Position, Severity};
 use crate::{Authority, Capability, Code, Failure, Function, Grants, Nested, Preview, Run, Signature, Signatures};
 
@@ -209,13 +209,20 @@ impl Runtime {
         }
         let opened = match reel.as_ref().map(|reel| reel.open(program.source(), &args)).transpose() {
             Err(halt) => return Ok(Outcome::halted(halt)),
-            Ok(Some((_, Some(stopped)))) => return Ok(Outcome::stopped(stopped)),
+            Ok(Some((_, Some(Before::Stopped(stopped))))) => return Ok(Outcome::stopped(stopped)),
+            Ok(Some((_, Some(Before::Refused(why))))) => return Err(RunError::Refused(why)),
             Ok(opened) => reel.clone().zip(opened.map(|(mark, _)| mark)),
         };
         let grants = match grants.guard() {
             None => Arc::clone(grants),
             Some(guard) => {
-                let decided = guard.before(Preview::new(self, program, &args, reel.as_ref())).await.map_err(RunError::Refused)?;
+                let decided = guard.before(Preview::new(self, program, &args, reel.as_ref())).await;
+                let decided = decided.map_err(|why| {
+                    if let Some((reel, mark)) = opened.as_ref().filter(|(reel, _)| reel.tape.halted().is_none()) {
+                        reel.refuse(mark, &why);
+                    }
+                    RunError::Refused(why)
+                })?;
                 Arc::new(grants.as_ref().clone().guarded(decided))
             }
         };

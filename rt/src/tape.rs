@@ -7,6 +7,7 @@
 //! A call is known by its place: the program's own [`path`](Mark::path) and the number of the call within it. Programs that a program
 //! starts have paths below the call that starts them, so it does not matter in which order they get on.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -47,6 +48,13 @@ impl Effect {
             Effect::Changes => "changes",
         }
     }
+
+    /// The effect of that name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Effect> {
+        use Effect::{Changes, None as Nothing, Once, Reads, Repeatable, Writes};
+        [Nothing, Reads, Repeatable, Once, Writes, Changes].into_iter().find(|effect| effect.name() == name)
+    }
 }
 
 /// One call, as a tape knows it.
@@ -58,7 +66,7 @@ pub struct Mark {
     /// 0 for the program itself, 1 for what the guard asked about it, from 2 on the calls in their order.
     pub number: u32,
     /// The function's full name; [`PROGRAM`] and [`QUESTION`] for the two that are none.
-    pub function: &'static str,
+    pub function: Cow<'static, str>,
     /// What the call does outside.
     pub effect: Effect,
     /// A hash of all arguments.
@@ -89,6 +97,18 @@ pub enum Kept {
     Bytes(Vec<u8>),
     /// The items of an array.
     Items(Vec<Vec<u8>>),
+}
+
+impl Kept {
+    /// How many bytes it takes, about.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        match self {
+            Kept::Unit | Kept::Int(_) | Kept::Long(_) | Kept::Float(_) => 8,
+            Kept::Bytes(bytes) => bytes.len(),
+            Kept::Items(items) => items.iter().map(|item| item.len() + 4).sum(),
+        }
+    }
 }
 
 /// What came of a call.
@@ -179,7 +199,7 @@ impl Reel {
 
     fn mark(&self, number: u32, function: &'static str, effect: Effect, args: Args) -> Mark {
         let (digest, args) = args.done();
-        Mark { path: Arc::clone(&self.path), number, function, effect, digest, args }
+        Mark { path: Arc::clone(&self.path), number, function: Cow::Borrowed(function), effect, digest, args }
     }
 
     /// The mark of a question about the program; all of it can be read again.
@@ -189,17 +209,24 @@ impl Reel {
         Mark { args: question.to_owned(), ..self.mark(1, QUESTION, Effect::Reads, args) }
     }
 
-    /// Notes that the program begins. Gives what it came to where the clock ended it: it would not be ended in the same place again.
-    pub(crate) fn open(&self, source: &str, args: &[String]) -> Result<(Mark, Option<Stopped>), Halt> {
+    /// Notes that the program begins. Gives what it came to where the clock ended it, since it would not be ended in the same place again, and
+    /// where the guard refused it.
+    pub(crate) fn open(&self, source: &str, args: &[String]) -> Result<(Mark, Option<Before>), Halt> {
         let mut all = Args::default();
         all.add(&source);
         args.iter().for_each(|arg| all.add(&arg.as_str()));
         let mark = self.mark(0, PROGRAM, Effect::Reads, all);
-        let stopped = match self.tape.begin(&mark)? {
-            Begun::Came(Ok(Kept::Items(parts))) => Stopped::of(parts),
+        let before = match self.tape.begin(&mark)? {
+            Begun::Came(Ok(Kept::Items(parts))) => Stopped::of(parts).map(Before::Stopped),
+            Begun::Came(Err(refused)) => Some(Before::Refused(refused.reason)),
             _ => None,
         };
-        Ok((mark, stopped))
+        Ok((mark, before))
+    }
+
+    /// Notes that the guard refused it.
+    pub(crate) fn refuse(&self, mark: &Mark, why: &str) {
+        self.tape.end(mark, Err(Failure::new(Code::EACCESS, why)));
     }
 
     /// Notes how it ended.
@@ -214,6 +241,13 @@ impl Reel {
         };
         self.tape.end(mark, Ok(came));
     }
+}
+
+/// What became of a program in an earlier run of it, which is not run again.
+#[derive(Debug)]
+pub(crate) enum Before {
+    Stopped(Stopped),
+    Refused(String),
 }
 
 /// A program that the clock ended.

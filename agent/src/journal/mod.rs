@@ -23,9 +23,12 @@ use serde_json::Value as Json;
 use wattle_machine::{Input, Message, Setup};
 use wattle_rt::tape::{Came, Mark};
 
-pub use durable::{Ended, Parked, Waiting, resume, run};
-pub use fork::fork;
+pub use durable::{Ended, Parked, ResumeError, Resumed, Waiting, conversation, resume, run, waiting};
+pub use fork::{ForkError, fork};
 pub use replay::{Replayed, replay};
+pub use tape::Difference;
+pub(crate) use tape::RunTape;
+pub(crate) use track::Track;
 pub use turn::{Asked, Done};
 
 use crate::StoreError;
@@ -183,6 +186,8 @@ pub struct Call {
     pub program: u32,
     /// Which call of the program, and of those that it started.
     pub mark: Mark,
+    /// How many calls in a row it stands for, which asked the same and got the same.
+    pub times: u32,
     /// What came of it; `None` as long as it is under way.
     pub came: Option<Came>,
 }
