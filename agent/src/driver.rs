@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
+use wattle_capability::story::Told;
 use wattle_catalog::{Catalog, Entry};
 use wattle_machine::{
     Ask, Call, Effect, Ending, Event, Execution, Input, Message, ModelAnswer, Role, Setup, State, Usage, step,
@@ -18,6 +19,7 @@ use crate::journal::{RunTape, Track, Waiting};
 use crate::model::{Delta, Model, ModelReply, ModelRequest, ask_within};
 use crate::sink::{Sink, Stamp};
 use crate::steps::Steps;
+use crate::story::Teller;
 
 /// What one run is to do, with what.
 pub struct Job {
@@ -196,6 +198,7 @@ struct Performer<'a> {
     stamp: Stamp<'a>,
     steps: Steps<'a>,
     track: Option<&'a Track>,
+    teller: Arc<Teller>,
 }
 
 impl<'a> Performer<'a> {
@@ -212,8 +215,9 @@ impl<'a> Performer<'a> {
         let steps = Steps::new(run_id, &settings.agent, job.workdir.as_deref());
         let steps = if past.is_some() { steps.taken_up() } else { steps };
         let stamp = Stamp::from(run_id, sink, past.map_or(1, |past| past.seq));
-        let (catalog, grants) = (host.catalog(), Arc::clone(&job.grants));
-        Performer { host, catalog, model, settings, grants, stamp, steps, track }
+        let teller = Arc::new(Teller::new(run_id));
+        let grants = Arc::new(job.grants.as_ref().clone().with(Told(Arc::<Teller>::clone(&teller))));
+        Performer { host, catalog: host.catalog(), model, settings, grants, stamp, steps, teller, track }
     }
 
     /// Takes a step of the state machine, and writes it down before anything is done about it. A run whose journal fails ends; where it has
@@ -322,6 +326,7 @@ impl<'a> Performer<'a> {
         }
         let took = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.steps.write(step, call, &execution, took);
+        self.teller.add(step, call, &execution, took);
         Ok(Called::Done(execution))
     }
 }

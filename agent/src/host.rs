@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use quick_cache::sync::Cache;
 use wattle_capability::ai::Budget;
+use wattle_capability::commands::Directory;
 use wattle_capability::egress::Egress;
 use wattle_capability::{help, par};
 use wattle_catalog::{Catalog, Entry, Folders, Problem};
@@ -122,6 +123,12 @@ impl Host {
     /// The programs as they are now, for programs that start others.
     #[must_use]
     pub fn programs(&self) -> Arc<dyn par::Programs> {
+        Arc::new(Programs::new(self.runtime.clone(), self.catalog()))
+    }
+
+    /// The programs as they are now, for programs that look for others.
+    #[must_use]
+    pub fn directory(&self) -> Arc<dyn Directory> {
         Arc::new(Programs::new(self.runtime.clone(), self.catalog()))
     }
 

@@ -65,7 +65,7 @@ impl<'a> Steps<'a> {
     /// Writes the line of a call that is done. A failing write is logged and never disturbs the run.
     pub(crate) fn write(&self, step: u32, call: &Call, execution: &Execution, dur_ms: u64) {
         let Some(path) = &self.path else { return };
-        let (exit_code, output, error) = report(execution);
+        let (exit_code, output, error) = outcome(execution);
         let args = match call {
             Call::Wat { body, args } => json!({"body": body, "args": args}),
             Call::Catalog { args, .. } => json!(args),
@@ -120,7 +120,8 @@ fn lines_of(path: &Path, run_id: &str) -> std::io::Result<Vec<Json>> {
     Ok(of_run.map(|line| json!([line["step"], line["tool"], line["args"]])).collect())
 }
 
-fn report(execution: &Execution) -> (Option<i32>, String, Option<String>) {
+/// What a call left: its exit code where it came to its end, its output, its error.
+pub(crate) fn outcome(execution: &Execution) -> (Option<i32>, String, Option<String>) {
     match execution {
         Execution::Ran(ran) => {
             let error = ran.failure.as_ref().map(|failure| {

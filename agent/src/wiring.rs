@@ -3,15 +3,20 @@
 use std::sync::Arc;
 
 use wattle_capability::ai::{Ai, Budget, Inference};
+use wattle_capability::commands::{Directory, Wattle};
 use wattle_capability::files::Files;
 use wattle_capability::fs::Fs;
 use wattle_capability::help::{self, Help};
 use wattle_capability::http::{self, Http};
+use wattle_capability::issue::{Desk, Issues};
 use wattle_capability::kv::{self, InMemory, Kv};
 use wattle_capability::par::{self, Par};
+use wattle_capability::shell::{Sh, Shell};
+use wattle_capability::{vfs, workbook};
 use wattle_rt::Grants;
 
 use crate::Host;
+use crate::issues::Kept;
 
 /// What a run works on. Authority flows from here down: whoever starts a run fills this in, and no program or model can widen it.
 #[derive(Clone)]
@@ -28,6 +33,12 @@ pub struct Access {
     pub programs: Arc<dyn par::Programs>,
     /// The manual that programs may read.
     pub guide: Arc<dyn help::Guide>,
+    /// The catalog that programs may look into.
+    pub directory: Arc<dyn Directory>,
+    /// The shell; `None` where there is none.
+    pub shell: Option<Arc<dyn Shell>>,
+    /// Where tickets go; `None` for the tenant's state.
+    pub issues: Option<Arc<dyn Desk>>,
     /// The model that programs may ask; `None` where none is configured.
     pub inference: Option<Arc<dyn Inference>>,
     /// How much they may ask of it.
@@ -45,6 +56,9 @@ impl Access {
             network: Arc::new(host.egress().clone()),
             programs: host.programs(),
             guide: host.guide(),
+            directory: host.directory(),
+            shell: None,
+            issues: None,
             inference: None,
             budget: Budget::default(),
         }
@@ -53,12 +67,21 @@ impl Access {
     /// The grants of a run with this access.
     #[must_use]
     pub fn grants(self) -> Grants {
+        let desk = self.issues.unwrap_or_else(|| Arc::new(Kept::new(Arc::clone(&self.tenant))));
         let grants = wattle_capability::pure_grants()
             .with(Kv { session: self.state, tenant: self.tenant })
             .with(Http::new(self.network))
             .with(Fs(self.files))
+            .allow(vfs::VFS.name)
             .with(Par::new(self.programs))
+            .allow(workbook::WORKBOOK.name)
+            .with(Wattle(self.directory))
+            .with(Issues::new(desk))
             .with(Help(self.guide));
+        let grants = match self.shell {
+            Some(shell) => grants.with(Sh(shell)),
+            None => grants,
+        };
         match self.inference {
             Some(model) => grants.with(Ai::new(model, self.budget)),
             None => grants,

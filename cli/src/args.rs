@@ -29,6 +29,7 @@ impl Cli {
     pub(crate) fn is_verbose(&self) -> bool {
         let behind = match &self.command {
             Some(Command::Run(args)) => args.flags.verbose,
+            Some(Command::Replay(args)) => args.flags.verbose,
             Some(Command::Repl(args)) => args.flags.verbose,
             Some(Command::Serve(args)) => args.flags.verbose,
             Some(Command::Exec(args)) => args.flags.verbose,
@@ -61,6 +62,8 @@ pub(crate) enum Command {
     /// The programs that a model may call by name
     #[command(subcommand)]
     Catalog(CatalogCommand),
+    /// Play a run back, without a model and a network, and compare all that it does
+    Replay(ReplayArgs),
     /// Give a set of tasks to models and score them
     Eval(EvalArgs),
     /// Play recorded runs: all real but the model's words
@@ -81,13 +84,47 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     /// What to do; `-` reads it from stdin
-    pub(crate) prompt: String,
+    #[arg(required_unless_present_any = ["resume", "fork"])]
+    pub(crate) prompt: Option<String>,
+    /// Take up a run that was stopped, or that waits for an answer; `last` is the newest
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["prompt", "fork", "park"])]
+    pub(crate) resume: Option<String>,
+    /// Approve a call that the run waits for, such as 2.1; may be repeated
+    #[arg(long, value_name = "CALL", requires = "resume")]
+    pub(crate) approve: Vec<String>,
+    /// Deny a call that the run waits for; may be repeated
+    #[arg(long, value_name = "CALL", requires = "resume")]
+    pub(crate) refuse: Vec<String>,
+    /// Begin where another run stood at the end of a step, with a further message or without one
+    #[arg(long, value_name = "RUN", requires = "step")]
+    pub(crate) fork: Option<String>,
+    /// The step that the other run is forked at; 0 is its beginning
+    #[arg(long, value_name = "N", requires = "fork")]
+    pub(crate) step: Option<u32>,
+    /// Let the run wait in the store, for the answer to what the policy asks about, in place of asking now
+    #[arg(long)]
+    pub(crate) park: bool,
     /// Print the run's events on stdout, one JSON object a line
     #[arg(long)]
     pub(crate) json: bool,
     /// Write the answer to a file in place of stdout
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) flags: Flags,
+}
+
+/// What `replay` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArgs {
+    /// The run; `last` is the newest
+    pub(crate) run: String,
+    /// Do not run the programs of earlier steps again
+    #[arg(long, value_name = "STEP", default_value_t = 1)]
+    pub(crate) from: u32,
+    /// Print what came of it as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) flags: Flags,
 }

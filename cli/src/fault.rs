@@ -20,6 +20,8 @@ pub(crate) enum Exit {
     Bound,
     /// What was asked for was not granted.
     Denied,
+    /// The run waits for the answer of a person.
+    Parked,
     /// The user interrupted it.
     Interrupted,
 }
@@ -34,6 +36,7 @@ impl From<Exit> for ExitCode {
             Exit::Provider => 4,
             Exit::Bound => 5,
             Exit::Denied => 6,
+            Exit::Parked => 7,
             Exit::Interrupted => 130,
         })
     }

@@ -5,19 +5,21 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::{Value as Json, json};
 use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::ai::{Budget, Inference};
 use wattle_agent::capability::egress::{Egress, Policy};
 use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
+use wattle_agent::capability::issue::Desk;
 use wattle_agent::capability::kv;
-use wattle_agent::capability::policy::Preflight;
+use wattle_agent::capability::policy::{Absent, Preflight};
 use wattle_agent::catalog::Folders;
 use wattle_agent::machine;
 use wattle_agent::model::{
     Cassette, ChatCompletions, Endpoint, EndpointError, EndpointErrorKind, EndpointSettings, Model, Recorder, resolve,
 };
 use wattle_agent::rt::{Grants, Limits};
-use wattle_agent::{Access, Host, LateState, ModelInference, Settings, Store, StoreError};
+use wattle_agent::{Access, Host, LateState, ModelInference, Settings, Store, StoreError, Tickets};
 
 use crate::config::Config;
 use crate::fault::{Exit, Fault};
@@ -114,13 +116,41 @@ impl Setup {
         Ok(Some(Session { id, store: self.store()? }))
     }
 
+    /// Leaves questions of the policy open, for whoever takes the run up, where nobody can be asked now.
+    pub(crate) fn park(&mut self) {
+        self.preflight = Arc::new(Preflight::new(self.config.policy.clone(), Some(Arc::new(Absent))));
+    }
+
+    /// Where runs are kept; `None` where there can be no store, and the run is gone with the process.
+    pub(crate) fn journal(&self) -> Option<Store> {
+        store_path(&self.config).ok()?;
+        self.store().inspect_err(|fault| output::warn(&format!("the run is not kept: {}", fault.message()))).ok()
+    }
+
+    /// What a run needs to be taken up by a later command, as it stands in the journal.
+    pub(crate) fn origin(&self) -> Json {
+        let mut granted = self.config.granted();
+        let absolute = |path: &str| std::path::absolute(path).ok().and_then(|path| path.to_str().map(str::to_owned));
+        for key in ["root", "catalog"] {
+            match granted.get_mut(key) {
+                Some(Json::String(path)) => absolute(path).into_iter().for_each(|whole| *path = whole),
+                Some(Json::Array(paths)) => paths.iter_mut().for_each(|path| {
+                    if let Some(whole) = path.as_str().and_then(absolute) {
+                        *path = whole.into();
+                    }
+                }),
+                _ => {}
+            }
+        }
+        json!({"by": "run", "granted": granted})
+    }
+
     /// The store, made where it is not there yet.
     ///
     /// # Errors
     /// Where nothing says where it is, or it cannot be opened.
     pub(crate) fn store(&self) -> Result<Store, Fault> {
-        let path = store_path(&self.config)?;
-        open_store(path, self.config.session_ttl.value.0).map_err(no_store)
+        store(&self.config)
     }
 
     /// The grants of a run that works on that, held to the policy.
@@ -142,7 +172,8 @@ impl Setup {
         }
     }
 
-    /// What a run works on: its files, the session's state or one of its own, the tenant's, the network, and the model if any.
+    /// What a run works on: its files, the session's state or one of its own, the tenant's, the network, and the model if any. Tickets go
+    /// to the workdir.
     ///
     /// # Errors
     /// Where the tenant's name cannot be one.
@@ -160,7 +191,8 @@ impl Setup {
         };
         let settings = self.settings(RUN_STEPS);
         let inference = model.map(|model| -> Arc<dyn Inference> { Arc::new(ModelInference::new(model, &settings)) });
-        Ok(Access { state, tenant, inference, budget: settings.ai, ..base })
+        let issues: Option<Arc<dyn Desk>> = Some(Arc::new(Tickets::of(&self.config.root.value)));
+        Ok(Access { state, tenant, inference, budget: settings.ai, issues, ..base })
     }
 
     /// The tenant's state where no store is open yet; where there can be none, a state that is gone with the run.
@@ -173,6 +205,14 @@ impl Setup {
             Err(_) => Arc::new(kv::InMemory::default()),
         }
     }
+}
+
+/// The store that the settings name, made where it is not there yet.
+///
+/// # Errors
+/// Where nothing says where it is, or it cannot be opened.
+pub(crate) fn store(config: &Config) -> Result<Store, Fault> {
+    open_store(store_path(config)?, config.session_ttl.value.0).map_err(no_store)
 }
 
 fn no_store(error: StoreError) -> Fault {
@@ -257,6 +297,12 @@ pub(crate) fn make_private(folder: &Path) -> std::io::Result<()> {
 /// Is cancelled when the user interrupts; a second interrupt ends the process. From the call on, no interrupt is missed.
 pub(crate) fn interrupt() -> CancellationToken {
     let cancel = CancellationToken::new();
+    interrupt_to(&cancel);
+    cancel
+}
+
+/// Cancels that when the user interrupts, as [`interrupt`] does.
+pub(crate) fn interrupt_to(cancel: &CancellationToken) {
     let token = cancel.clone();
     // Where interrupts cannot be had, the system's own way with them stays: the process ends.
     if let Ok(mut interrupts) = interrupts() {
@@ -268,7 +314,6 @@ pub(crate) fn interrupt() -> CancellationToken {
             std::process::exit(130);
         });
     }
-    cancel
 }
 
 #[cfg(unix)]

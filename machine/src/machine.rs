@@ -139,15 +139,18 @@ impl State {
         vec![Effect::Emit(start), Effect::Execute { step, calls }]
     }
 
-    /// Ends a step: reports each call, writes the observation down, and goes on to the next turn.
+    /// Ends a step: reports each call, writes the observation down, and goes on to the next turn, or ends with the answer that a
+    /// call gave; the first one of several.
     fn settle(&mut self, calls: &[Call], notes: &[String], executions: Vec<Execution>) -> Vec<Effect> {
         self.steps += 1;
         let missing = || Execution::Refused { reason: "the program was not run".to_owned() };
         let executions = executions.into_iter().chain(std::iter::repeat_with(missing));
         let (mut effects, mut outputs) = (Vec::new(), Vec::new());
+        let mut answer = None;
         for ((call, execution), number) in calls.iter().zip(executions).zip(1..) {
             let output = observation::output(&execution, self.settings.observation_limit);
             let cost = execution.cost();
+            answer = answer.or_else(|| execution.answer().map(str::to_owned));
             effects.push(Effect::Emit(Event::ToolResult {
                 step: self.steps,
                 call: number,
@@ -162,7 +165,13 @@ impl State {
             outputs.push(output);
         }
         self.conversation.push(Message::user(observation::message(self.steps, &outputs, notes)));
-        effects.extend(self.next_turn());
+        effects.extend(match answer {
+            Some(text) => {
+                self.conversation.push(Message::assistant(text.as_str()));
+                self.end(Ending::Answered { text })
+            }
+            None => self.next_turn(),
+        });
         effects
     }
 

@@ -70,8 +70,9 @@ pub enum Shown {
 /// `fn` rows are synchronous, `async` rows may wait. A row with codes after `!` is fallible: it pushes `err` last. A row without
 /// codes traps where its function fails. Types: `str`, `opt_str`, `bytes`, `opt_bytes`, `int`, `long`, `float`, `bool`, `arr`, `map`,
 /// `addr`, `any` (a number of unknown meaning, with the bytes that it points to, for rows that may not fail); and texts that name something outside the program, which authority and policy go by: `url`, `read_path`, `write_path`,
-/// `tree_path` (with everything below), `key`, `key_prefix`, `program`, `agent` ([`Target`](crate::Target)), each `str` in all else, and `urls` and `programs`, handles of arrays of them, whose items the
-/// function itself has [admitted](Run::admit).
+/// `tree_path` (with everything below), `key`, `key_prefix`, `program`, `agent` ([`Target`](crate::Target)), each `str` in all else. Where an argument holds such names and is none itself, the function has each of them
+/// [admitted](Run::admit): `urls` and `programs`, handles of arrays, and the texts `script`, which may touch any file, and `plan`, which may
+/// name any program.
 /// The Rust function takes [`&mut Run`](Run) and the arguments (`&str`, `Option<&str>`, `&[u8]`, `Option<&[u8]>`, `i32`, `i64`, `f64`, `wire::Any`;
 /// owned in `async` rows) and gives `Result<value, Failure>`, where a value is anything that is [`Value`](crate::Value).
 ///
@@ -121,11 +122,13 @@ macro_rules! capability {
                             name: stringify!($param),
                             ty: $crate::__ty!($ty),
                             target: $crate::__target!($ty),
+                            inside: $crate::__inside!($ty),
                         }),*],
                         results: &[$($crate::Param {
                             name: stringify!($result),
                             ty: $crate::__ty!($rty),
                             target: None,
+                            inside: false,
                         })?],
                         errors: &[$($($crate::Code::$code),+)?],
                     },
@@ -265,6 +268,32 @@ macro_rules! __text {
     (agent => $then:expr) => {
         $then
     };
+    (script => $then:expr) => {
+        $then
+    };
+    (plan => $then:expr) => {
+        $then
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __inside {
+    (urls) => {
+        true
+    };
+    (programs) => {
+        true
+    };
+    (script) => {
+        true
+    };
+    (plan) => {
+        true
+    };
+    ($plain:ident) => {
+        false
+    };
 }
 
 #[doc(hidden)]
@@ -298,6 +327,12 @@ macro_rules! __target {
         Some($crate::Target::Url)
     };
     (programs) => {
+        Some($crate::Target::Program)
+    };
+    (script) => {
+        Some($crate::Target::Tree)
+    };
+    (plan) => {
         Some($crate::Target::Program)
     };
     ($plain:ident) => {

@@ -184,7 +184,10 @@ impl Start {
         effect: Effect,
         args: impl FnOnce(&mut Args),
     ) -> Result<Start, Halt> {
-        let Some(reel) = &mut run.reel else { return Ok(Start { mark: None, came: None, perform: true }) };
+        // What a call does on its way belongs to it, and does not stand on the tape by itself.
+        let Some(reel) = run.reel.as_mut().filter(|reel| !reel.is_busy()) else {
+            return Ok(Start { mark: None, came: None, perform: true });
+        };
         let mut all = Args::default();
         args(&mut all);
         let mark = reel.next(function, effect, all);
@@ -211,6 +214,9 @@ impl Start {
 
     /// Notes what came of it.
     pub fn done<V: Keep>(self, run: &mut Run, outcome: Result<V, Failure>) -> Result<Given<V>, Failure> {
+        if let Some(reel) = run.reel.as_mut().filter(|_| self.mark.is_some() || self.came.is_some()) {
+            reel.over();
+        }
         if let Some(came) = self.came {
             return came.map(Given::Kept);
         }

@@ -60,8 +60,8 @@ impl Effect {
 /// One call, as a tape knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// The program: empty for the one that the run called; else, for each level, the number of the call that started it and its place among
-    /// those that this call started.
+    /// The program: empty for the one that the run called; else, for each level, the number of the call that started it, which time that call
+    /// started programs, and its place among those.
     pub path: Arc<[u32]>,
     /// 0 for the program itself, 1 for what the guard asked about it, from 2 on the calls in their order.
     pub number: u32,
@@ -160,6 +160,8 @@ pub(crate) struct Reel {
     pub(crate) tape: Arc<dyn Tape>,
     path: Arc<[u32]>,
     next: u32,
+    /// The call that is under way, where it stands on the tape, and how often it has started programs.
+    current: Option<(u32, u32)>,
 }
 
 impl std::fmt::Debug for Reel {
@@ -171,19 +173,33 @@ impl std::fmt::Debug for Reel {
 impl Reel {
     /// The beginning of a tape.
     pub(crate) fn root(tape: Arc<dyn Tape>) -> Reel {
-        Reel { tape, path: Arc::from([]), next: FIRST }
+        Reel { tape, path: Arc::from([]), next: FIRST, current: None }
     }
 
-    /// The place of the programs that the next call starts.
+    /// The place of the programs that the call under way starts; several places where it starts some several times. A call that does not stand
+    /// on the tape itself gets a number of its own.
     pub(crate) fn below(&mut self) -> Reel {
-        let number = self.take();
-        self.child(number)
+        let (call, times) = self.current.unwrap_or_else(|| (self.take(), 0));
+        if let Some((_, times)) = &mut self.current {
+            *times += 1;
+        }
+        self.child(call).child(times)
+    }
+
+    /// Whether a call that stands on the tape is under way.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.current.is_some()
+    }
+
+    /// Notes that a call which stands on the tape is over.
+    pub(crate) fn over(&mut self) {
+        self.current = None;
     }
 
     /// The place of one of them.
     pub(crate) fn child(&self, number: u32) -> Reel {
         let path = self.path.iter().copied().chain([number]).collect();
-        Reel { tape: Arc::clone(&self.tape), path, next: FIRST }
+        Reel { tape: Arc::clone(&self.tape), path, next: FIRST, current: None }
     }
 
     fn take(&mut self) -> u32 {
@@ -194,6 +210,7 @@ impl Reel {
 
     pub(crate) fn next(&mut self, function: &'static str, effect: Effect, args: Args) -> Mark {
         let number = self.take();
+        self.current = Some((number, 0));
         self.mark(number, function, effect, args)
     }
 

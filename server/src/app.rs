@@ -6,10 +6,11 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::ai::Inference;
 use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
+use wattle_agent::capability::issue::Desk;
 use wattle_agent::capability::policy::{Policy, Preflight};
 use wattle_agent::machine::Message;
 use wattle_agent::model::Model;
-use wattle_agent::{Access, DEFAULT_TENANT, Host, Job, ModelInference, News, Settings, Store};
+use wattle_agent::{Access, DEFAULT_TENANT, Host, Job, ModelInference, News, Settings, Store, Tickets};
 
 use crate::request::SessionId;
 
@@ -83,6 +84,7 @@ impl App {
             tenant: Arc::new(self.store.tenant(&self.tenant)),
             inference: Some(Arc::clone(&self.inference)),
             budget: self.settings.ai,
+            issues: self.workdir.as_deref().map(|dir| Arc::new(Tickets::of(dir)) as Arc<dyn Desk>),
             ..Access::new(&self.host, Arc::new(Files::overlay(None, OVERLAY_LIMIT)))
         };
         Job {

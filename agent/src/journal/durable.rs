@@ -11,7 +11,7 @@ use wattle_machine::{Event, Message, Setup};
 use wattle_rt::Grants;
 use wattle_rt::tape::{Kept, QUESTION};
 
-use super::{Call, Done, Opened, Opening, SharedJournal, Status, Track};
+use super::{Call, Done, Hold, Opened, Opening, SharedJournal, Status, Track};
 use crate::driver::{self, Job, Report, Stay};
 use crate::host::{Host, Settings};
 use crate::model::Model;
@@ -21,8 +21,8 @@ use crate::StoreError;
 /// What became of a run that is kept in a journal.
 #[derive(Debug)]
 pub enum Ended {
-    /// It came to its end. The error says that the journal does not know: the run would be taken up once more.
-    Done(Report, Result<(), StoreError>),
+    /// It came to its end; the journal is to be [told](end) when all that follows from it is done.
+    Done(Report),
     /// It waits for what a person has to say.
     Parked(Parked),
 }
@@ -63,6 +63,15 @@ pub enum ResumeError {
     /// The journal cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// How long to wait before it is tried again to hold what somebody else holds.
+const BUSY: Duration = Duration::from_millis(50);
+
+/// Makes the id of a run: sortable by time, unguessable.
+#[must_use]
+pub fn new_id() -> String {
+    ulid::Ulid::generate().to_string()
 }
 
 /// The name that a run is held by.
@@ -172,14 +181,10 @@ async fn drive(
     sink: &dyn Sink,
     (journal, track): (&SharedJournal, &Track),
 ) -> Ended {
-    let run = track.run.clone();
     match driver::drive(host, model, settings, (job, setup), sink, Some(track)).await {
-        Ok(report) => {
-            let kept = journal.stand(&run, Status::Ended, report.turns.clone()).await;
-            Ended::Done(report, kept)
-        }
+        Ok(report) => Ended::Done(report),
         Err(Stay { run_id, waiting, seq, .. }) => {
-            if let Err(error) = journal.stand(&run, Status::Parked, Vec::new()).await {
+            if let Err(error) = journal.stand(&track.run, Status::Parked, Vec::new()).await {
                 tracing::error!(%error, "failed to write down that a run waits");
             }
             let stamp = Stamp::from(&run_id, sink, seq);
@@ -188,6 +193,28 @@ async fn drive(
             }
             Ended::Parked(Parked { run_id: run_id.clone(), waiting })
         }
+    }
+}
+
+/// Notes that a run has ended, and gives what it said to its session. Until then it would be taken up once more.
+///
+/// # Errors
+/// Where the journal cannot be written.
+pub async fn end(journal: &SharedJournal, report: &Report) -> Result<(), StoreError> {
+    journal.stand(&report.run_id, Status::Ended, report.turns.clone()).await
+}
+
+/// Holds a session, so that no other message of it is handled as long; waits until nobody else does.
+///
+/// # Errors
+/// Where the journal cannot be written.
+pub async fn hold_session(journal: &SharedJournal, session: &str) -> Result<Hold, StoreError> {
+    let name = format!("session:{session}");
+    loop {
+        if let Some(hold) = journal.hold(&name).await? {
+            return Ok(hold);
+        }
+        tokio::time::sleep(BUSY).await;
     }
 }
 

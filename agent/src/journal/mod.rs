@@ -23,7 +23,9 @@ use serde_json::Value as Json;
 use wattle_machine::{Input, Message, Setup};
 use wattle_rt::tape::{Came, Mark};
 
-pub use durable::{Ended, Parked, ResumeError, Resumed, Waiting, conversation, resume, run, waiting};
+pub use durable::{
+    Ended, Parked, ResumeError, Resumed, Waiting, conversation, end, hold_session, new_id, resume, run, waiting,
+};
 pub use fork::{ForkError, fork};
 pub use replay::{Replayed, replay};
 pub use tape::Difference;

@@ -13,6 +13,9 @@ use super::{Call, SharedJournal};
 const CALLS: usize = 1_000_000;
 const BYTES: usize = 256 << 20;
 
+/// How many parts of a path stand for one level of programs that start programs.
+const LEVEL: usize = 3;
+
 /// Where calls stand: the program's path, and the number of the call within it.
 type Place = (Arc<[u32]>, u32);
 
@@ -91,9 +94,19 @@ impl RunTape {
         if now.difference.is_some() || now.over || matches!(recorded, Execution::Refused { .. }) {
             return now.difference.clone();
         }
-        let unmade = |place: &Place, call: &Call| call.mark.function != QUESTION && !now.made.contains(place);
+        let unmade = |place: &Place, call: &Call| {
+            call.mark.function != QUESTION && !now.made.contains(place) && !self.is_within(&call.mark)
+        };
         let (_, call) = self.past.iter().find(|(place, call)| unmade(place, call))?;
         Some(Difference { what: place(&call.mark), was: shown(&call.mark), is: "the program does not make the call".to_owned() })
+    }
+
+    /// Whether a call belongs to a program that was started by a call which stands on the tape itself: what came of that one is known, so nothing
+    /// below it is run again.
+    fn is_within(&self, mark: &Mark) -> bool {
+        let levels = (0..mark.path.len()).step_by(LEVEL);
+        let mut above = levels.filter_map(|at| Some((Arc::from(mark.path.get(..at)?), *mark.path.get(at)?)));
+        above.any(|place| self.past.contains_key(&place))
     }
 
     /// Whether a recording that breaks off, because the program was stopped then, was played to its end.

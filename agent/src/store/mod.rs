@@ -97,7 +97,12 @@ impl Store {
             let transaction = connection.transaction()?;
             let now = now();
             let oldest = now.saturating_sub(i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX));
-            transaction.execute("DELETE FROM session WHERE used < ?1", params![oldest])?;
+            // A run that is not at its end needs what it had.
+            transaction.execute(
+                "DELETE FROM session WHERE used < ?1 AND NOT EXISTS (SELECT 1 FROM run
+                 WHERE status <> 'ended' AND (run.session = session.id OR 'run/' || run.id = session.id))",
+                params![oldest],
+            )?;
             transaction.execute(
                 "INSERT INTO session (id, made, used) VALUES (?1, ?2, ?2) ON CONFLICT (id) DO UPDATE SET used = ?2",
                 params![session, now],

@@ -75,6 +75,10 @@ pub const READ_LIMIT: u64 = 64 << 20;
 pub const FILE_LIMIT: u64 = 16 << 30;
 /// The run's trace at the top of the workdir: the host writes it, and the files of a run can be read but not changed there.
 pub const TRACE_FILE: &str = "_steps.jsonl";
+/// The tickets that runs filed, at the top of the workdir: written by the host alone, as the trace.
+pub const ISSUES_FILE: &str = "_issues.jsonl";
+/// What only the host writes at the top of the workdir, and what each is.
+const KEPT: &[(&str, &str)] = &[(TRACE_FILE, "the run's trace"), (ISSUES_FILE, "the list of tickets")];
 /// The most entries that a listing gives, and that a folder which is moved or removed as a whole may hold.
 pub const ENTRY_LIMIT: usize = 100_000;
 

@@ -96,10 +96,8 @@ impl Store {
     pub(super) fn resolve(&self, text: &str, last: Last, intent: Intent) -> Result<RunPath, FilesError> {
         let path = self.walk(text, last, intent)?;
         // A run that could edit its own trace could not be trusted by it.
-        if intent == Intent::Write && path.names().eq([super::TRACE_FILE]) {
-            return Err(FilesError::trace(&path));
-        }
-        Ok(path)
+        let kept = super::KEPT.iter().find(|(name, _)| intent == Intent::Write && path.names().eq([*name]));
+        kept.map_or(Ok(path), |(name, what)| Err(FilesError::kept(name, what)))
     }
 
     fn walk(&self, text: &str, last: Last, intent: Intent) -> Result<RunPath, FilesError> {

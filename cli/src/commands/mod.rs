@@ -10,6 +10,7 @@ pub(crate) mod eval;
 pub(crate) mod exec;
 pub(crate) mod expand;
 pub(crate) mod parse;
+pub(crate) mod replay;
 pub(crate) mod run;
 
 use wattle_agent::catalog::Catalog;
