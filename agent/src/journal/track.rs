@@ -70,6 +70,10 @@ impl Track {
                 files.restore(changed).map_err(|error| StoreError::unreadable(error))?;
             }
         }
+        if turns.is_empty() {
+            // It was stopped before it had begun.
+            return Ok(Track::new(journal, run, files));
+        }
         past.calls = journal.calls_of(&run, past.turn).await?;
         let turns = AtomicU32::new(u32::try_from(turns.len()).unwrap_or(u32::MAX));
         Ok(Track { run, journal, files, shortener: Mutex::new(shortener), turns, past: Some(past) })
