@@ -116,7 +116,8 @@ fn lines_of(path: &Path, run_id: &str) -> std::io::Result<Vec<Json>> {
         OpenOptions::new().write(true).open(path)?.set_len(whole as u64)?;
     }
     let lines = bytes.get(..whole).unwrap_or_default().split(|byte| *byte == b'\n');
-    let of_run = lines.filter_map(|line| serde_json::from_slice::<Json>(line).ok()).filter(|line| line["run_id"] == run_id);
+    let of_run =
+        lines.filter_map(|line| serde_json::from_slice::<Json>(line).ok()).filter(|line| line["run_id"] == run_id);
     Ok(of_run.map(|line| json!([line["step"], line["tool"], line["args"]])).collect())
 }
 

@@ -29,12 +29,7 @@ pub enum Said {
 }
 
 impl<'a> Preview<'a> {
-    pub(crate) fn new(
-        runtime: &'a Runtime,
-        program: &'a Program,
-        args: &'a [String],
-        reel: Option<&'a Reel>,
-    ) -> Self {
+    pub(crate) fn new(runtime: &'a Runtime, program: &'a Program, args: &'a [String], reel: Option<&'a Reel>) -> Self {
         Preview { program, args, runtime, reel }
     }
 

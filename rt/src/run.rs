@@ -161,7 +161,8 @@ impl Run {
         make: impl FnOnce(&mut Run) -> Result<V, Failure>,
         again: impl FnOnce(Kept) -> Option<V>,
     ) -> Result<V, Failure> {
-        let start = Start::new(self, what, Effect::Reads, |_| {}).map_err(|halt| Failure::new(Code::ECANCEL, halt.0))?;
+        let start =
+            Start::new(self, what, Effect::Reads, |_| {}).map_err(|halt| Failure::new(Code::ECANCEL, halt.0))?;
         let made = if start.performs() { make(self) } else { Err(misfit()) };
         match start.done(self, made)? {
             Given::Made(value) => Ok(value),

@@ -279,9 +279,9 @@ impl Stopped {
         let mut parts = parts.into_iter();
         let mut text = || parts.next().and_then(|bytes| String::from_utf8(bytes).ok());
         let (message, place) = (text()?, text()?);
-        let position = place.split_once(' ').and_then(|(line, column)| {
-            Some(Position { line: line.parse().ok()?, column: column.parse().ok()? })
-        });
+        let position = place
+            .split_once(' ')
+            .and_then(|(line, column)| Some(Position { line: line.parse().ok()?, column: column.parse().ok()? }));
         Some(Stopped { trap: Trap { kind: TrapKind::Time, message, position }, results: parts.collect() })
     }
 }

@@ -50,9 +50,8 @@ async fn runs(journal: &SharedJournal) {
     assert_eq!((&a.opening, a.status, a.session.as_deref()), (&opened("a", 0).opening, Status::Open, Some("s")));
     journal.stand("b", Status::Parked, Vec::new()).await.unwrap();
     journal.stand("c", Status::Ended, Vec::new()).await.unwrap();
-    let ids = async |status| -> Vec<String> {
-        journal.runs(status).await.unwrap().into_iter().map(|run| run.id).collect()
-    };
+    let ids =
+        async |status| -> Vec<String> { journal.runs(status).await.unwrap().into_iter().map(|run| run.id).collect() };
     assert_eq!(ids(None).await, ["c", "b", "a"], "the newest first");
     assert_eq!(ids(Some(Status::Open)).await, ["a"]);
     assert_eq!(ids(Some(Status::Parked)).await, ["b"]);

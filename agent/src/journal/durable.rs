@@ -12,11 +12,11 @@ use wattle_rt::Grants;
 use wattle_rt::tape::{Kept, QUESTION};
 
 use super::{Call, Done, Hold, Opened, Opening, SharedJournal, Status, Track};
+use crate::StoreError;
 use crate::driver::{self, Job, Report, Stay};
 use crate::host::{Host, Settings};
 use crate::model::Model;
 use crate::sink::{Sink, Stamp};
-use crate::StoreError;
 
 /// What became of a run that is kept in a journal.
 #[derive(Debug)]
@@ -251,7 +251,8 @@ pub async fn waiting(journal: &SharedJournal, run: &str) -> Result<Vec<Waiting>,
 
 async fn open_questions(journal: &SharedJournal, run: &str) -> Result<Vec<(Waiting, Call)>, StoreError> {
     let turns = journal.turns(run).await?;
-    let Some((last, at)) = turns.last().zip(u32::try_from(turns.len()).ok().and_then(|count| count.checked_sub(1))) else {
+    let Some((last, at)) = turns.last().zip(u32::try_from(turns.len()).ok().and_then(|count| count.checked_sub(1)))
+    else {
         return Ok(Vec::new());
     };
     let step = last.done.iter().find_map(|done| if let Done::Execute { step, .. } = done { Some(*step) } else { None });

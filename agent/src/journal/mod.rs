@@ -71,7 +71,9 @@ pub trait Journal: Send + Sync {
 }
 
 /// Something that nobody else works on as long as this lives.
-pub struct Hold(#[expect(dead_code, reason = "what counts is when it is dropped")] Box<dyn std::any::Any + Send + Sync>);
+pub struct Hold(
+    #[expect(dead_code, reason = "what counts is when it is dropped")] Box<dyn std::any::Any + Send + Sync>,
+);
 
 impl Hold {
     /// A hold that ends when `held` is dropped.

@@ -80,11 +80,8 @@ fn began(host: &Host, run: &Opened) -> Option<Difference> {
             return Some(Difference { what, was: version(was), is: version(capability.version) });
         }
     }
-    let settings = Settings {
-        machine: opening.setup.settings,
-        preamble: opening.preamble.clone(),
-        ..Settings::default()
-    };
+    let settings =
+        Settings { machine: opening.setup.settings, preamble: opening.preamble.clone(), ..Settings::default() };
     let said = opening.setup.history.iter().find(|message| message.role == wattle_machine::Role::User);
     let said = said.map_or(opening.message.as_str(), |message| &message.content);
     let prompt = host.prompt(&settings, &grants(host, opening), &host.listing(None, said));

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use wattle_machine::Execution;
-use wattle_rt::tape::{Begun, Came, Halt, Mark, PROGRAM, QUESTION, Tape, Written};
 use wattle_rt::Effect;
+use wattle_rt::tape::{Begun, Came, Halt, Mark, PROGRAM, QUESTION, Tape, Written};
 
 use super::{Call, SharedJournal};
 
@@ -98,7 +98,11 @@ impl RunTape {
             call.mark.function != QUESTION && !now.made.contains(place) && !self.is_within(&call.mark)
         };
         let (_, call) = self.past.iter().find(|(place, call)| unmade(place, call))?;
-        Some(Difference { what: place(&call.mark), was: shown(&call.mark), is: "the program does not make the call".to_owned() })
+        Some(Difference {
+            what: place(&call.mark),
+            was: shown(&call.mark),
+            is: "the program does not make the call".to_owned(),
+        })
     }
 
     /// Whether a call belongs to a program that was started by a call which stands on the tape itself: what came of that one is known, so nothing
@@ -154,7 +158,13 @@ impl Tape for RunTape {
                 return Err(halted(&mut now, Halt(words.to_owned())));
             }
             if mark.effect != Effect::Reads || mark.number < 2 {
-                now.pending.push(Call { turn: self.turn, program: self.program, mark: mark.clone(), times: 1, came: None });
+                now.pending.push(Call {
+                    turn: self.turn,
+                    program: self.program,
+                    mark: mark.clone(),
+                    times: 1,
+                    came: None,
+                });
             }
             return Ok(Begun::Perform);
         };
@@ -210,7 +220,13 @@ impl Tape for RunTape {
             now.calls -= 1;
             return;
         }
-        now.pending.push(Call { turn: self.turn, program: self.program, mark: mark.clone(), times: 1, came: Some(came) });
+        now.pending.push(Call {
+            turn: self.turn,
+            program: self.program,
+            mark: mark.clone(),
+            times: 1,
+            came: Some(came),
+        });
     }
 
     fn keep(&self) -> Written<'_> {

@@ -47,10 +47,8 @@ pub(super) async fn take(store: Store, name: String) -> Result<Option<Hold>, Sto
             tokio::time::sleep(BEAT).await;
             let (name, by) = (beaten.clone(), by.clone());
             let beat = beating.with(StoreError::new("write"), move |connection| {
-                connection.execute(
-                    "UPDATE hold SET beat = ?3 WHERE name = ?1 AND holder = ?2",
-                    params![name, by, now()],
-                )
+                connection
+                    .execute("UPDATE hold SET beat = ?3 WHERE name = ?1 AND holder = ?2", params![name, by, now()])
             });
             if let Err(error) = beat.await {
                 tracing::warn!(%error, "failed to tell that this process is alive");

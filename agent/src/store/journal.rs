@@ -124,9 +124,8 @@ impl Journal for Store {
     fn calls_of(&self, run: &str, turn: u32) -> Answer<'_, Vec<Call>> {
         let run = run.to_owned();
         Box::pin(self.journal("read", move |transaction| {
-            let mut statement = transaction.prepare(
-                "SELECT * FROM call WHERE run = ?1 AND turn = ?2 ORDER BY program, path, number",
-            )?;
+            let mut statement = transaction
+                .prepare("SELECT * FROM call WHERE run = ?1 AND turn = ?2 ORDER BY program, path, number")?;
             let rows = statement.query_map(params![run, turn], |row| Ok(call(row)))?;
             rows.map(|row| row?).collect()
         }))
@@ -189,8 +188,7 @@ impl Store {
         what: &'static str,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, Bad> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let behavior =
-            if what == "read" { TransactionBehavior::Deferred } else { TransactionBehavior::Immediate };
+        let behavior = if what == "read" { TransactionBehavior::Deferred } else { TransactionBehavior::Immediate };
         let worked = self.with(StoreError::new(what), move |connection: &mut Connection| {
             let transaction = connection.transaction_with_behavior(behavior)?;
             Ok(match work(&transaction) {

@@ -39,7 +39,11 @@ impl Files {
         let Store::Overlay { layer, .. } = &mut *self.lock() else { return Ok(()) };
         let changes: Vec<Change<Node>> = serde_json::from_str(changes).map_err(|_| FilesError::not_kept())?;
         for (path, node) in changes {
-            let path = if path.is_empty() { RunPath::top() } else { RunPath::parse(&path).map_err(|_| FilesError::not_kept())? };
+            let path = if path.is_empty() {
+                RunPath::top()
+            } else {
+                RunPath::parse(&path).map_err(|_| FilesError::not_kept())?
+            };
             layer.restore(&path, node);
         }
         layer.settle();

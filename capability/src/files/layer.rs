@@ -3,8 +3,8 @@
 //! Invariants: every folder above a node is a node; a folder is *merged* only where the base had a folder in that place
 //! when the node was made, and below one that is *opaque* nothing of the base shows; `used` is the cost of all nodes.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;

@@ -45,8 +45,9 @@ fn as_text(run: &str, replayed: &Replayed) -> String {
 }
 
 fn as_json(run: &str, replayed: &Replayed) -> serde_json::Value {
-    let difference = replayed.difference.as_ref().map(|(step, Difference { what, was, is })| {
-        json!({"step": step, "what": what, "was": was, "is": is})
-    });
+    let difference = replayed
+        .difference
+        .as_ref()
+        .map(|(step, Difference { what, was, is })| json!({"step": step, "what": what, "was": was, "is": is}));
     json!({"run": run, "turns": replayed.turns, "programs": replayed.programs, "difference": difference})
 }

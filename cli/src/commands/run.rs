@@ -77,8 +77,7 @@ async fn begin(how: &How, setup: &Setup, prompt: &str) -> Result<Exit, Fault> {
     let store = session.as_ref().map(|session| session.store.clone()).or_else(|| setup.journal());
     let _turn = hold(session.as_ref()).await?;
     let own = store.clone().map(|store| Session { id: own_session(&id), store });
-    let access =
-        setup.access(Arc::clone(&files), session.as_ref().or(own.as_ref()), Some(Arc::clone(&model)))?;
+    let access = setup.access(Arc::clone(&files), session.as_ref().or(own.as_ref()), Some(Arc::clone(&model)))?;
     let history = match &session {
         Some(session) => session.store.history(&session.id).await.map_err(failed)?,
         None => Vec::new(),
@@ -248,7 +247,9 @@ fn waits(parked: &Parked) -> Exit {
     output::note(&format!("the run {run} is kept, and waits for an answer; go on with one of"));
     for waiting in &parked.waiting {
         let call = &waiting.call;
-        output::note(&format!("  wattle run --resume {run} --approve {call}\n  wattle run --resume {run} --refuse {call}"));
+        output::note(&format!(
+            "  wattle run --resume {run} --approve {call}\n  wattle run --resume {run} --refuse {call}"
+        ));
     }
     Exit::Parked
 }

@@ -235,7 +235,18 @@ keys! {
 
 /// The settings that say what a run may do and where it works.
 const GRANTED: &[&str] = &[
-    "root", "write", "apply", "exec", "allow_host", "allow", "ask", "deny", "catalog", "tenant", "ai.calls", "ai.tokens",
+    "root",
+    "write",
+    "apply",
+    "exec",
+    "allow_host",
+    "allow",
+    "ask",
+    "deny",
+    "catalog",
+    "tenant",
+    "ai.calls",
+    "ai.tokens",
 ];
 
 /// A default budget as a setting.

@@ -5,7 +5,11 @@ use wattle_agent::journal::{ForkError, fork};
 use crate::place::{ByTurn, Place, answer, done, told, wat};
 
 fn script(second: &str) -> ByTurn {
-    ByTurn(vec![wat(r#"(fs.append? "log.txt" "one\n") (resv (str.from_int (kv.incr? "n" 1)))"#), second.to_owned(), done()])
+    ByTurn(vec![
+        wat(r#"(fs.append? "log.txt" "one\n") (resv (str.from_int (kv.incr? "n" 1)))"#),
+        second.to_owned(),
+        done(),
+    ])
 }
 
 #[tokio::test]

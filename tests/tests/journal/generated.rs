@@ -43,7 +43,8 @@ async fn generated_runs_play_back_as_they_were() {
         let place = first.another();
         let mut turns = Vec::new();
         for _ in 0..random.usize(1..5) {
-            let mut body: Vec<&str> = (0..random.usize(1..6)).map(|_| STATEMENTS[random.usize(..STATEMENTS.len())]).collect();
+            let mut body: Vec<&str> =
+                (0..random.usize(1..6)).map(|_| STATEMENTS[random.usize(..STATEMENTS.len())]).collect();
             body.push(ENDS[random.usize(..ENDS.len())]);
             turns.push(match random.u32(..6) {
                 0 => "ToolCall::Catalog(\"no_such_program\")".to_owned(),
@@ -58,7 +59,8 @@ async fn generated_runs_play_back_as_they_were() {
         assert_eq!(played.difference, None, "run {run}: {turns:#?}");
         programs += played.programs;
         // What is played back needs nothing of what was there.
-        let elsewhere = journal::replay(&first.host, &place.journal(), &place.opened(&format!("r{run}")).await, 1).await;
+        let elsewhere =
+            journal::replay(&first.host, &place.journal(), &place.opened(&format!("r{run}")).await, 1).await;
         assert_eq!(elsewhere.unwrap(), played);
     }
     assert!(programs > 20, "{programs}");

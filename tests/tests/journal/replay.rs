@@ -1,12 +1,12 @@
 //! What is not as it was recorded is named: a program, a call, a capability, the prompt, what the model said.
 
+use wattle_agent::Host;
 use wattle_agent::capability::egress::{Egress, Policy};
 use wattle_agent::catalog::Folders;
 use wattle_agent::journal::{Call, Difference, Journal as _, Opened, replay};
 use wattle_agent::machine::Input;
 use wattle_agent::rt::Limits;
 use wattle_agent::rt::tape::Kept;
-use wattle_agent::Host;
 
 use crate::place::{ByTurn, Place, answer, done, wat};
 
@@ -23,7 +23,13 @@ async fn recorded() -> Place {
 }
 
 /// Writes the run once more under another id, with something changed.
-async fn changed(place: &Place, id: &str, opened: impl FnOnce(&mut Opened), turn: impl Fn(usize, &mut Input), call: impl Fn(&mut Call)) {
+async fn changed(
+    place: &Place,
+    id: &str,
+    opened: impl FnOnce(&mut Opened),
+    turn: impl Fn(usize, &mut Input),
+    call: impl Fn(&mut Call),
+) {
     let mut run = place.opened("r").await;
     run.id = id.to_owned();
     opened(&mut run);

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use wattle_agent::journal::{Answer, Call, Ended, Hold, Journal, Opened, ResumeError, SharedJournal, Status, Turn, end};
-use wattle_agent::machine::Message;
 use wattle_agent::Store;
+use wattle_agent::journal::{
+    Answer, Call, Ended, Hold, Journal, Opened, ResumeError, SharedJournal, Status, Turn, end,
+};
+use wattle_agent::machine::Message;
 
 use crate::place::{ByTurn, Place, answer, done, status, told, wat};
 
@@ -125,7 +127,10 @@ async fn a_run_that_is_stopped_at_any_write_is_taken_up() {
             for (what, most) in [("n", "1"), ("m", "1")] {
                 let value = place.value(what).await;
                 assert!(value.as_deref() == Some(most) || lost > 0, "{what} at write {write}: {value:?}");
-                assert!(value.as_deref().is_none_or(|value| value == most), "{what} was counted twice at write {write}");
+                assert!(
+                    value.as_deref().is_none_or(|value| value == most),
+                    "{what} was counted twice at write {write}"
+                );
             }
             assert!(place.network.made("POST https://a.example/form") <= 1, "posted twice at write {write}");
             let log = String::from_utf8(files.read("log.txt").unwrap().to_vec()).unwrap();
