@@ -52,7 +52,10 @@ pub use scene::Scene;
 pub use shelf::News;
 pub use sink::{Sink, now_ms};
 pub use steps::STEPS_FILE;
-pub use store::{DEFAULT_TENANT, LateState, State, Store, StoreError, own_session};
+pub use store::{
+    DEFAULT_TENANT, Exported, Kept, LateState, SESSION_ID, SessionLine, State, Store, StoreError, is_session_id,
+    own_session,
+};
 pub use wiring::Access;
 
 pub use {wattle_capability as capability, wattle_catalog as catalog, wattle_machine as machine, wattle_rt as rt};

@@ -64,6 +64,9 @@ pub(crate) enum Command {
     Catalog(CatalogCommand),
     /// Play a run back, without a model and a network, and compare all that it does
     Replay(ReplayArgs),
+    /// The sessions that are kept, and their runs
+    #[command(subcommand)]
+    Session(SessionCommand),
     /// Give a set of tasks to models and score them
     Eval(EvalArgs),
     /// Play recorded runs: all real but the model's words
@@ -127,6 +130,80 @@ pub(crate) struct ReplayArgs {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) flags: Flags,
+}
+
+/// What `session` does.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionCommand {
+    /// List the sessions, the one used last first
+    List(SessionFlags),
+    /// List the runs that are kept, the newest first
+    Runs(SessionFlags),
+    /// Show a session's conversation
+    Show {
+        /// The session
+        id: String,
+        #[command(flatten)]
+        flags: SessionFlags,
+    },
+    /// Go on with a session, as `repl --session` does
+    Resume {
+        /// The session
+        id: String,
+        #[command(flatten)]
+        flags: Box<Flags>,
+    },
+    /// Copy a session with its state
+    Fork {
+        /// The session
+        id: String,
+        /// The copy's id [default: a new one]
+        new: Option<String>,
+        #[command(flatten)]
+        flags: SessionFlags,
+    },
+    /// Print a session as JSON that `import` takes
+    Export {
+        /// The session
+        id: String,
+        #[command(flatten)]
+        flags: SessionFlags,
+    },
+    /// Take in a session that was exported
+    Import {
+        /// The file; `-` reads it from stdin
+        file: PathBuf,
+        /// The id that it gets [default: its own]
+        #[arg(long = "as", value_name = "ID")]
+        id: Option<String>,
+        #[command(flatten)]
+        flags: SessionFlags,
+    },
+    /// Remove sessions with their state
+    Rm {
+        /// The sessions
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
+        #[command(flatten)]
+        flags: SessionFlags,
+    },
+}
+
+/// The flags of what is done with sessions.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct SessionFlags {
+    /// The file that keeps sessions
+    #[arg(long, value_name = "FILE")]
+    pub(crate) store: Option<PathBuf>,
+    /// Print what comes of it as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl From<SessionFlags> for Layer {
+    fn from(flags: SessionFlags) -> Layer {
+        Layer { store: flags.store.map(Some), ..Layer::default() }
+    }
 }
 
 /// What `repl` takes.

@@ -19,7 +19,9 @@ use wattle_agent::model::{
     Cassette, ChatCompletions, Endpoint, EndpointError, EndpointErrorKind, EndpointSettings, Model, Recorder, resolve,
 };
 use wattle_agent::rt::{Grants, Limits};
-use wattle_agent::{Access, Host, LateState, ModelInference, Settings, Store, StoreError, Tickets};
+use wattle_agent::{
+    Access, Host, LateState, ModelInference, SESSION_ID, Settings, Store, StoreError, Tickets, is_session_id,
+};
 
 use crate::config::Config;
 use crate::fault::{Exit, Fault};
@@ -28,8 +30,8 @@ use crate::{ask, output};
 /// How many steps a run may take where nothing says otherwise.
 pub(crate) const RUN_STEPS: u32 = 12;
 
-/// The longest session id or name of a tenant, in bytes.
-const SESSION_BYTES: usize = 200;
+/// The longest name of a tenant, in bytes.
+const TENANT_BYTES: usize = 200;
 
 /// What the commands work with.
 pub(crate) struct Setup {
@@ -109,9 +111,8 @@ impl Setup {
     /// Where the id cannot be one, or the store cannot be opened.
     pub(crate) fn session(&self) -> Result<Option<Session>, Fault> {
         let Some(id) = self.config.session.value.clone() else { return Ok(None) };
-        if !is_name(&id) {
-            let message = format!("a session id has 1 to {SESSION_BYTES} bytes and no control characters");
-            return Err(Fault::configuration(message));
+        if !is_session_id(&id) {
+            return Err(Fault::configuration(format!("a session id is {SESSION_ID}, not {id:?}")));
         }
         Ok(Some(Session { id, store: self.store()? }))
     }
@@ -167,7 +168,7 @@ impl Setup {
         match is_name(&name) {
             true => Ok(name),
             false => Err(Fault::configuration(format!(
-                "a tenant's name has 1 to {SESSION_BYTES} bytes and no control characters"
+                "a tenant's name has 1 to {TENANT_BYTES} bytes and no control characters"
             ))),
         }
     }
@@ -226,9 +227,9 @@ fn open_store(path: &Path, ttl: Duration) -> Result<Store, StoreError> {
     Store::open(path, ttl)
 }
 
-/// Whether a text can name a session or a tenant.
+/// Whether a text can name a tenant.
 fn is_name(text: &str) -> bool {
-    !text.trim().is_empty() && text.len() <= SESSION_BYTES && !text.chars().any(char::is_control)
+    !text.trim().is_empty() && text.len() <= TENANT_BYTES && !text.chars().any(char::is_control)
 }
 
 /// The folders that the settings name, over the built-in programs; what is left out is told.

@@ -3,13 +3,16 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde_json::{Value as Json, json};
 use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::ai::Inference;
 use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
 use wattle_agent::capability::issue::Desk;
 use wattle_agent::capability::policy::{Policy, Preflight};
+use wattle_agent::journal::{Opened, Resumed, SharedJournal};
 use wattle_agent::machine::Message;
 use wattle_agent::model::Model;
+use wattle_agent::rt::Grants;
 use wattle_agent::{Access, DEFAULT_TENANT, Host, Job, ModelInference, News, Settings, Store, Tickets};
 
 use crate::request::SessionId;
@@ -79,21 +82,46 @@ impl App {
         history: Vec<Message>,
         cancel: CancellationToken,
     ) -> Job {
+        Job {
+            message,
+            history,
+            session_id: Some(session.to_string()),
+            grants: self.grants(session.as_str()),
+            workdir: self.workdir.clone(),
+            cancel,
+        }
+    }
+
+    fn grants(&self, session: &str) -> Arc<Grants> {
         let access = Access {
-            state: Arc::new(self.store.state(session.as_str())),
+            state: Arc::new(self.store.state(session)),
             tenant: Arc::new(self.store.tenant(&self.tenant)),
             inference: Some(Arc::clone(&self.inference)),
             budget: self.settings.ai,
             issues: self.workdir.as_deref().map(|dir| Arc::new(Tickets::of(dir)) as Arc<dyn Desk>),
             ..Access::new(&self.host, Arc::new(Files::overlay(None, OVERLAY_LIMIT)))
         };
-        Job {
-            message,
-            history,
-            session_id: Some(session.to_string()),
-            grants: Arc::new(access.grants().guarded(Arc::<Preflight>::clone(&self.preflight))),
-            workdir: self.workdir.clone(),
-            cancel,
-        }
+        Arc::new(access.grants().guarded(Arc::<Preflight>::clone(&self.preflight)))
+    }
+
+    /// Where runs are kept.
+    pub(crate) fn journal(&self) -> SharedJournal {
+        Arc::new(self.store.clone())
+    }
+
+    /// What is kept of a run so that it is known whose it is.
+    pub(crate) fn origin() -> Json {
+        json!({"by": "serve"})
+    }
+
+    /// Whether a run was begun by a server.
+    pub(crate) fn is_own(run: &Opened) -> bool {
+        run.opening.origin == App::origin()
+    }
+
+    /// What a run of that session is taken up with.
+    pub(crate) fn resumed(&self, session: &str, cancel: CancellationToken) -> Resumed {
+        let (grants, ai) = (self.grants(session), self.settings.ai);
+        Resumed { grants, cancel, timeouts: self.settings.timeouts, ai, answers: Vec::new() }
     }
 }

@@ -3,6 +3,7 @@
 mod hold;
 mod journal;
 mod schema;
+mod session;
 mod state;
 
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use rusqlite::{Connection, params};
 use wattle_machine::{Message, Role};
 
 pub use journal::own_session;
+pub use session::{Exported, Kept, SESSION_ID, SessionLine, is_session_id};
 pub use state::{LateState, State};
 
 /// The most characters of earlier turns that a session gives to a new run; older turns are left out.

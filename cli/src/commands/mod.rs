@@ -12,6 +12,7 @@ pub(crate) mod expand;
 pub(crate) mod parse;
 pub(crate) mod replay;
 pub(crate) mod run;
+pub(crate) mod session;
 
 use wattle_agent::catalog::Catalog;
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::files::{Change, Files};
+use wattle_agent::journal::{self, SharedJournal};
 use wattle_agent::machine::{Ending, Envelope};
 use wattle_agent::model::Model;
 use wattle_agent::rt::RunError;
@@ -63,6 +64,10 @@ impl Session {
     /// Lets the model carry a message out, telling what happens as it happens.
     pub(super) async fn message(&mut self, message: String) -> Result<Next, Fault> {
         let model = self.model()?;
+        let journal: SharedJournal = Arc::new(self.kept.store.clone());
+        // Another process may be at a message of the session.
+        let held = journal::hold_session(&journal, &self.kept.id).await;
+        let _held = held.map_err(|error| Fault::failed(error.to_string()))?;
         let history = self.kept.store.history(&self.kept.id).await.map_err(|e| Fault::failed(e.to_string()))?;
         let cancel = CancellationToken::new();
         let access = self.setup.access(Arc::clone(&self.files), Some(&self.kept), Some(Arc::clone(&model)))?;

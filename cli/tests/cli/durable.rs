@@ -207,3 +207,49 @@ fn a_run_is_played_back_and_forked() {
     let differs = replay(&[]).code(1);
     assert!(differs.stdout.contains("differs in step 1: the program"), "{differs:?}");
 }
+
+#[test]
+fn sessions_are_listed_copied_taken_elsewhere_and_removed() {
+    let place = Place::new();
+    let provider = endpoint(vec![wat("(resv (str.from_int (kv.incr? \"n\" 1)))"), done()]);
+    command(&place, &provider, &["go", "--session", "a"]).run().code(0);
+    let session = |args: &[&str]| place.wattle(["session"].iter().chain(args).chain(&["--store", "runs.db"])).run();
+    assert!(session(&["list"]).code(0).stdout.starts_with("a "), "the state of a run alone is no session");
+    assert_eq!(session(&["list", "--json"]).code(0).json_lines()[0][0]["messages"], 4);
+    let shown = session(&["show", "a"]).code(0).stdout;
+    assert!(shown.starts_with("user: go\n") && shown.contains("assistant: ToolCall::Response"), "{shown}");
+    let runs = session(&["runs", "--json"]).code(0).json_lines();
+    assert_eq!((&runs[0][0]["status"], &runs[0][0]["session"]), (&"ended".into(), &"a".into()));
+
+    assert_eq!(session(&["fork", "a", "b"]).code(0).stdout, "b\n");
+    session(&["fork", "a", "b"]).code(2).tells(&["`b` already"]);
+    session(&["fork", "a", "b c"]).code(2).tells(&["a session id is"]);
+    let exported = session(&["export", "b"]).code(0).stdout;
+    assert!(exported.contains(r#"["n","1"]"#), "{exported}");
+    place.write("b.json", &exported);
+    session(&["import", "b.json", "--as", "c"]).code(0);
+    place.write("bad.json", "{\"wattle_session\":2}");
+    session(&["import", "bad.json"]).code(2).tells(&["no exported session"]);
+    session(&["rm", "b", "a"]).code(0);
+    session(&["rm", "a"]).code(2).tells(&["no session `a`"]);
+    session(&["show", "a"]).code(2);
+    assert_eq!(session(&["list", "--json"]).code(0).json_lines()[0].as_array().unwrap().len(), 1);
+    command(&place, &provider, &["go on", "--session", "c"]).run().code(0);
+    let asked = provider.requests().last().unwrap().messages();
+    assert!(asked.iter().any(|said| said == "go"), "an imported session goes on: {asked:?}");
+    command(&place, &provider, &["go", "--session", "a b"]).run().code(3).tells(&["a session id is"]);
+}
+
+/// Four processes add to one key of one session: none of 10,000 additions is lost.
+#[test]
+fn processes_that_share_a_key_lose_nothing() {
+    let place = Place::new();
+    let program = "(let $i 0)\n(loop $more\n  (drop (kv.incr? \"n\" 1))\n  (set $i (+ $i 1))\n  (br_if $more (< $i 2500)))\n(i32.const 0)\n";
+    place.write("add.wat", program);
+    let children: Vec<_> =
+        (0..4).map(|_| place.wattle(["exec", "add.wat", "--session", "s", "--store", "runs.db"]).start()).collect();
+    for child in children {
+        Done::of(child).code(0);
+    }
+    assert_eq!(value(&place, "n").as_deref(), Some("10000"));
+}

@@ -6,5 +6,6 @@ mod bounds;
 mod chat;
 mod client;
 mod gate;
+mod resume;
 mod shutdown;
 mod world;

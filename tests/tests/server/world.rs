@@ -96,9 +96,8 @@ impl Model for Puppet {
 }
 
 /// What the server serves, with that model.
-fn app(model: Arc<dyn Model>) -> App {
+fn app(model: Arc<dyn Model>, store: Store) -> App {
     let host = Host::new(Bounds::default(), Catalog::default(), Egress::new(Policy::default())).unwrap();
-    let store = Store::in_memory(Duration::from_secs(3_600)).unwrap();
     App::new(host, model, Settings::default(), store)
 }
 
@@ -109,11 +108,16 @@ impl World {
 
     /// A server on a free port of loopback, with settings as the test wants them.
     pub(crate) async fn with(change: impl FnOnce(&mut ServerSettings)) -> World {
+        World::on(Store::in_memory(Duration::from_secs(3_600)).unwrap(), change).await
+    }
+
+    /// The same on a store that others know, too.
+    pub(crate) async fn on(store: Store, change: impl FnOnce(&mut ServerSettings)) -> World {
         let mut settings = ServerSettings::new(([127, 0, 0, 1], 0).into(), Token::new(TOKEN).unwrap());
         settings.limits.grace = Duration::from_millis(50);
         change(&mut settings);
         let (asked, questions) = mpsc::unbounded_channel();
-        let server = Server::bind(settings, app(Arc::new(Puppet(asked)))).await.unwrap();
+        let server = Server::bind(settings, app(Arc::new(Puppet(asked)), store)).await.unwrap();
         let (address, shutdown) = (server.local_addr(), CancellationToken::new());
         let served = tokio::spawn(server.run(shutdown.clone()));
         World { address, shutdown, served, questions }
