@@ -16,10 +16,11 @@ use wattle_rt::tape::Tape as _;
 
 use crate::host::{Host, Settings};
 use crate::journal::{RunTape, Track, Waiting};
+use crate::ledger::Signer;
 use crate::model::{Delta, Model, ModelReply, ModelRequest, ask_within};
 use crate::sink::{Sink, Stamp};
-use crate::steps::Steps;
 use crate::story::Teller;
+use crate::trace::Trace;
 
 /// What one run is to do, with what.
 pub struct Job {
@@ -31,8 +32,10 @@ pub struct Job {
     pub session_id: Option<String>,
     /// What the run's programs may use.
     pub grants: Arc<Grants>,
-    /// Where `_steps.jsonl` is written.
+    /// Where the trace is written.
     pub workdir: Option<PathBuf>,
+    /// The key that the trace is sealed with; without one it is not sealed.
+    pub signer: Option<Arc<Signer>>,
     /// Ends the run when it is cancelled.
     pub cancel: CancellationToken,
 }
@@ -47,6 +50,7 @@ impl Job {
             session_id: None,
             grants: Arc::new(grants),
             workdir: None,
+            signer: None,
             cancel: CancellationToken::new(),
         }
     }
@@ -106,6 +110,7 @@ pub(crate) async fn drive(
                 Effect::Ask(ask) => task = Task::Ask(ask),
                 Effect::Execute { step, calls } => task = Task::Execute { step, calls },
                 Effect::Finish(ending) => {
+                    performer.trace.end(&ending);
                     let turns = kept(&ending, state.conversation().get(known..).unwrap_or_default());
                     return Ok(Report { run_id, ending, turns, steps: state.steps(), usage: state.usage() });
                 }
@@ -196,7 +201,7 @@ struct Performer<'a> {
     settings: &'a Settings,
     grants: Arc<Grants>,
     stamp: Stamp<'a>,
-    steps: Steps<'a>,
+    trace: Trace<'a>,
     track: Option<&'a Track>,
     teller: Arc<Teller>,
 }
@@ -212,12 +217,12 @@ impl<'a> Performer<'a> {
         track: Option<&'a Track>,
     ) -> Self {
         let past = track.and_then(Track::past);
-        let steps = Steps::new(run_id, &settings.agent, job.workdir.as_deref());
-        let steps = if past.is_some() { steps.taken_up() } else { steps };
-        let stamp = Stamp::from(run_id, sink, past.map_or(1, |past| past.seq));
+        let author = (settings.agent.as_str(), model.name());
+        let trace = Trace::open(run_id, author, job.workdir.as_deref(), job.signer.clone(), past.is_some());
         let teller = Arc::new(Teller::new(run_id));
         let grants = Arc::new(job.grants.as_ref().clone().with(Told(Arc::<Teller>::clone(&teller))));
-        Performer { host, catalog: host.catalog(), model, settings, grants, stamp, steps, teller, track }
+        let stamp = Stamp::from(run_id, sink, past.map_or(1, |past| past.seq));
+        Performer { host, catalog: host.catalog(), model, settings, grants, stamp, trace, teller, track }
     }
 
     /// Takes a step of the state machine, and writes it down before anything is done about it. A run whose journal fails ends; where it has
@@ -236,7 +241,7 @@ impl<'a> Performer<'a> {
     }
 
     fn stay(&self, waiting: Vec<Waiting>, state: &State) -> Stay {
-        let run_id = self.steps.run_id.to_owned();
+        let run_id = self.trace.run_id().to_owned();
         Stay { run_id, waiting, seq: self.stamp.next(), steps: state.steps(), usage: state.usage() }
     }
 
@@ -273,7 +278,7 @@ impl<'a> Performer<'a> {
         };
         if let Task::Execute { step, calls } = task {
             let execution = Execution::Refused { reason: format!("stopped: {reason}") };
-            calls.iter().for_each(|call| self.steps.write(*step, call, &execution, 0));
+            calls.iter().for_each(|call| self.trace.write(*step, call, &execution, 0));
         }
     }
 
@@ -325,7 +330,7 @@ impl<'a> Performer<'a> {
             }
         }
         let took = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.steps.write(step, call, &execution, took);
+        self.trace.write(step, call, &execution, took);
         self.teller.add(step, call, &execution, took);
         Ok(Called::Done(execution))
     }

@@ -1,7 +1,5 @@
 //! Where the tickets of runs go: a file in the workdir, or the tenant's state where there is no workdir.
 
-use std::fs::OpenOptions;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -35,9 +33,8 @@ impl Desk for Tickets {
         let path = self.0.clone();
         Box::pin(async move {
             let line = line(&ticket)?;
-            // One write of one whole line, so that runs which share the file do not tear each other's lines.
-            let append = move || OpenOptions::new().create(true).append(true).open(path)?.write_all(&line);
-            match tokio::task::spawn_blocking(append).await {
+            let work = move || crate::trace::append(&path, line.trim_ascii_end());
+            match tokio::task::spawn_blocking(work).await {
                 Ok(Ok(())) => Ok(()),
                 Ok(Err(error)) => Err(Failure::new(Code::EREMOTE, format!("the ticket cannot be kept: {error}"))),
                 Err(_) => Err(Failure::new(Code::ECANCEL, "the host is shutting down")),

@@ -30,20 +30,21 @@ mod host;
 mod inference;
 mod issues;
 pub mod journal;
+pub mod ledger;
 pub mod model;
 mod programs;
 mod prompt;
 mod scene;
 mod shelf;
 mod sink;
-mod steps;
 mod store;
 mod story;
+pub mod trace;
 mod wiring;
 
 pub use driver::{Job, Report, run};
 pub use examples::{Difference, ExampleFault, check_example};
-pub use host::{Broken, Host, Settings};
+pub use host::{Broken, Host, NO_ENGINE, Settings};
 pub use inference::ModelInference;
 pub use issues::Tickets;
 pub use programs::Programs;
@@ -51,11 +52,11 @@ pub use prompt::Listing;
 pub use scene::Scene;
 pub use shelf::News;
 pub use sink::{Sink, now_ms};
-pub use steps::STEPS_FILE;
 pub use store::{
     DEFAULT_TENANT, Exported, Kept, LateState, SESSION_ID, SessionLine, State, Store, StoreError, is_session_id,
     own_session,
 };
-pub use wiring::Access;
+pub use trace::{STEPS_FILE, Step, Steps};
+pub use wiring::{Access, Trusted, denied};
 
 pub use {wattle_capability as capability, wattle_catalog as catalog, wattle_machine as machine, wattle_rt as rt};

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use wattle_capability::TRUSTED;
 use wattle_catalog::{Catalog, Entry, Origin};
 use wattle_machine::{ArgLine, CapabilityPart, CodeLine, FunctionLine, Limits, ProgramLine, PromptParts, Withheld};
 use wattle_rt::{Capability, Code, Function, Grants, Runtime, Shown};
@@ -33,9 +34,16 @@ const BASE: &[&str] = &[
 /// The programs that a prompt names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
-    programs: Vec<ProgramLine>,
+    programs: Vec<Listed>,
     /// How many there are besides.
     more: usize,
+}
+
+/// A program's line, and what a run must be trusted with to be shown it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Listed {
+    line: ProgramLine,
+    trusted: Vec<&'static str>,
 }
 
 impl Listing {
@@ -59,7 +67,12 @@ impl Listing {
     }
 }
 
-fn program(entry: &Entry) -> ProgramLine {
+fn program(entry: &Entry) -> Listed {
+    let uses = entry.meta().uses.iter().flatten().map(String::as_str).collect::<Vec<_>>();
+    Listed { line: line(entry), trusted: TRUSTED.iter().copied().filter(|name| uses.contains(name)).collect() }
+}
+
+fn line(entry: &Entry) -> ProgramLine {
     let args = entry.meta().args.iter().map(|arg| ArgLine {
         name: arg.name.clone(),
         type_hint: arg.type_hint.to_string(),
@@ -77,6 +90,9 @@ fn program(entry: &Entry) -> ProgramLine {
 pub(crate) fn parts(runtime: &Runtime, settings: &Settings, grants: &Grants, listing: &Listing) -> PromptParts {
     let (granted, withheld): (Vec<&Capability>, Vec<&Capability>) =
         runtime.capabilities().iter().partition(|c| grants.allows(c.name));
+    // A plain run is not told of what takes a trusted one: there is nothing that it could do about it.
+    let withheld = withheld.iter().filter(|c| !TRUSTED.contains(&c.name));
+    let programs = listing.programs.iter().filter(|program| program.trusted.iter().all(|name| grants.allows(name)));
     let part = |capability: &&Capability| {
         let (seldom, shown): (Vec<&Function>, Vec<&Function>) =
             capability.functions.iter().partition(|function| function.shown == Shown::Name);
@@ -98,10 +114,9 @@ pub(crate) fn parts(runtime: &Runtime, settings: &Settings, grants: &Grants, lis
     PromptParts {
         capabilities: granted.iter().map(part).collect(),
         withheld: withheld
-            .iter()
             .map(|c| Withheld { capability: c.name.to_owned(), why: wiring::how_to_grant(c.name).to_owned() })
             .collect(),
-        programs: listing.programs.clone(),
+        programs: programs.map(|program| program.line.clone()).collect(),
         more_programs: listing.more,
         codes: codes.collect(),
         limits: Limits {

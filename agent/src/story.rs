@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use wattle_capability::story::Story;
 use wattle_machine::{Call, Execution};
 
-use crate::steps::outcome;
+use crate::trace::outcome;
 
 /// The most steps that are told; the oldest give way.
 const STEPS: usize = 100;

@@ -13,6 +13,7 @@ mod progress;
 mod repl;
 mod serve;
 mod setup;
+mod trusted;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -75,6 +76,10 @@ async fn perform(cli: Cli) -> Result<Exit, Fault> {
         Some(Command::Parse) => commands::parse::parse(),
         Some(Command::Catalog(command)) => commands::catalog::catalog(command, outer).await,
         Some(Command::Eval(args)) => commands::eval::eval(args, outer).await,
+        Some(Command::Trace(command)) => commands::trace::trace(command).await,
+        Some(Command::Telemetry(args)) => commands::trace::telemetry(&args),
+        Some(Command::Ledger(command)) => commands::ledger::ledger(command, outer),
+        Some(Command::Vars(command)) => commands::vars::vars(command, outer).await,
         Some(Command::Demo(args)) => demo::demo(&args).await,
         Some(Command::Doctor(args)) => commands::doctor::doctor(args, outer).await,
         Some(Command::Config(command)) => commands::config::config(command, outer),

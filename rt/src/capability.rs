@@ -71,7 +71,7 @@ pub enum Shown {
 /// codes traps where its function fails. Types: `str`, `opt_str`, `bytes`, `opt_bytes`, `int`, `long`, `float`, `bool`, `arr`, `map`,
 /// `addr`, `any` (a number of unknown meaning, with the bytes that it points to, for rows that may not fail); and texts that name something outside the program, which authority and policy go by: `url`, `read_path`, `write_path`,
 /// `tree_path` (with everything below), `key`, `key_prefix`, `program`, `agent` ([`Target`](crate::Target)), each `str` in all else. Where an argument holds such names and is none itself, the function has each of them
-/// [admitted](Run::admit): `urls` and `programs`, handles of arrays, and the texts `script`, which may touch any file, and `plan`, which may
+/// [admitted](Run::admit): `urls` and `programs`, handles of arrays, and the texts `script`, which may touch any file, `sought`, for which any file may be read, and `plan`, which may
 /// name any program.
 /// The Rust function takes [`&mut Run`](Run) and the arguments (`&str`, `Option<&str>`, `&[u8]`, `Option<&[u8]>`, `i32`, `i64`, `f64`, `wire::Any`;
 /// owned in `async` rows) and gives `Result<value, Failure>`, where a value is anything that is [`Value`](crate::Value).
@@ -271,6 +271,9 @@ macro_rules! __text {
     (script => $then:expr) => {
         $then
     };
+    (sought => $then:expr) => {
+        $then
+    };
     (plan => $then:expr) => {
         $then
     };
@@ -286,6 +289,9 @@ macro_rules! __inside {
         true
     };
     (script) => {
+        true
+    };
+    (sought) => {
         true
     };
     (plan) => {
@@ -331,6 +337,9 @@ macro_rules! __target {
     };
     (script) => {
         Some($crate::Target::Tree)
+    };
+    (sought) => {
+        Some($crate::Target::Read)
     };
     (plan) => {
         Some($crate::Target::Program)

@@ -9,11 +9,13 @@ use wattle_agent::capability::ai::Inference;
 use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
 use wattle_agent::capability::issue::Desk;
 use wattle_agent::capability::policy::{Policy, Preflight};
+use wattle_agent::capability::secrets::Secrets;
 use wattle_agent::journal::{Opened, Resumed, SharedJournal};
+use wattle_agent::ledger::Signer;
 use wattle_agent::machine::Message;
 use wattle_agent::model::Model;
 use wattle_agent::rt::Grants;
-use wattle_agent::{Access, DEFAULT_TENANT, Host, Job, ModelInference, News, Settings, Store, Tickets};
+use wattle_agent::{Access, DEFAULT_TENANT, Host, Job, ModelInference, News, Settings, Store, Tickets, Trusted};
 
 use crate::request::SessionId;
 
@@ -27,7 +29,10 @@ pub struct App {
     tenant: String,
     inference: Arc<dyn Inference>,
     workdir: Option<PathBuf>,
+    signer: Option<Arc<Signer>>,
     preflight: Arc<Preflight>,
+    secrets: Option<Arc<dyn Secrets>>,
+    trusted: Option<Trusted>,
 }
 
 impl App {
@@ -42,7 +47,10 @@ impl App {
             tenant: DEFAULT_TENANT.to_owned(),
             inference,
             workdir: None,
+            signer: None,
             preflight: Arc::new(Preflight::new(Policy::default(), None)),
+            secrets: None,
+            trusted: None,
         }
     }
 
@@ -58,10 +66,41 @@ impl App {
         App { workdir: Some(folder), ..self }
     }
 
+    /// Seals the trace of every run with that key.
+    #[must_use]
+    pub fn with_signer(self, signer: Arc<Signer>) -> App {
+        App { signer: Some(signer), ..self }
+    }
+
     /// Holds the programs of every run to that policy. Nobody can be asked: what the policy wants asked about is refused.
     #[must_use]
     pub fn with_policy(self, policy: Policy) -> App {
         App { preflight: Arc::new(Preflight::new(policy, None)), ..self }
+    }
+
+    /// Lets the requests of every run refer to those secrets.
+    #[must_use]
+    pub fn with_secrets(self, secrets: Arc<dyn Secrets>) -> App {
+        App { secrets: Some(secrets), ..self }
+    }
+
+    /// Lets a request that says `"exec": true` have a trusted run, which writes to the workdir itself and has these parts. Without them,
+    /// or without a workdir, every run is a plain one, whatever the request says.
+    #[must_use]
+    pub fn with_exec(self, trusted: Trusted) -> App {
+        App { trusted: Some(trusted), ..self }
+    }
+
+    /// What a run has that asks to be a trusted one: its parts and its files; `None` where it is a plain one.
+    pub(crate) fn trusted(&self, exec: bool) -> Option<(Trusted, Arc<Files>)> {
+        let (trusted, folder) = self.trusted.clone().filter(|_| exec).zip(self.workdir.as_ref())?;
+        match Files::open_base(folder) {
+            Ok(base) => Some((trusted, Arc::new(Files::write_through(base)))),
+            Err(cause) => {
+                tracing::error!(%cause, "failed to open the workdir of a trusted run");
+                None
+            }
+        }
     }
 
     /// Takes in what changed in the folders of the catalog; the log tells of it.
@@ -73,11 +112,12 @@ impl App {
         problems.iter().for_each(|problem| tracing::warn!("{problem}"));
     }
 
-    /// What a run for that message is made of. Its files are an overlay over nothing, whoever asks: a client has no say in
-    /// what its run may touch.
+    /// What a run for that message is made of. The files of a plain one are an overlay over nothing: a client has no say in what its run
+    /// may touch beyond what the operator lets it ask for.
     pub(crate) fn job(
         &self,
         session: &SessionId,
+        trusted: Option<(Trusted, Arc<Files>)>,
         message: String,
         history: Vec<Message>,
         cancel: CancellationToken,
@@ -86,20 +126,25 @@ impl App {
             message,
             history,
             session_id: Some(session.to_string()),
-            grants: self.grants(session.as_str()),
+            grants: self.grants(session.as_str(), trusted),
             workdir: self.workdir.clone(),
+            signer: self.signer.clone(),
             cancel,
         }
     }
 
-    fn grants(&self, session: &str) -> Arc<Grants> {
+    fn grants(&self, session: &str, trusted: Option<(Trusted, Arc<Files>)>) -> Arc<Grants> {
+        let (trusted, files) = trusted.unzip();
+        let files = files.unwrap_or_else(|| Arc::new(Files::overlay(None, OVERLAY_LIMIT)));
         let access = Access {
+            secrets: self.secrets.clone(),
+            trusted,
             state: Arc::new(self.store.state(session)),
             tenant: Arc::new(self.store.tenant(&self.tenant)),
             inference: Some(Arc::clone(&self.inference)),
             budget: self.settings.ai,
             issues: self.workdir.as_deref().map(|dir| Arc::new(Tickets::of(dir)) as Arc<dyn Desk>),
-            ..Access::new(&self.host, Arc::new(Files::overlay(None, OVERLAY_LIMIT)))
+            ..Access::new(&self.host, files)
         };
         Arc::new(access.grants().guarded(Arc::<Preflight>::clone(&self.preflight)))
     }
@@ -109,19 +154,26 @@ impl App {
         Arc::new(self.store.clone())
     }
 
-    /// What is kept of a run so that it is known whose it is.
-    pub(crate) fn origin() -> Json {
-        json!({"by": "serve"})
+    /// What is kept of a run so that it is known whose it is, and whether it is a trusted one.
+    pub(crate) fn origin(exec: bool) -> Json {
+        json!({"by": "serve", "exec": exec})
     }
 
     /// Whether a run was begun by a server.
     pub(crate) fn is_own(run: &Opened) -> bool {
-        run.opening.origin == App::origin()
+        run.opening.origin["by"] == "serve"
     }
 
-    /// What a run of that session is taken up with.
-    pub(crate) fn resumed(&self, session: &str, cancel: CancellationToken) -> Resumed {
-        let (grants, ai) = (self.grants(session), self.settings.ai);
-        Resumed { grants, cancel, timeouts: self.settings.timeouts, ai, answers: Vec::new() }
+    /// What a run of that session is taken up with. One that was trusted is so still, where the operator lets runs be.
+    pub(crate) fn resumed(&self, session: &str, run: &Opened, cancel: CancellationToken) -> Resumed {
+        let trusted = self.trusted(run.opening.origin["exec"] == true);
+        Resumed {
+            grants: self.grants(session, trusted),
+            signer: self.signer.clone(),
+            cancel,
+            timeouts: self.settings.timeouts,
+            ai: self.settings.ai,
+            answers: Vec::new(),
+        }
     }
 }

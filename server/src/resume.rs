@@ -42,7 +42,7 @@ async fn go_on(shared: &Shared, session: &SessionId, run: &Opened, cancel: Cance
         Err(cause) => return tracing::error!(%session, %cause, "failed to hold a session"),
     };
     let nobody = |_: &Envelope| {};
-    let resumed = app.resumed(session.as_str(), cancel);
+    let resumed = app.resumed(session.as_str(), run, cancel);
     match journal::resume(&app.host, &*app.model, id, resumed, &nobody, &journal).await {
         Ok(ended) => {
             tracing::info!(run = id, "took up a run that was left open");

@@ -15,6 +15,7 @@ use super::{Call, Done, Hold, Opened, Opening, SharedJournal, Status, Track};
 use crate::StoreError;
 use crate::driver::{self, Job, Report, Stay};
 use crate::host::{Host, Settings};
+use crate::ledger::Signer;
 use crate::model::Model;
 use crate::sink::{Sink, Stamp};
 
@@ -113,6 +114,8 @@ pub async fn run(
 pub struct Resumed {
     /// What its programs may use: the same as when it began.
     pub grants: Arc<Grants>,
+    /// Seals its trace; `None` leaves it unsealed.
+    pub signer: Option<Arc<Signer>>,
     /// Ends the run when it is cancelled.
     pub cancel: tokio_util::sync::CancellationToken,
     /// Deadlines and retries of model requests.
@@ -161,6 +164,7 @@ pub async fn resume(
         session_id: session,
         grants: with.grants,
         workdir: opening.workdir.clone(),
+        signer: with.signer,
         cancel: with.cancel,
     };
     let setup = opening.setup;

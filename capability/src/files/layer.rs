@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::path::RunPath;
 use super::stamp::Stamp;
+use super::writer::Writers;
 
 /// What a node costs beside its name and content, so that a run cannot fill the memory with empty files.
 const NODE_COST: u64 = 256;
@@ -25,6 +26,7 @@ pub(super) struct Layer {
     pub(super) limit: u64,
     /// What has changed since it was kept last.
     pub(super) changed: BTreeSet<RunPath>,
+    pub(super) writers: Writers,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -129,7 +131,7 @@ impl Node {
 
 impl Layer {
     pub(super) fn new(over_base: bool, limit: u64) -> Layer {
-        Layer { root: Node::folder(!over_base), used: 0, limit, changed: BTreeSet::new() }
+        Layer { root: Node::folder(!over_base), used: 0, limit, changed: BTreeSet::new(), writers: Writers::default() }
     }
 
     pub(super) fn used(&self) -> u64 {
@@ -255,6 +257,13 @@ impl Layer {
         *modified = SystemTime::now();
         self.used = (self.used + after).saturating_sub(before);
         self.changed.insert(path.clone());
+    }
+
+    pub(super) fn set_modified(&mut self, path: &RunPath, time: SystemTime) {
+        if let Some(node) = self.node_mut(path) {
+            node.modified = time;
+            self.changed.insert(path.clone());
+        }
     }
 
     /// Renews what is known of the base's entry in a node's place.

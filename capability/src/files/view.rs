@@ -21,7 +21,7 @@ const HINT_NAMES: usize = 8;
 #[derive(Debug)]
 pub(super) enum Store {
     /// Writes stay in the layer, over the base where there is one.
-    Overlay { base: Option<Base>, layer: Layer, reads: Reads },
+    Overlay { base: Option<Base>, layer: Box<Layer>, reads: Reads },
     /// Writes go to the base; the journal remembers what was there.
     Through { base: Base, journal: Journal },
 }
@@ -96,8 +96,16 @@ impl Store {
     pub(super) fn resolve(&self, text: &str, last: Last, intent: Intent) -> Result<RunPath, FilesError> {
         let path = self.walk(text, last, intent)?;
         // A run that could edit its own trace could not be trusted by it.
-        let kept = super::KEPT.iter().find(|(name, _)| intent == Intent::Write && path.names().eq([*name]));
-        kept.map_or(Ok(path), |(name, what)| Err(FilesError::kept(name, what)))
+        if let Some((name, what)) =
+            super::KEPT.iter().find(|(name, _)| intent == Intent::Write && path.names().eq([*name]))
+        {
+            return Err(FilesError::kept(name, what));
+        }
+        // A repository's own files can name programs that `git` runs.
+        if intent == Intent::Write && path.names().any(|name| name.eq_ignore_ascii_case(super::REPOSITORY)) {
+            return Err(FilesError::repository(&path));
+        }
+        Ok(path)
     }
 
     fn walk(&self, text: &str, last: Last, intent: Intent) -> Result<RunPath, FilesError> {
@@ -228,6 +236,7 @@ impl Store {
             name,
             kind: found.kind().unwrap_or(EntryKind::Other),
             size: found.size(),
+            modified: found.modified(),
         });
         Ok(entries.collect())
     }
@@ -235,11 +244,7 @@ impl Store {
     pub(super) fn stat(&self, path: &RunPath) -> Result<Stat, FilesError> {
         let found = self.found(path, Intent::Read)?;
         let kind = found.kind().ok_or_else(|| self.missing(path))?;
-        let modified = match found {
-            Found::File { modified, .. } | Found::Folder { modified } => modified,
-            _ => None,
-        };
-        Ok(Stat { kind, size: found.size(), modified })
+        Ok(Stat { kind, size: found.size(), modified: found.modified() })
     }
 
     pub(super) fn read_link(&self, path: &RunPath) -> Result<String, FilesError> {

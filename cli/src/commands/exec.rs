@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
+use wattle_agent::capability::TRUSTED;
 use wattle_agent::capability::files::Change;
 use wattle_agent::catalog::{Entry, Origin};
 use wattle_agent::rt::{Diagnostic, Exit as Ended, Outcome, RunError, Signature};
@@ -38,8 +39,12 @@ pub(crate) async fn exec(args: ExecArgs, outer: Layer) -> Result<Exit, Fault> {
         program.warnings().iter().for_each(|warning| output::note(&visible(warning.to_string().trim_end())));
     }
 
-    // The programs that it starts may ask a model, too.
-    let asks = |function: &Signature| matches!(function.module, "ai" | "par" | "workbook" | "wattle");
+    // The programs that it starts may ask a model, too, and so may a search by meaning.
+    let searches = setup.config.embed_model.value.is_some();
+    let asks = |function: &Signature| match function.module {
+        "search" => searches,
+        module => matches!(module, "ai" | "par" | "workbook" | "wattle"),
+    };
     let needs_model = program.imports().iter().any(asks);
     let model = if needs_model { Some(setup.model()) } else { None };
     let (model, why_not) = match model.transpose() {
@@ -232,7 +237,10 @@ pub(crate) fn refused(why: &str, json: bool) -> Result<Exit, Fault> {
 
 pub(crate) fn denied(missing: &[&str], why_not: Option<String>, json: bool) -> Result<Exit, Fault> {
     let names: Vec<String> = missing.iter().map(|name| format!("`{name}`")).collect();
-    let message = format!("denied before it ran: the program needs {}, which is not granted", names.join(", "));
+    let message = match missing.iter().any(|name| TRUSTED.contains(name)) {
+        true => wattle_agent::denied(missing),
+        false => format!("denied before it ran: the program needs {}, which is not granted", names.join(", ")),
+    };
     if json {
         let message = why_not.map_or(message.clone(), |why| format!("{message}; hint: {why}"));
         let error = json!({"code": "EACCESS", "message": message, "line": null, "column": null, "function": null});

@@ -9,10 +9,13 @@ pub(crate) mod doctor;
 pub(crate) mod eval;
 pub(crate) mod exec;
 pub(crate) mod expand;
+pub(crate) mod ledger;
 pub(crate) mod parse;
 pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod session;
+pub(crate) mod trace;
+pub(crate) mod vars;
 
 use wattle_agent::catalog::Catalog;
 

@@ -88,6 +88,7 @@ async fn begin(how: &How, setup: &Setup, prompt: &str) -> Result<Exit, Fault> {
         session_id: session.as_ref().map(|session| session.id.clone()),
         grants: setup.grants(access),
         workdir: Some(setup.config.root.value.clone()),
+        signer: setup.signer()?,
         cancel: how.cancel.clone(),
     };
     let settings = setup.settings(RUN_STEPS);
@@ -132,6 +133,7 @@ async fn take_up(
     let settings = setup.settings(RUN_STEPS);
     let with = Resumed {
         grants: setup.grants(access),
+        signer: setup.signer()?,
         cancel: how.cancel.clone(),
         timeouts: settings.timeouts,
         ai: settings.ai,

@@ -122,6 +122,7 @@ fn stage(host: &Host, site: &Site, demo: &Demo, cancel: &CancellationToken) -> R
         session_id: None,
         grants: Arc::new(access.grants()),
         workdir: Some(workdir.path().to_owned()),
+        signer: None,
         cancel: cancel.clone(),
     };
     Ok(Stage { script, workdir, files, job })

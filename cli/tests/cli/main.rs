@@ -11,4 +11,6 @@ mod interrupt;
 mod place;
 mod readme;
 mod run;
+mod traces;
 mod transcripts;
+mod trust;

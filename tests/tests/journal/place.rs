@@ -142,6 +142,7 @@ impl Place {
             session_id: Some("s".to_owned()),
             grants,
             workdir: Some(self.workdir().to_owned()),
+            signer: None,
             cancel: CancellationToken::new(),
         };
         let events = Mutex::new(Vec::new());
@@ -162,6 +163,7 @@ impl Place {
         let settings = Settings::default();
         let with = Resumed {
             grants,
+            signer: None,
             cancel: CancellationToken::new(),
             timeouts: settings.timeouts,
             ai: settings.ai,
