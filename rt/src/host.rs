@@ -204,10 +204,10 @@ impl Start {
         self.perform
     }
 
-    /// Makes the beginning safe, for a call that changes something.
+    /// Makes the beginning safe, where that matters.
     pub async fn keep(&self) -> Result<(), Halt> {
         match &self.mark {
-            Some((tape, mark)) if mark.effect != Effect::Reads => tape.keep().await,
+            Some((tape, mark)) if tape.matters(mark) => tape.keep().await,
             _ => Ok(()),
         }
     }
@@ -232,7 +232,8 @@ impl Start {
         caller: &mut Caller<'_>,
         outcome: Result<V, Failure>,
     ) -> Result<Result<Given<V>, Failure>, Halt> {
-        let tape = self.mark.as_ref().filter(|(_, mark)| matches!(mark.effect, Effect::Once | Effect::Changes));
+        let twice = |mark: &Mark| !matches!(mark.effect, Effect::Once | Effect::Changes);
+        let tape = self.mark.as_ref().filter(|(tape, mark)| !twice(mark) && tape.matters(mark));
         let tape = tape.map(|(tape, _)| Arc::clone(tape));
         let given = self.done(caller.data_mut(), outcome);
         match tape {

@@ -144,6 +144,9 @@ pub trait Tape: Send + Sync {
     /// Notes what came of a call that was performed.
     fn end(&self, mark: &Mark, came: Came);
 
+    /// Whether what was noted is to be made safe before that call is performed, and again after it where it must not be performed twice.
+    fn matters(&self, mark: &Mark) -> bool;
+
     /// Makes what was noted safe.
     fn keep(&self) -> Written<'_>;
 

@@ -5,13 +5,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use wattle_machine::Execution;
 use wattle_rt::Effect;
-use wattle_rt::tape::{Begun, Came, Halt, Mark, PROGRAM, QUESTION, Tape, Written};
+use wattle_rt::tape::{Begun, Came, Halt, Kept, Mark, PROGRAM, QUESTION, Tape, Written};
 
 use super::{Call, SharedJournal};
 
 /// The most calls of one program that are recorded, and the most bytes of what came of them.
 const CALLS: usize = 1_000_000;
 const BYTES: usize = 256 << 20;
+/// How many bytes wait before they are written at the next call that may wait, and how many may wait at all.
+const FLUSH: usize = 1 << 20;
+const UNWRITTEN: usize = 64 << 20;
 
 /// How many parts of a path stand for one level of programs that start programs.
 const LEVEL: usize = 3;
@@ -49,6 +52,8 @@ struct Now {
     /// How much was recorded.
     calls: usize,
     bytes: usize,
+    /// About how many bytes of it are not written yet.
+    unwritten: usize,
     /// The recorded calls that were made again.
     made: HashSet<Place>,
     halted: Option<Halt>,
@@ -153,7 +158,7 @@ impl Tape for RunTape {
                 let nothing = Difference { what: place(mark), was: "no call".to_owned(), is: shown(mark) };
                 return Err(RunTape::differs(&mut now, nothing));
             }
-            if now.calls >= CALLS || now.bytes >= BYTES {
+            if now.calls >= CALLS || now.bytes >= BYTES || now.unwritten >= UNWRITTEN {
                 let words = "the program was stopped: it made more calls than the run's journal can hold; fetch and read less in one program";
                 return Err(halted(&mut now, Halt(words.to_owned())));
             }
@@ -201,8 +206,10 @@ impl Tape for RunTape {
             return;
         }
         let mut now = self.lock();
+        let size = came.as_ref().map_or_else(|failure| failure.reason.len(), Kept::size) + mark.args.len();
         now.calls += 1;
-        now.bytes += came.as_ref().map_or_else(|failure| failure.reason.len(), wattle_rt::tape::Kept::size);
+        now.bytes += size;
+        now.unwritten += size;
         let same = |call: &&mut Call| call.mark.path == mark.path && call.mark.number == mark.number;
         if let Some(call) = now.pending.iter_mut().rev().find(same) {
             call.came = Some(came);
@@ -229,9 +236,18 @@ impl Tape for RunTape {
         });
     }
 
+    fn matters(&self, mark: &Mark) -> bool {
+        let in_memory = self.mode == Mode::Record { overlay: true } && is_of_files(mark.effect);
+        (mark.effect != Effect::Reads && !in_memory) || self.lock().unwritten > FLUSH
+    }
+
     fn keep(&self) -> Written<'_> {
         Box::pin(async move {
-            let pending = std::mem::take(&mut self.lock().pending);
+            let pending = {
+                let mut now = self.lock();
+                now.unwritten = 0;
+                std::mem::take(&mut now.pending)
+            };
             if pending.is_empty() {
                 return Ok(());
             }

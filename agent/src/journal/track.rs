@@ -42,6 +42,9 @@ pub(crate) struct Past {
 impl Track {
     /// Of a run that begins.
     pub(crate) fn new(journal: SharedJournal, run: String, files: Option<Arc<Files>>) -> Track {
+        if let Some(files) = &files {
+            files.keep_all();
+        }
         Track { run, journal, files, shortener: Mutex::default(), turns: AtomicU32::new(0), past: None }
     }
 

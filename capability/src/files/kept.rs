@@ -31,6 +31,15 @@ impl Files {
         serde_json::to_string(&changes).ok()
     }
 
+    /// Lets [`changed`](Files::changed) give next all that the overlay holds, for somebody who begins with nothing.
+    pub fn keep_all(&self) {
+        if let Store::Overlay { layer, .. } = &mut *self.lock()
+            && layer.used() > 0
+        {
+            layer.changed.insert(RunPath::top());
+        }
+    }
+
     /// Takes up what [`changed`](Files::changed) gave, in the order in which it was given, over the same base.
     ///
     /// # Errors
@@ -158,6 +167,11 @@ mod tests {
             assert_eq!(again.read("b.txt").unwrap(), files.read("b.txt").unwrap());
         }
         assert_eq!(kept.len(), steps.len() - 1, "a step that changes nothing keeps nothing");
+
+        files.keep_all();
+        let whole = over(dir.path());
+        whole.restore(&files.changed().unwrap()).unwrap();
+        assert_eq!(whole.changes().unwrap(), files.changes().unwrap());
 
         let again = over(dir.path());
         kept.iter().for_each(|changes| again.restore(changes).unwrap());

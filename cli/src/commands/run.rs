@@ -15,7 +15,7 @@ use crate::config::{Config, Layer};
 use crate::fault::{Exit, Fault};
 use crate::progress::Live;
 use crate::setup::{self, RUN_STEPS, Session, Setup};
-use crate::{input, output};
+use crate::{ask, input, output};
 
 /// Carries out a request, or takes one up that was stopped. The answer goes to stdout or a file, progress to stderr.
 pub(crate) async fn run(args: RunArgs, outer: Layer) -> Result<Exit, Fault> {
@@ -120,7 +120,9 @@ async fn take_up(
     }
     let granted = Layer::of_granted(&origin["granted"])?;
     let mut setup = Setup::new(Config::gather(&[vec![granted], flags].concat())?)?;
-    setup.park();
+    if !ask::is_terminal() {
+        setup.park();
+    }
     let model = setup.model()?;
     let files = setup.files()?;
     setup::interrupt_to(&how.cancel);
@@ -186,7 +188,7 @@ pub(crate) async fn find(run: &str, flags: &[Layer]) -> Result<(Store, Opened), 
     match opened {
         Some(opened) => Ok((store, opened)),
         None => Err(Fault::usage(format!("no run `{run}` in the store"))
-            .hint("`wattle session list` shows the runs that are kept, `--store FILE` names another store")),
+            .hint("`wattle session runs` lists those that are kept, `--store FILE` names another store")),
     }
 }
 
