@@ -14,8 +14,8 @@ const EFFECTS: &[(Effect, &str)] = &[
         Effect::Reads,
         "sys.time sys.sleep date.now help.about kv.get kv.list http.get http.get_all fs.read fs.list fs.stat vfs.read search.query web.fetch web.search",
     ),
-    (Effect::Repeatable, "kv.set ai.assist ai.embed ai.classify ai.extract"),
-    (Effect::Once, "kv.del kv.incr kv.cas http.post http.request issue.file wattle.run git.commit_push publish.run"),
+    (Effect::Repeatable, "kv.set kv.del kv.incr kv.cas ai.assist ai.embed ai.classify ai.extract"),
+    (Effect::Once, "http.post http.request issue.file wattle.run git.commit_push publish.run"),
     (Effect::Writes, "fs.write fs.mkdir vfs.write"),
     (Effect::Changes, "fs.append fs.remove fs.move shell.run shell.result image.make"),
 ];

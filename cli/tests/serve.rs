@@ -152,7 +152,9 @@ fn what_a_killed_server_left_open_the_next_one_takes_up() {
     let mut stream = TcpStream::connect(&served.address).unwrap();
     let body = r#"{"message":"count","session_id":"s"}"#;
     let (address, length) = (&served.address, body.len());
-    let head = format!("POST /chat HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\nContent-Length: {length}\r\n\r\n");
+    let head = format!(
+        "POST /chat HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\nContent-Length: {length}\r\n\r\n"
+    );
     stream.write_all((head + body).as_bytes()).unwrap();
     waits(2);
     served.child.kill().unwrap();
@@ -164,6 +166,9 @@ fn what_a_killed_server_left_open_the_next_one_takes_up() {
     assert!(said.contains("still here"), "{said}");
     let asked = provider.requests().last().unwrap().messages();
     assert!(asked.iter().any(|text| text.contains("[Observation (step 1)] Execution result:\n1")), "{asked:#?}");
-    assert!(asked.iter().any(|text| text.contains("counted")), "the answer of the run stands in its session: {asked:#?}");
+    assert!(
+        asked.iter().any(|text| text.contains("counted")),
+        "the answer of the run stands in its session: {asked:#?}"
+    );
     served.stop();
 }

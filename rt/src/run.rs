@@ -150,6 +150,13 @@ impl Run {
         Err(Failure::new(Code::EBOUND, words))
     }
 
+    /// A key for the next change that the call under way makes, for backends that keep a change from being made twice: the same where the
+    /// call is made once more because its process was stopped, and no other change's. `None` in a run that is kept nowhere.
+    #[must_use]
+    pub fn change_key(&mut self) -> Option<String> {
+        self.reel.as_mut().and_then(Reel::key)
+    }
+
     /// What comes to the program from outside by no call of its own, under a name: asked for with `make`, and given again where the program
     /// is run once more on the tape of its run.
     ///

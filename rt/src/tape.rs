@@ -147,6 +147,9 @@ pub trait Tape: Send + Sync {
     /// Whether what was noted is to be made safe before that call is performed, and again after it where it must not be performed twice.
     fn matters(&self, mark: &Mark) -> bool;
 
+    /// The key of a call: the same when the program is run once more, and no other call's, in whatever run.
+    fn key(&self, path: &[u32], number: u32) -> String;
+
     /// Makes what was noted safe.
     fn keep(&self) -> Written<'_>;
 
@@ -165,6 +168,8 @@ pub(crate) struct Reel {
     next: u32,
     /// The call that is under way, where it stands on the tape, and how often it has started programs.
     current: Option<(u32, u32)>,
+    /// How many keys it was given.
+    changes: u32,
 }
 
 impl std::fmt::Debug for Reel {
@@ -176,7 +181,7 @@ impl std::fmt::Debug for Reel {
 impl Reel {
     /// The beginning of a tape.
     pub(crate) fn root(tape: Arc<dyn Tape>) -> Reel {
-        Reel { tape, path: Arc::from([]), next: FIRST, current: None }
+        Reel { tape, path: Arc::from([]), next: FIRST, current: None, changes: 0 }
     }
 
     /// The place of the programs that the call under way starts; several places where it starts some several times. A call that does not stand
@@ -187,6 +192,13 @@ impl Reel {
             *times += 1;
         }
         self.child(call).child(times)
+    }
+
+    /// A key for a change that the call under way makes; another one each time.
+    pub(crate) fn key(&mut self) -> Option<String> {
+        let (number, _) = self.current?;
+        self.changes += 1;
+        Some(format!("{}.{}", self.tape.key(&self.path, number), self.changes))
     }
 
     /// Whether a call that stands on the tape is under way.
@@ -202,7 +214,7 @@ impl Reel {
     /// The place of one of them.
     pub(crate) fn child(&self, number: u32) -> Reel {
         let path = self.path.iter().copied().chain([number]).collect();
-        Reel { tape: Arc::clone(&self.tape), path, next: FIRST, current: None }
+        Reel { tape: Arc::clone(&self.tape), path, next: FIRST, current: None, changes: 0 }
     }
 
     fn take(&mut self) -> u32 {
@@ -213,7 +225,7 @@ impl Reel {
 
     pub(crate) fn next(&mut self, function: &'static str, effect: Effect, args: Args) -> Mark {
         let number = self.take();
-        self.current = Some((number, 0));
+        (self.current, self.changes) = (Some((number, 0)), 0);
         self.mark(number, function, effect, args)
     }
 

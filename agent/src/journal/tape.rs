@@ -241,6 +241,11 @@ impl Tape for RunTape {
         (mark.effect != Effect::Reads && !in_memory) || self.lock().unwritten > FLUSH
     }
 
+    fn key(&self, path: &[u32], number: u32) -> String {
+        let path: Vec<String> = path.iter().map(u32::to_string).collect();
+        format!("{}/{}.{}/{}/{number}", self.run, self.turn, self.program, path.join("."))
+    }
+
     fn keep(&self) -> Written<'_> {
         Box::pin(async move {
             let pending = {

@@ -90,6 +90,8 @@ impl Journal for Store {
             }
             if status == Status::Ended {
                 transaction.execute("DELETE FROM session WHERE id = ?1", params![own_session(&run)])?;
+                // `0` is what comes behind `/`.
+                transaction.execute("DELETE FROM changed WHERE call > ?1 || '/' AND call < ?1 || '0'", params![run])?;
             }
             Ok(())
         }))

@@ -71,6 +71,10 @@ const STEPS: &[&str] = &[
         came BLOB,
         UNIQUE (run, turn, program, path, number)
     ) STRICT;
+    CREATE TABLE changed (
+        call TEXT PRIMARY KEY,
+        met BLOB
+    ) STRICT, WITHOUT ROWID;
     CREATE TABLE hold (
         name TEXT PRIMARY KEY,
         holder TEXT NOT NULL,
