@@ -24,6 +24,8 @@ pub(crate) enum Exit {
     Parked,
     /// The user interrupted it.
     Interrupted,
+    /// A script of the shell ended with this status.
+    Status(u8),
 }
 
 impl From<Exit> for ExitCode {
@@ -38,6 +40,7 @@ impl From<Exit> for ExitCode {
             Exit::Denied => 6,
             Exit::Parked => 7,
             Exit::Interrupted => 130,
+            Exit::Status(status) => status,
         })
     }
 }

@@ -14,6 +14,7 @@ pub(crate) mod parse;
 pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod session;
+pub(crate) mod shell;
 pub(crate) mod trace;
 pub(crate) mod vars;
 
