@@ -131,6 +131,9 @@ fn report(
             let reason = format!("tool error: {label} timed out after {} (killed){place}", seconds(bound));
             Execution::Stopped { reason, results, cost, mended }
         }
+        Exit::Trapped(trap) if trap.kind == TrapKind::Halted => {
+            Execution::Stopped { reason: trap.message, results, cost, mended }
+        }
         Exit::Trapped(trap) => Execution::Stopped { reason: format!("program error: {trap}"), results, cost, mended },
         Exit::Returned(code) => {
             let failure = NonZeroI32::new(code.number()).map(|exit_code| {

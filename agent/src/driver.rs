@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures_util::future::try_join_all;
+use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
 use wattle_capability::story::Told;
 use wattle_catalog::{Catalog, Entry};
@@ -12,8 +12,10 @@ use wattle_machine::{
     Ask, Call, Effect, Ending, Event, Execution, Input, Message, ModelAnswer, Role, Setup, State, Usage, step,
 };
 use wattle_rt::Grants;
+use wattle_rt::tape::Tape as _;
 
-use crate::host::{Broken, Host, Settings};
+use crate::host::{Host, Settings};
+use crate::journal::{RunTape, Track, Waiting};
 use crate::ledger::Signer;
 use crate::model::{Delta, Model, ModelReply, ModelRequest, ask_within};
 use crate::sink::{Sink, Stamp};
@@ -74,12 +76,32 @@ pub struct Report {
 /// Runs a job to its end: think, read, act, observe, until the answer or a bound. There is always a report; nothing that goes wrong
 /// inside the run throws it off the rails.
 pub async fn run(host: &Host, model: &dyn Model, settings: &Settings, job: Job, sink: &dyn Sink) -> Report {
-    let run_id = ulid::Ulid::generate().to_string();
-    let performer = Performer::new(host, model, settings, &job, &run_id, sink);
-    let setup = setup(&performer, settings, &job);
-    let (known, begin) = (job.history.len() + 1, Input::Begin { message: job.message });
-    let (mut state, mut effects) = step(State::new(setup), begin);
+    let setup = setup(host, settings, &job);
+    match drive(host, model, settings, (job, setup), sink, None).await {
+        Ok(report) => report,
+        Err(parked) => parked.given_up(),
+    }
+}
+
+/// Drives a job to its end, or to where it waits for the answer of a person; written down where there is a track.
+pub(crate) async fn drive(
+    host: &Host,
+    model: &dyn Model,
+    settings: &Settings,
+    (job, setup): (Job, Setup),
+    sink: &dyn Sink,
+    track: Option<&Track>,
+) -> Result<Report, Stay> {
+    let run_id = track.map_or_else(|| ulid::Ulid::generate().to_string(), |track| track.run.clone());
+    let past = track.and_then(Track::past);
+    let performer = Performer::new(host, model, settings, &job, &run_id, sink, track);
+    let (known, begin) = (setup.history.len() + 1, Input::Begin { message: job.message });
     let started = Instant::now();
+    let before = past.map_or(Duration::ZERO, |past| past.elapsed);
+    let (mut state, mut effects) = match past {
+        Some(past) => (past.state.clone(), past.effects.clone()),
+        None => performer.advance(State::new(setup), begin, before).await,
+    };
     loop {
         let mut task = Task::Nothing;
         for effect in effects {
@@ -90,31 +112,55 @@ pub async fn run(host: &Host, model: &dyn Model, settings: &Settings, job: Job, 
                 Effect::Finish(ending) => {
                     performer.trace.end(&ending);
                     let turns = kept(&ending, state.conversation().get(known..).unwrap_or_default());
-                    return Report { run_id, ending, turns, steps: state.steps(), usage: state.usage() };
+                    return Ok(Report { run_id, ending, turns, steps: state.steps(), usage: state.usage() });
                 }
             }
         }
         let input = tokio::select! {
             biased;
             () = job.cancel.cancelled() => Input::Cancel { reason: String::new() },
-            limit_ms = expired(started, settings.timeout) => Input::Expired { limit_ms },
-            input = performer.perform(&task) => input,
+            limit_ms = expired(started, before, settings.timeout) => Input::Expired { limit_ms },
+            input = performer.perform(&task) => match input {
+                Ok(input) => input,
+                Err(waiting) => return Err(performer.stay(waiting, &state)),
+            },
         };
         performer.cut_short(&task, &input);
-        (state, effects) = step(state, input);
+        (state, effects) = performer.advance(state, input, before + started.elapsed()).await;
     }
 }
 
-fn setup(performer: &Performer<'_>, settings: &Settings, job: &Job) -> Setup {
+/// A run that cannot go on before a person has said something.
+pub(crate) struct Stay {
+    pub(crate) run_id: String,
+    pub(crate) waiting: Vec<Waiting>,
+    /// The number of the next event.
+    pub(crate) seq: u64,
+    steps: u32,
+    usage: Usage,
+}
+
+impl Stay {
+    /// The report of a run that nobody can answer, because it is kept nowhere.
+    fn given_up(self) -> Report {
+        let Stay { run_id, waiting, steps, usage, .. } = self;
+        let questions: Vec<&str> = waiting.iter().map(|waiting| waiting.question.as_str()).collect();
+        let message = format!("error: nobody could be asked: {}", questions.join("; "));
+        Report { run_id, ending: Ending::Failed { message }, turns: Vec::new(), steps, usage }
+    }
+}
+
+/// What the state machine of a job starts from.
+pub(crate) fn setup(host: &Host, settings: &Settings, job: &Job) -> Setup {
     let said = job.history.iter().find(|message| message.role == Role::User).map(|message| message.content.as_str());
-    let listing = performer.host.listing(job.session_id.as_deref(), said.unwrap_or(&job.message));
+    let listing = host.listing(job.session_id.as_deref(), said.unwrap_or(&job.message));
     let described = |entry: &Arc<Entry>| (entry.name().to_string(), entry.meta().description.clone());
     Setup {
         settings: settings.machine,
-        system: performer.host.prompt(settings, &job.grants, &listing),
+        system: host.prompt(settings, &job.grants, &listing),
         history: job.history.clone(),
         session_id: job.session_id.clone(),
-        descriptions: performer.catalog.iter().map(described).collect(),
+        descriptions: host.catalog().iter().map(described).collect(),
     }
 }
 
@@ -129,10 +175,10 @@ fn kept(ending: &Ending, said: &[Message]) -> Vec<Message> {
 }
 
 /// Comes back when the run's time is up, with its bound; never where it has none.
-async fn expired(started: Instant, timeout: Option<Duration>) -> u64 {
+async fn expired(started: Instant, before: Duration, timeout: Option<Duration>) -> u64 {
     match timeout {
         Some(timeout) => {
-            tokio::time::sleep(timeout.saturating_sub(started.elapsed())).await;
+            tokio::time::sleep(timeout.saturating_sub(before + started.elapsed())).await;
             u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)
         }
         None => std::future::pending().await,
@@ -156,6 +202,7 @@ struct Performer<'a> {
     grants: Arc<Grants>,
     stamp: Stamp<'a>,
     trace: Trace<'a>,
+    track: Option<&'a Track>,
     teller: Arc<Teller>,
 }
 
@@ -167,26 +214,58 @@ impl<'a> Performer<'a> {
         job: &Job,
         run_id: &'a str,
         sink: &'a dyn Sink,
+        track: Option<&'a Track>,
     ) -> Self {
+        let past = track.and_then(Track::past);
         let author = (settings.agent.as_str(), model.name());
-        let trace = Trace::open(run_id, author, job.workdir.as_deref(), job.signer.clone());
+        let trace = Trace::open(run_id, author, job.workdir.as_deref(), job.signer.clone(), past.is_some());
         let teller = Arc::new(Teller::new(run_id));
         let grants = Arc::new(job.grants.as_ref().clone().with(Told(Arc::<Teller>::clone(&teller))));
-        let stamp = Stamp::root(run_id, sink);
-        Performer { host, catalog: host.catalog(), model, settings, grants, stamp, trace, teller }
+        let stamp = Stamp::from(run_id, sink, past.map_or(1, |past| past.seq));
+        Performer { host, catalog: host.catalog(), model, settings, grants, stamp, trace, teller, track }
     }
 
-    async fn perform(&self, task: &Task) -> Input {
-        match task {
+    /// Takes a step of the state machine, and writes it down before anything is done about it. A run whose journal fails ends; where it has
+    /// ended anyway, its result is worth more.
+    async fn advance(&self, state: State, input: Input, elapsed: Duration) -> (State, Vec<Effect>) {
+        let Some(track) = self.track else { return step(state, input) };
+        let (state, effects) = step(state, input.clone());
+        match track.note(&input, &effects, self.stamp.next(), elapsed).await {
+            Ok(()) => (state, effects),
+            Err(error) if state.has_ended() => {
+                tracing::error!(%error, "failed to write the end of a run down");
+                (state, effects)
+            }
+            Err(error) => step(state, Input::Failed(error.to_string())),
+        }
+    }
+
+    fn stay(&self, waiting: Vec<Waiting>, state: &State) -> Stay {
+        let run_id = self.trace.run_id().to_owned();
+        Stay { run_id, waiting, seq: self.stamp.next(), steps: state.steps(), usage: state.usage() }
+    }
+
+    /// Performs a task; an error is what the run waits for.
+    async fn perform(&self, task: &Task) -> Result<Input, Vec<Waiting>> {
+        Ok(match task {
             Task::Ask(ask) => self.ask(ask).await,
             Task::Execute { step, calls } => {
-                match try_join_all(calls.iter().map(|call| self.call(*step, call))).await {
-                    Ok(executions) => Input::Executed(executions),
-                    Err(broken) => Input::Failed(broken.to_string()),
+                let calls = calls.iter().enumerate().map(|(at, call)| self.call(*step, at, call));
+                let (mut executions, mut waiting) = (Vec::new(), Vec::new());
+                for called in join_all(calls).await {
+                    match called {
+                        Ok(Called::Done(execution)) => executions.push(execution),
+                        Ok(Called::Waits(questions)) => waiting.extend(questions),
+                        Err(broken) => return Ok(Input::Failed(broken)),
+                    }
                 }
+                if !waiting.is_empty() {
+                    return Err(waiting);
+                }
+                Input::Executed(executions)
             }
             Task::Nothing => Input::Failed("the run came to a state that waits for nothing; this is a bug".to_owned()),
-        }
+        })
     }
 
     /// Leaves a line in the trace for each call that began and was given up before its end.
@@ -232,12 +311,34 @@ impl<'a> Performer<'a> {
         }
     }
 
-    async fn call(&self, step: u32, call: &Call) -> Result<Execution, Broken> {
+    async fn call(&self, step: u32, at: usize, call: &Call) -> Result<Called, String> {
         let started = Instant::now();
-        let execution = crate::act::perform(self.host.runtime(), &self.catalog, &self.grants, call).await?;
+        let tape = self.track.map(|track| track.tape(at));
+        let grants = match &tape {
+            Some(tape) => Arc::new(self.grants.as_ref().clone().taped(Arc::<RunTape>::clone(tape))),
+            None => Arc::clone(&self.grants),
+        };
+        let performed = crate::act::perform(self.host.runtime(), &self.catalog, &grants, call).await;
+        let execution = performed.map_err(|broken| broken.to_string())?;
+        if let Some(tape) = tape {
+            tape.keep().await.map_err(|halt| halt.to_string())?;
+            let asked = tape.waiting();
+            if !asked.is_empty() {
+                let call = format!("{step}.{}", at + 1);
+                let waiting = |question| Waiting { call: call.clone(), question };
+                return Ok(Called::Waits(asked.into_iter().map(waiting).collect()));
+            }
+        }
         let took = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.trace.write(step, call, &execution, took);
         self.teller.add(step, call, &execution, took);
-        Ok(execution)
+        Ok(Called::Done(execution))
     }
+}
+
+/// What became of a call.
+enum Called {
+    Done(Execution),
+    /// It waits for the answers to these.
+    Waits(Vec<Waiting>),
 }

@@ -29,6 +29,7 @@ mod guide;
 mod host;
 mod inference;
 mod issues;
+pub mod journal;
 pub mod ledger;
 pub mod model;
 mod programs;
@@ -51,7 +52,10 @@ pub use prompt::Listing;
 pub use scene::Scene;
 pub use shelf::News;
 pub use sink::{Sink, now_ms};
-pub use store::{DEFAULT_TENANT, LateState, State, Store, StoreError};
+pub use store::{
+    DEFAULT_TENANT, Exported, Kept, LateState, SESSION_ID, SessionLine, State, Store, StoreError, is_session_id,
+    own_session,
+};
 pub use trace::{STEPS_FILE, Step, Steps};
 pub use wiring::{Access, Trusted, denied};
 

@@ -27,9 +27,14 @@ pub(crate) struct Stamp<'a> {
 }
 
 impl<'a> Stamp<'a> {
-    /// Events of that run, which nobody else started.
-    pub(crate) fn root(run_id: &'a str, sink: &'a dyn Sink) -> Self {
-        Stamp { run_id, root_run_id: run_id, next: AtomicU64::new(1), sink }
+    /// Events of that run, which nobody else started, from that number on.
+    pub(crate) fn from(run_id: &'a str, sink: &'a dyn Sink, next: u64) -> Self {
+        Stamp { run_id, root_run_id: run_id, next: AtomicU64::new(next), sink }
+    }
+
+    /// The number of the next event.
+    pub(crate) fn next(&self) -> u64 {
+        self.next.load(Ordering::Relaxed)
     }
 
     pub(crate) fn emit(&self, event: Event) {

@@ -3,7 +3,8 @@
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
-use wattle_rt::{Code, Failure, Run, Value, capability, host};
+use wattle_rt::tape::Kept;
+use wattle_rt::{Code, Failure, Keep, Run, Value, capability, host};
 
 use crate::json::document::{Document, quoted};
 
@@ -85,10 +86,23 @@ capability! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handle(pub i32);
 
+impl Keep for Handle {
+    /// The items: the same handle may be another array's when the program is run once more.
+    fn kept(&self, run: &mut Run) -> Kept {
+        Kept::Items(Arrays::of(run).get(*self).map(|items| items.clone()).unwrap_or_default())
+    }
+}
+
 impl Value for Handle {
     type Wire = i32;
     fn store(self, _: &mut host::Caller<'_>) -> Result<i32, Failure> {
         Ok(self.0)
+    }
+    fn restore(kept: Kept, caller: &mut host::Caller<'_>) -> Result<i32, Failure> {
+        match kept {
+            Kept::Items(items) => Arrays::make(caller.data_mut(), items).map(|handle| handle.0),
+            _ => Err(host::misfit()),
+        }
     }
 }
 

@@ -18,6 +18,7 @@ capability! {
     /// Gives the output of a command: `vars`, `catalog` or `trace` with what each takes, or `help`, which lists them
     #[example = r#"(wattle.run? "vars set city 'New York'") (ret (wattle.run? "vars get city"))"# => "New York"]
     #[prompt(name)]
+    #[effect(once)]
     async run(command: plan) -> ptr: bytes
         ! EPARSE ENOENT EACCESS EBOUND EBUDGET EREMOTE ETRFM ENOMEM ETIME EEXIST ECANCEL = perform;
 }

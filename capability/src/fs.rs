@@ -15,40 +15,48 @@ capability! {
     /// Gives a file's content
     #[example = r#"(fs.write? "a.txt" "hello") (ret (fs.read? "a.txt"))"# => "hello"]
     #[prompt(signature)]
+    #[effect(reads)]
     async read(path: read_path) -> ptr: bytes ! ENOENT EACCESS EBOUND = read;
 
     /// Writes a file, replacing it
     #[example = r#"(fs.write? "notes/a.txt" "hello") (ret (fs.read? "notes/a.txt"))"# => "hello"]
     #[prompt(signature)]
+    #[effect(writes)]
     async write(path: write_path, data: bytes) ! EACCESS ENOMEM EEXIST = write;
 
     /// Adds to the end of a file, made where absent
     #[example = r#"(fs.append? "log.txt" "one\n") (fs.append? "log.txt" "two\n") (ret (fs.read? "log.txt"))"# => "one\ntwo\n"]
     #[prompt(signature)]
+    #[effect(changes)]
     async append(path: write_path, data: bytes) ! EACCESS ENOMEM EEXIST = append;
 
     /// Gives the sorted names in a folder, folders with a / behind
     #[example = r#"(fs.write? "list/b.txt" "") (fs.mkdir? "list/a") (ret (str.join? (fs.list? "list") " "))"# => "a/ b.txt"]
     #[prompt(signature)]
+    #[effect(reads)]
     async list(path: read_path) -> arr: arr ! ENOENT EACCESS = list;
 
     /// Gives JSON {kind: file|folder, size}
     #[example = r#"(fs.write? "a.txt" "hello") (ret (fs.stat? "a.txt"))"# => r#"{"kind":"file","size":5}"#]
+    #[effect(reads)]
     async stat(path: read_path) -> ptr: str ! ENOENT EACCESS = stat;
 
     /// Makes a folder and its parents
     #[example = r#"(fs.mkdir? "a/b") (ret (str.join? (fs.list? "a") " "))"# => "b/"]
     #[prompt(signature)]
+    #[effect(writes)]
     async mkdir(path: write_path) ! EACCESS EEXIST = mkdir;
 
     /// Removes a file or an empty folder
     #[example = r#"(fs.write? "old.txt" "x") (fs.remove? "old.txt") (ret (default (fs.read "old.txt") "gone"))"# => "gone"]
     #[prompt(signature)]
+    #[effect(changes)]
     async remove(path: write_path) ! ENOENT EACCESS = remove;
 
     /// Moves a file or folder
     #[example = r#"(fs.write? "old.txt" "x") (fs.move? "old.txt" "new.txt") (ret (fs.read? "new.txt"))"# => "x"]
     #[prompt(signature)]
+    #[effect(changes)]
     async move(from: tree_path, to: tree_path) ! ENOENT EACCESS EEXIST = rename;
 }
 

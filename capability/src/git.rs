@@ -25,6 +25,7 @@ capability! {
     /// Commits everything in the workdir under that message, pushes it to the operator's remote, and tells what became of it
     #[example = r#"(ret (git.commit_push? "add the notes"))"# => "committed and pushed: add the notes"]
     #[prompt(name)]
+    #[effect(once)]
     async commit_push(message: str) -> ptr: str ! EACCESS EBOUND EEXIST EREMOTE ETIME ETRFM = commit_push;
 }
 

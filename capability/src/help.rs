@@ -12,6 +12,7 @@ capability! {
     /// given an empty text, what there is
     #[example = r#"(ret (str.slice? (help.about? "str.cat") 0 14))"# => "str.cat (a, b)"]
     #[prompt(name)]
+    #[effect(reads)]
     fn about(topic: str) -> ptr: str ! ENOENT = about;
 }
 

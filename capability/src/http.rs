@@ -19,19 +19,23 @@ capability! {
     /// Fetches a URL and gives the body
     #[example = r#"(ret (http.get? "https://example.com/"))"# => "Example Domain"]
     #[prompt(signature)]
+    #[effect(reads)]
     async get(url: url) -> ptr: bytes ! EREMOTE EACCESS ETIME EPARSE = get;
 
     /// Posts a body and gives the answer's body
     #[example = r#"(ret (http.post? "https://example.com/echo" "{\"a\":1}" "application/json"))"# => r#"{"a":1}"#]
     #[prompt(signature)]
+    #[effect(once)]
     async post(url: url, body: bytes, content_type: str) -> ptr: bytes ! EREMOTE EACCESS ETIME EPARSE = post;
 
     /// Sends any request and gives JSON {status, headers, body}, whatever the status; headers is 0 or a JSON object
     #[example = r#"(ret (http.request? "HEAD" "https://example.com/" 0 ""))"# => r#"{"status":200,"headers":{},"body":""}"#]
+    #[effect(once)]
     async request(method: str, url: url, headers: opt_str, body: bytes) -> ptr: str ! EREMOTE EACCESS ETIME EPARSE = request;
 
     /// Fetches URLs at the same time and gives, in order, JSON {url, status, body} for each, {url, status, code, error} where `http.get` would fail
     #[example = r#"(each $page (http.get_all? (str.split? "https://example.com/ https://example.com/b" " ")) (out (json.get? $page "body")))"# => "Example Domain", "b"]
+    #[effect(reads)]
     async get_all(urls: urls) -> arr: arr ! EBOUND ENOMEM = get_all;
 }
 

@@ -21,6 +21,7 @@ capability! {
     /// Makes a picture of a prompt and writes it to a file; at most two a run
     #[example = r#"(ret (image.make? "a lighthouse at dawn" "banner.png"))"# => "wrote banner.png (67 bytes, PNG)"]
     #[prompt(name)]
+    #[effect(changes)]
     async make(prompt: str, path: write_path) -> ptr: str ! EACCESS EBOUND EBUDGET EEXIST ENOMEM EREMOTE ETIME = make;
 }
 

@@ -18,6 +18,7 @@ capability! {
     /// what to do next
     #[example = r#"(ret (str.slice? (issue.file? "no PDF reader" "read invoices" 0) 0 5))"# => "filed"]
     #[prompt(name)]
+    #[effect(once)]
     async file(title: str, need: str, tried: opt_str) -> ptr: str ! EBOUND EBUDGET EREMOTE = file;
 }
 

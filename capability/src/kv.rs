@@ -18,31 +18,37 @@ capability! {
     /// Gives a key's value
     #[example = r#"(kv.set? "name" "Ada") (ret (kv.get? "name"))"# => "Ada"]
     #[prompt(signature)]
+    #[effect(reads)]
     async get(k: key) -> ptr: str ! ENOENT EBOUND EREMOTE = get;
 
     /// Sets a key
     #[example = r#"(kv.set? "name" "Ada") (ret (kv.get? "name"))"# => "Ada"]
     #[prompt(signature)]
+    #[effect(repeatable)]
     async set(k: key, v: bytes) ! EBOUND EBUDGET EREMOTE = set;
 
     /// Removes a key
     #[example = r#"(kv.set? "name" "Ada") (kv.del? "name") (ret (default (kv.get "name") "gone"))"# => "gone"]
     #[prompt(signature)]
+    #[effect(repeatable)]
     async del(k: key) ! ENOENT EBOUND EREMOTE = del;
 
     /// Gives the keys that begin with prefix, sorted
     #[example = r#"(kv.set? "user:1" "Ada") (kv.set? "user:2" "Bob") (ret (str.join? (kv.list? "user:") " "))"# => "user:1 user:2"]
     #[prompt(signature)]
+    #[effect(reads)]
     async list(prefix: key_prefix) -> arr: arr ! EREMOTE ENOMEM = list;
 
     /// Adds n to a key's integer (0 where absent) and gives the sum
     #[example = r#"(kv.incr? "count" 2) (ret (str.from_int (kv.incr? "count" 3)))"# => "5"]
     #[prompt(signature)]
+    #[effect(repeatable)]
     async incr(k: key, n: int) -> sum: int ! EPARSE EBOUND EBUDGET EREMOTE = incr;
 
     /// Sets a key to new if its value is old, and tells whether it was; 0 as old stands for an absent key, 0 as new removes it
     #[example = r#"(kv.cas? "lock" 0 "mine") (ret (str.from_int (kv.cas? "lock" 0 "yours")))"# => "0"]
     #[prompt(name)]
+    #[effect(repeatable)]
     async cas(k: key, old: opt_bytes, new: opt_bytes) -> swapped: bool ! EBOUND EBUDGET EREMOTE = cas;
 }
 
@@ -63,6 +69,12 @@ pub trait Backend: Send + Sync {
     fn get(&self, key: String) -> Answer<'_, Option<Vec<u8>>>;
     /// Replaces the value of a key by what `change` makes of it, at once.
     fn update(&self, key: String, change: Change) -> Answer<'_, ()>;
+    /// As [`update`](Backend::update), for the change of a call that has that key: where it was made before, `change` is shown the value that it met then, and
+    /// nothing is replaced. A backend that is gone with its process need not know calls.
+    fn update_once(&self, call: String, key: String, change: Change) -> Answer<'_, ()> {
+        drop(call);
+        self.update(key, change)
+    }
     /// The keys that begin with the prefix, sorted.
     fn keys(&self, prefix: String) -> Answer<'_, Vec<String>>;
 }
@@ -87,9 +99,13 @@ impl Kv {
         }
     }
 
-    async fn update(&self, key: &str, change: Change) -> Result<(), Failure> {
+    async fn update(&self, call: Option<String>, key: &str, change: Change) -> Result<(), Failure> {
         let (backend, name) = self.place(key);
-        backend.update(checked(name)?, change).await
+        let name = checked(name)?;
+        match call {
+            Some(call) => backend.update_once(format!("{call}/{name}"), name, change).await,
+            None => backend.update(name, change).await,
+        }
     }
 }
 
@@ -189,12 +205,14 @@ pub(crate) async fn get(run: &mut Run, k: String) -> Result<Vec<u8>, Failure> {
 
 pub(crate) async fn set(run: &mut Run, k: String, v: Vec<u8>) -> Result<(), Failure> {
     fits(&v)?;
-    run.config::<Kv>()?.update(&k, Box::new(|_| Ok(Some(v)))).await
+    let call = run.change_key();
+    run.config::<Kv>()?.update(call, &k, Box::new(|_| Ok(Some(v)))).await
 }
 
 async fn del(run: &mut Run, k: String) -> Result<(), Failure> {
     let missing = no_key(&k);
-    run.config::<Kv>()?.update(&k, Box::new(|old| old.map(|_| None).ok_or(missing))).await
+    let call = run.change_key();
+    run.config::<Kv>()?.update(call, &k, Box::new(|old| old.map(|_| None).ok_or(missing))).await
 }
 
 async fn list(run: &mut Run, prefix: String) -> Result<Handle, Failure> {
@@ -208,7 +226,7 @@ async fn list(run: &mut Run, prefix: String) -> Result<Handle, Failure> {
 async fn incr(run: &mut Run, k: String, n: i32) -> Result<i32, Failure> {
     let kv = run.config::<Kv>()?;
     let name = k.clone();
-    changed(&kv, &k, move |old| {
+    changed(run, &kv, &k, move |old| {
         let old = match old {
             None => 0,
             Some(text) => String::from_utf8_lossy(&text)
@@ -227,15 +245,17 @@ async fn incr(run: &mut Run, k: String, n: i32) -> Result<i32, Failure> {
 async fn cas(run: &mut Run, k: String, old: Option<Vec<u8>>, new: Option<Vec<u8>>) -> Result<bool, Failure> {
     new.as_deref().map_or(Ok(()), fits)?;
     let kv = run.config::<Kv>()?;
-    changed(&kv, &k, move |found| if found == old { Ok((new, true)) } else { Ok((found, false)) }).await
+    changed(run, &kv, &k, move |found| if found == old { Ok((new, true)) } else { Ok((found, false)) }).await
 }
 
 /// Updates a key, and gives what the change found out.
 async fn changed<T: Clone + Default + Send + 'static>(
+    run: &mut Run,
     kv: &Kv,
     key: &str,
     change: impl FnOnce(Option<Vec<u8>>) -> Result<(Option<Vec<u8>>, T), Failure> + Send + 'static,
 ) -> Result<T, Failure> {
+    let call = run.change_key();
     let found = Arc::new(Mutex::new(T::default()));
     let out = Arc::clone(&found);
     let change: Change = Box::new(move |old| {
@@ -243,7 +263,7 @@ async fn changed<T: Clone + Default + Send + 'static>(
         *out.lock().unwrap_or_else(PoisonError::into_inner) = result;
         Ok(new)
     });
-    kv.update(key, change).await?;
+    kv.update(call, key, change).await?;
     let found = found.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(found.clone())
 }

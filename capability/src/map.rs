@@ -1,7 +1,8 @@
 //! `map`: maps from text to text that the host keeps for the run, in the order of insertion.
 
 use indexmap::IndexMap;
-use wattle_rt::{Code, Failure, Run, Value, capability, host};
+use wattle_rt::tape::Kept;
+use wattle_rt::{Code, Failure, Keep, Run, Value, capability, host};
 
 use crate::arr::{Arrays, Handle as ArrHandle, Order, numbered};
 use crate::json::document::{Document, quoted};
@@ -73,10 +74,27 @@ capability! {
 /// The handle of a map.
 struct Handle(i32);
 
+impl Keep for Handle {
+    /// Keys and values in turn: the same handle may be another map's when the program is run once more.
+    fn kept(&self, run: &mut Run) -> Kept {
+        let entries = of(run, self.0).into_iter().flat_map(|texts| &*texts);
+        Kept::Items(entries.flat_map(|(key, value)| [key.clone().into_bytes(), value.clone()]).collect())
+    }
+}
+
 impl Value for Handle {
     type Wire = i32;
     fn store(self, _: &mut host::Caller<'_>) -> Result<i32, Failure> {
         Ok(self.0)
+    }
+    fn restore(kept: Kept, caller: &mut host::Caller<'_>) -> Result<i32, Failure> {
+        let Kept::Items(items) = kept else { return Err(host::misfit()) };
+        let mut items = items.into_iter();
+        let mut texts = Texts::new();
+        while let (Some(key), Some(value)) = (items.next(), items.next()) {
+            texts.insert(String::from_utf8(key).map_err(|_| host::misfit())?, value);
+        }
+        make(caller.data_mut(), texts).map(|handle| handle.0)
     }
 }
 

@@ -23,10 +23,12 @@ capability! {
 
     /// Runs a catalog program for each item, its one argument, at the same time, and gives what each puts out (several results one a line), in order; ends with the first failure
     #[example = r#"(fs.write? "a.txt" "hello") (ret (str.join? (par.map? "file_read" (str.split? "a.txt,a.txt" ",")) "+"))"# => "hello+hello"]
+    #[effect(none)]
     async map(program: program, items: arr) -> arr: arr ! ENOENT EBOUND EACCESS EPARSE ENOMEM ETRFM EREMOTE ETIME EBUDGET EEXIST ECANCEL = map;
 
     /// Makes calls, each JSON ["program", "argument", …], at the same time, and gives, in order, JSON {result} for each, {code, error} where it fails
     #[example = r#"(fs.write? "a.txt" "hello") (each $result (par.run? (arr.from_json? """[["file_read", "a.txt"]]""")) (out $result))"# => "{\"result\":\"hello\"}"]
+    #[effect(none)]
     async run(calls: programs) -> arr: arr ! EBOUND ENOMEM = run_calls;
 }
 

@@ -17,6 +17,7 @@ capability! {
     /// Copies the files below content/ and blog/ to the public folder, and tells which
     #[example = r#"(fs.write? "blog/first.md" "hello") (ret (publish.run?))"# => "published 1 file (5 bytes): blog/first.md"]
     #[prompt(name)]
+    #[effect(once)]
     async run() -> ptr: str ! EACCESS EBOUND EEXIST ENOENT ENOMEM ETRFM = publish;
 }
 

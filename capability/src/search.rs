@@ -34,6 +34,7 @@ capability! {
     /// Gives the passages of the run's text files that are most about the words of a query, best first, as JSON [{path, lines, passage, score}]; max is 1 to 20, 0 for 5
     #[example = r#"(fs.write? "pets/cats.md" "Cats sleep a lot.") (ret (json.get? (search.query? "sleeping cat" 0) "[0].path"))"# => "pets/cats.md"]
     #[prompt(name)]
+    #[effect(reads)]
     async query(query: sought, max: int) -> ptr: str ! EBOUND EACCESS ETIME EREMOTE = find;
 }
 

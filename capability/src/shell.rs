@@ -19,11 +19,13 @@ capability! {
     /// Runs a line, with stdin where given, and gives its standard output; ETRFM where its status is not 0
     #[example = r#"(ret (shell.run? "tr a-z A-Z" "hello"))"# => "HELLO"]
     #[prompt(name)]
+    #[effect(changes)]
     async run(line: script, stdin: opt_str) -> ptr: bytes ! ETRFM EACCESS ENOMEM ETIME = run_line;
 
     /// Runs a line, with stdin where given, and gives JSON {stdout, stderr, status}, whatever the status
     #[example = r#"(ret (shell.result? "cat nothing.txt"))"# => r#"{"stdout":"","stderr":"cat: nothing.txt: no such file\n","status":1}"#]
     #[prompt(name)]
+    #[effect(changes)]
     async result(line: script, stdin: opt_str) -> ptr: str ! EACCESS ENOMEM ETIME = result;
 }
 

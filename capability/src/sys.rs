@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use wattle_rt::tape::Kept;
 use wattle_rt::{Code, Config, Failure, Room, Run, capability};
 
 capability! {
@@ -32,6 +33,7 @@ capability! {
 
     /// Gives the time in milliseconds since 1970
     #[example = r#"(let $start i64 (sys.time)) (when (< (- (sys.time) $start) 60000) (out "quick"))"# => "quick"]
+    #[effect(reads)]
     fn time() -> ms: long = time;
 
     /// Gives an unpredictable number, 0 up to (not including) below
@@ -40,6 +42,7 @@ capability! {
 
     /// Waits that many milliseconds
     #[example = "(sys.sleep 1)"]
+    #[effect(reads)]
     async sleep(ms: int) = sleep;
 }
 
@@ -134,10 +137,45 @@ fn random(run: &mut Run, below: i32) -> Result<i32, Failure> {
         .ok_or_else(|| Failure::new(Code::EBOUND, format!("the bound of a random number is positive, not {below}")))?;
     let word = match run.config::<Fixed>().ok().and_then(|fixed| fixed.next()) {
         Some(number) => number,
-        None => getrandom::u64().map_err(|e| Failure::new(Code::EREMOTE, format!("no random numbers: {e}")))?,
+        None => Dice::of(run)?.next(),
     };
     // 64 random bits over at most 31: the bias is below 2^-32.
     Ok(i32::try_from(word % u64::from(below)).unwrap_or(0))
+}
+
+/// Unpredictable numbers from one seed, so that a recording of the program needs to hold no more than that.
+#[derive(Default)]
+struct Dice(Option<Seeded>);
+
+struct Seeded {
+    numbers: blake3::OutputReader,
+}
+
+impl Dice {
+    /// The run's own, with a seed of the system's at their first use.
+    fn of(run: &mut Run) -> Result<&mut Seeded, Failure> {
+        if run.state::<Dice>().0.is_none() {
+            let fresh = |_: &mut Run| {
+                let mut seed = [0; 32];
+                getrandom::fill(&mut seed)
+                    .map_err(|e| Failure::new(Code::EREMOTE, format!("no random numbers: {e}")))?;
+                Ok(seed.to_vec())
+            };
+            let again = |kept| if let Kept::Bytes(seed) = kept { Some(seed) } else { None };
+            let seed = run.recall("sys.random", fresh, again)?;
+            let numbers = blake3::Hasher::new().update(&seed).finalize_xof();
+            run.state::<Dice>().0 = Some(Seeded { numbers });
+        }
+        run.state::<Dice>().0.as_mut().ok_or_else(|| Failure::new(Code::EREMOTE, "no random numbers"))
+    }
+}
+
+impl Seeded {
+    fn next(&mut self) -> u64 {
+        let mut word = [0; 8];
+        self.numbers.fill(&mut word);
+        u64::from_le_bytes(word)
+    }
 }
 
 async fn sleep(_run: &mut Run, ms: i32) -> Result<(), Failure> {

@@ -11,11 +11,13 @@ capability! {
     /// Gives a file's content
     #[example = r#"(vfs.write? "a.txt" "hello") (ret (vfs.read? "a.txt"))"# => "hello"]
     #[prompt(name)]
+    #[effect(reads)]
     async read(path: read_path) -> ptr: bytes ! ENOENT EACCESS EBOUND EEXIST = read;
 
     /// Writes a file, replacing it; the folders above it are made as needed
     #[example = r#"(vfs.write? "notes/a.txt" "hello") (ret (fs.read? "notes/a.txt"))"# => "hello"]
     #[prompt(name)]
+    #[effect(writes)]
     async write(path: write_path, data: bytes) ! ENOENT EACCESS ENOMEM EEXIST = write;
 }
 

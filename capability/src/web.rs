@@ -26,11 +26,13 @@ capability! {
     /// Fetches a page and gives its text as Markdown, other texts as they are: 4,000 characters from offset on, with a last line that tells how much there is
     #[example = r#"(ret (web.fetch? "https://example.com/" 0))"# => "Example Domain\n\n[characters 0–14 of 14]"]
     #[prompt(name)]
+    #[effect(reads)]
     async fetch(url: url, offset: int) -> ptr: str ! EREMOTE EACCESS ETIME EPARSE EBOUND = fetch;
 
     /// Asks the search engine that the operator has set up and gives at most 8 results as JSON [{title, url, snippet}]
     #[example = r#"(ret (json.get? (web.search? "example") "[0].url"))"# => "https://example.com/"]
     #[prompt(name)]
+    #[effect(reads)]
     async search(query: str) -> ptr: str ! EACCESS EREMOTE ETIME EBOUND = search;
 }
 

@@ -30,6 +30,7 @@ args = [{ from = "part" }]
 greeting = "whole"
 """))"# => r#"{"greeting":"hello ADA"}"#]
     #[prompt(name)]
+    #[effect(none)]
     async run(book: plan) -> ptr: str
         ! EPARSE ENOENT EACCESS EBOUND ENOMEM ETRFM EREMOTE ETIME EBUDGET EEXIST ECANCEL = perform;
 }

@@ -30,6 +30,7 @@ impl Cli {
     pub(crate) fn is_verbose(&self) -> bool {
         let behind = match &self.command {
             Some(Command::Run(args)) => args.flags.verbose,
+            Some(Command::Replay(args)) => args.flags.verbose,
             Some(Command::Repl(args)) => args.flags.verbose,
             Some(Command::Serve(args)) => args.flags.verbose,
             Some(Command::Exec(args)) => args.flags.verbose,
@@ -67,6 +68,11 @@ pub(crate) enum Command {
     /// The programs that a model may call by name
     #[command(subcommand)]
     Catalog(CatalogCommand),
+    /// Play a run back, without a model and a network, and compare all that it does
+    Replay(ReplayArgs),
+    /// The sessions that are kept, and their runs
+    #[command(subcommand)]
+    Session(SessionCommand),
     /// Give a set of tasks to models and score them
     Eval(EvalArgs),
     /// What runs did: the lines of `_steps.jsonl`
@@ -98,7 +104,26 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     /// What to do; `-` reads it from stdin
-    pub(crate) prompt: String,
+    #[arg(required_unless_present_any = ["resume", "fork"])]
+    pub(crate) prompt: Option<String>,
+    /// Take up a run that was stopped, or that waits for an answer; `last` is the newest
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["prompt", "fork", "park"])]
+    pub(crate) resume: Option<String>,
+    /// Approve a call that the run waits for, such as 2.1; may be repeated
+    #[arg(long, value_name = "CALL", requires = "resume")]
+    pub(crate) approve: Vec<String>,
+    /// Deny a call that the run waits for; may be repeated
+    #[arg(long, value_name = "CALL", requires = "resume")]
+    pub(crate) refuse: Vec<String>,
+    /// Begin where another run stood at the end of a step, with a further message or without one
+    #[arg(long, value_name = "RUN", requires = "step")]
+    pub(crate) fork: Option<String>,
+    /// The step that the other run is forked at; 0 is its beginning
+    #[arg(long, value_name = "N", requires = "fork")]
+    pub(crate) step: Option<u32>,
+    /// Let the run wait in the store, for the answer to what the policy asks about, in place of asking now
+    #[arg(long)]
+    pub(crate) park: bool,
     /// Print the run's events on stdout, one JSON object a line
     #[arg(long)]
     pub(crate) json: bool,
@@ -107,6 +132,95 @@ pub(crate) struct RunArgs {
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) flags: Flags,
+}
+
+/// What `replay` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArgs {
+    /// The run; `last` is the newest
+    pub(crate) run: String,
+    /// Do not run the programs of earlier steps again
+    #[arg(long, value_name = "STEP", default_value_t = 1)]
+    pub(crate) from: u32,
+    /// Print what came of it as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) flags: Flags,
+}
+
+/// What `session` does.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionCommand {
+    /// List the sessions, the one used last first
+    List(SessionFlags),
+    /// List the runs that are kept, the newest first
+    Runs(SessionFlags),
+    /// Show a session's conversation
+    Show {
+        /// The session
+        id: String,
+        #[command(flatten)]
+        flags: SessionFlags,
+    },
+    /// Go on with a session, as `repl --session` does
+    Resume {
+        /// The session
+        id: String,
+        #[command(flatten)]
+        flags: Box<Flags>,
+    },
+    /// Copy a session with its state
+    Fork {
+        /// The session
+        id: String,
+        /// The copy's id [default: a new one]
+        new: Option<String>,
+        #[command(flatten)]
+        flags: SessionFlags,
+    },
+    /// Print a session as JSON that `import` takes
+    Export {
+        /// The session
+        id: String,
+        #[command(flatten)]
+        flags: SessionFlags,
+    },
+    /// Take in a session that was exported
+    Import {
+        /// The file; `-` reads it from stdin
+        file: PathBuf,
+        /// The id that it gets [default: its own]
+        #[arg(long = "as", value_name = "ID")]
+        id: Option<String>,
+        #[command(flatten)]
+        flags: SessionFlags,
+    },
+    /// Remove sessions with their state
+    Rm {
+        /// The sessions
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
+        #[command(flatten)]
+        flags: SessionFlags,
+    },
+}
+
+/// The flags of what is done with sessions.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct SessionFlags {
+    /// The file that keeps sessions
+    #[arg(long, value_name = "FILE")]
+    pub(crate) store: Option<PathBuf>,
+    /// Print what comes of it as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl From<SessionFlags> for Layer {
+    fn from(flags: SessionFlags) -> Layer {
+        Layer { store: flags.store.map(Some), ..Layer::default() }
+    }
 }
 
 /// What `repl` takes.

@@ -16,10 +16,14 @@ struct Terminal {
     turn: Mutex<()>,
 }
 
+/// Whether a person is at the terminal.
+pub(crate) fn is_terminal() -> bool {
+    stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
 /// Who can be asked: the person at the terminal, where there is one.
 pub(crate) fn terminal() -> Option<Arc<dyn Asker>> {
-    let person = stdin().is_terminal() && std::io::stderr().is_terminal();
-    person.then(|| Arc::new(Terminal::default()) as Arc<dyn Asker>)
+    is_terminal().then(|| Arc::new(Terminal::default()) as Arc<dyn Asker>)
 }
 
 impl Asker for Terminal {

@@ -20,6 +20,8 @@ pub(crate) enum Exit {
     Bound,
     /// What was asked for was not granted.
     Denied,
+    /// The run waits for the answer of a person.
+    Parked,
     /// The user interrupted it.
     Interrupted,
     /// A script of the shell ended with this status.
@@ -36,6 +38,7 @@ impl From<Exit> for ExitCode {
             Exit::Provider => 4,
             Exit::Bound => 5,
             Exit::Denied => 6,
+            Exit::Parked => 7,
             Exit::Interrupted => 130,
             Exit::Status(status) => status,
         })

@@ -66,6 +66,8 @@ async fn perform(cli: Cli) -> Result<Exit, Fault> {
     let outer = Layer::from(cli.flags);
     match cli.command {
         Some(Command::Run(args)) => commands::run::run(args, outer).await,
+        Some(Command::Replay(args)) => commands::replay::replay(args, outer).await,
+        Some(Command::Session(command)) => commands::session::session(command, outer).await,
         Some(Command::Repl(args)) => repl::run(args, outer).await,
         Some(Command::Serve(args)) => serve::serve(args, outer).await,
         Some(Command::Exec(args)) => commands::exec::exec(args, outer).await,

@@ -78,6 +78,9 @@ impl Progress {
                 };
                 let _ = write!(lines, "{}", paint(DIM, &format!("{ended} after {steps}{tokens}")));
             }
+            Event::Parked { call, question } => {
+                block(&mut lines, WARN, "waits", &format!("call {call}: {question}"), self.bound(8));
+            }
             // The words of an answer show as the thought and the call that they make up; whoever started the run tells of its failure.
             Event::Delta { .. } | Event::Error { .. } => return None,
         }

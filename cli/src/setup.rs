@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::{Value as Json, json};
 use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::ai::{Budget, Inference};
 use wattle_agent::capability::egress::{Egress, Policy};
 use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
 use wattle_agent::capability::issue::Desk;
 use wattle_agent::capability::kv;
-use wattle_agent::capability::policy::Preflight;
+use wattle_agent::capability::policy::{Absent, Preflight};
 use wattle_agent::capability::search::{Embedder, index_file};
 use wattle_agent::capability::web::{Engine, EngineSettings};
 use wattle_agent::catalog::Folders;
@@ -21,7 +22,9 @@ use wattle_agent::model::{
     Cassette, ChatCompletions, Endpoint, EndpointError, EndpointErrorKind, EndpointSettings, Model, Recorder, resolve,
 };
 use wattle_agent::rt::{Grants, Limits};
-use wattle_agent::{Access, Host, LateState, ModelInference, NO_ENGINE, Settings, Store, StoreError, Tickets};
+use wattle_agent::{
+    Access, Host, LateState, ModelInference, NO_ENGINE, SESSION_ID, Settings, Store, StoreError, Tickets, is_session_id,
+};
 
 use crate::config::{Config, Places};
 use crate::fault::{Exit, Fault};
@@ -30,8 +33,8 @@ use crate::{ask, output};
 /// How many steps a run may take where nothing says otherwise.
 pub(crate) const RUN_STEPS: u32 = 12;
 
-/// The longest session id or name of a tenant, in bytes.
-const SESSION_BYTES: usize = 200;
+/// The longest name of a tenant, in bytes.
+const TENANT_BYTES: usize = 200;
 
 /// What the commands work with.
 pub(crate) struct Setup {
@@ -113,11 +116,39 @@ impl Setup {
     /// Where the id cannot be one, or the store cannot be opened.
     pub(crate) fn session(&self) -> Result<Option<Session>, Fault> {
         let Some(id) = self.config.session.value.clone() else { return Ok(None) };
-        if !is_name(&id) {
-            let message = format!("a session id has 1 to {SESSION_BYTES} bytes and no control characters");
-            return Err(Fault::configuration(message));
+        if !is_session_id(&id) {
+            return Err(Fault::configuration(format!("a session id is {SESSION_ID}, not {id:?}")));
         }
         Ok(Some(Session { id, store: self.store()? }))
+    }
+
+    /// Leaves questions of the policy open, for whoever takes the run up, where nobody can be asked now.
+    pub(crate) fn park(&mut self) {
+        self.preflight = Arc::new(Preflight::new(self.config.policy.clone(), Some(Arc::new(Absent))));
+    }
+
+    /// Where runs are kept; `None` where there can be no store, and the run is gone with the process.
+    pub(crate) fn journal(&self) -> Option<Store> {
+        store_path(&self.config).ok()?;
+        self.store().inspect_err(|fault| output::warn(&format!("the run is not kept: {}", fault.message()))).ok()
+    }
+
+    /// What a run needs to be taken up by a later command, as it stands in the journal.
+    pub(crate) fn origin(&self) -> Json {
+        let mut granted = self.config.granted();
+        let absolute = |path: &str| std::path::absolute(path).ok().and_then(|path| path.to_str().map(str::to_owned));
+        for key in ["root", "catalog"] {
+            match granted.get_mut(key) {
+                Some(Json::String(path)) => absolute(path).into_iter().for_each(|whole| *path = whole),
+                Some(Json::Array(paths)) => paths.iter_mut().for_each(|path| {
+                    if let Some(whole) = path.as_str().and_then(absolute) {
+                        *path = whole.into();
+                    }
+                }),
+                _ => {}
+            }
+        }
+        json!({"by": "run", "granted": granted})
     }
 
     /// The store, made where it is not there yet.
@@ -125,8 +156,7 @@ impl Setup {
     /// # Errors
     /// Where nothing says where it is, or it cannot be opened.
     pub(crate) fn store(&self) -> Result<Store, Fault> {
-        let path = store_path(&self.config)?;
-        open_store(path, self.config.session_ttl.value.0).map_err(no_store)
+        store(&self.config)
     }
 
     /// The grants of a run that works on that, held to the policy.
@@ -195,6 +225,14 @@ impl Setup {
     }
 }
 
+/// The store that the settings name, made where it is not there yet.
+///
+/// # Errors
+/// Where nothing says where it is, or it cannot be opened.
+pub(crate) fn store(config: &Config) -> Result<Store, Fault> {
+    open_store(store_path(config)?, config.session_ttl.value.0).map_err(no_store)
+}
+
 fn no_store(error: StoreError) -> Fault {
     Fault::configuration(error.to_string()).hint("name another file with `--store FILE`")
 }
@@ -208,7 +246,7 @@ pub(crate) fn tenant(config: &Config) -> Result<String, Fault> {
     match is_name(&name) {
         true => Ok(name),
         false => Err(Fault::configuration(format!(
-            "a tenant's name has 1 to {SESSION_BYTES} bytes and no control characters"
+            "a tenant's name has 1 to {TENANT_BYTES} bytes and no control characters"
         ))),
     }
 }
@@ -226,9 +264,9 @@ fn open_store(path: &Path, ttl: Duration) -> Result<Store, StoreError> {
     Store::open(path, ttl)
 }
 
-/// Whether a text can name a session or a tenant.
+/// Whether a text can name a tenant.
 fn is_name(text: &str) -> bool {
-    !text.trim().is_empty() && text.len() <= SESSION_BYTES && !text.chars().any(char::is_control)
+    !text.trim().is_empty() && text.len() <= TENANT_BYTES && !text.chars().any(char::is_control)
 }
 
 /// The folders that the settings name, over the built-in programs; what is left out is told.
@@ -313,6 +351,12 @@ pub(crate) fn make_private(folder: &Path) -> std::io::Result<()> {
 /// Is cancelled when the user interrupts; a second interrupt ends the process. From the call on, no interrupt is missed.
 pub(crate) fn interrupt() -> CancellationToken {
     let cancel = CancellationToken::new();
+    interrupt_to(&cancel);
+    cancel
+}
+
+/// Cancels that when the user interrupts, as [`interrupt`] does.
+pub(crate) fn interrupt_to(cancel: &CancellationToken) {
     let token = cancel.clone();
     // Where interrupts cannot be had, the system's own way with them stays: the process ends.
     if let Ok(mut interrupts) = interrupts() {
@@ -324,7 +368,6 @@ pub(crate) fn interrupt() -> CancellationToken {
             std::process::exit(130);
         });
     }
-    cancel
 }
 
 #[cfg(unix)]

@@ -127,3 +127,48 @@ fn what_keeps_the_server_from_starting_is_told() {
     assert_eq!(exited, Some(3), "{stderr}");
     assert!(stderr.contains("WATTLE_TOKEN") && !stderr.contains("two words"), "{stderr}");
 }
+
+/// A server that is killed while it asks the model leaves the run open; the next one answers it, and the session goes on from there.
+#[test]
+fn what_a_killed_server_left_open_the_next_one_takes_up() {
+    let home = tempfile::tempdir().unwrap();
+    let provider = Provider::start([
+        Answer::text("ToolCall::Wat(```wat\n(resv (str.from_int (kv.incr? \"n\" 1)))\n(i32.const 0)\n```)"),
+        Answer::hang(),
+        Answer::text("ToolCall::Response(\"counted\")"),
+        Answer::text("ToolCall::Response(\"still here\")"),
+    ]);
+    let waits = |count: usize| {
+        for _ in 0..400 {
+            if provider.requests().len() >= count {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        panic!("the model was asked {} times, not {count}", provider.requests().len());
+    };
+    let mut served = Served::start(home.path(), &provider);
+    let token = served.token.clone().unwrap();
+    let mut stream = TcpStream::connect(&served.address).unwrap();
+    let body = r#"{"message":"count","session_id":"s"}"#;
+    let (address, length) = (&served.address, body.len());
+    let head = format!(
+        "POST /chat HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\nContent-Length: {length}\r\n\r\n"
+    );
+    stream.write_all((head + body).as_bytes()).unwrap();
+    waits(2);
+    served.child.kill().unwrap();
+    served.child.wait().unwrap();
+
+    let served = Served::start(home.path(), &provider);
+    waits(3);
+    let said = served.ask(&token, r#"{"message":"and now?","session_id":"s"}"#);
+    assert!(said.contains("still here"), "{said}");
+    let asked = provider.requests().last().unwrap().messages();
+    assert!(asked.iter().any(|text| text.contains("[Observation (step 1)] Execution result:\n1")), "{asked:#?}");
+    assert!(
+        asked.iter().any(|text| text.contains("counted")),
+        "the answer of the run stands in its session: {asked:#?}"
+    );
+    served.stop();
+}

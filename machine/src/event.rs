@@ -2,7 +2,7 @@
 //!
 //! The order within a step is `thinking`, then for each call `tool_start` … `tool_result`. A call whose program did not
 //! compile and goes back to the model is closed by `retry` instead of `tool_result`. Exactly one `response` or `error`
-//! ends a run.
+//! ends a run; `parked` ends what this process can do of it.
 
 use std::ops::{Add, AddAssign};
 
@@ -84,6 +84,13 @@ pub enum Event {
         attempt: u32,
         /// What was wrong.
         error: String,
+    },
+    /// The run waits for what a person has to say, and goes on when that is said; it ends the events of this process.
+    Parked {
+        /// The call that the question is about: the step and the call within it, such as `2.1`.
+        call: String,
+        /// What its program would do.
+        question: String,
     },
     /// The run ended with a result.
     Response {

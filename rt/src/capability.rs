@@ -2,7 +2,7 @@
 
 use wasmtime::Linker;
 
-use crate::{Run, Signature};
+use crate::{Effect, Run, Signature};
 
 /// A namespace of host functions: one row per function, from which follow the imports, the prompt, the manual and the
 /// checks of a call.
@@ -37,6 +37,8 @@ pub struct Function {
     pub shown: Shown,
     /// Whether the function waits: a program that imports only functions that do not needs no timer.
     pub waits: bool,
+    /// What a call does outside the program.
+    pub effect: Effect,
     #[doc(hidden)]
     pub link: fn(&mut Linker<Run>, usize) -> wasmtime::Result<()>,
 }
@@ -58,10 +60,13 @@ pub enum Shown {
 /// /// Sentence for prompt and manual, on one line or several.
 /// #[example = "a program that uses it" => "what it puts out", …]
 /// #[prompt(signature)]
+/// #[effect(reads)]
 /// fn name(param: type, …) -> result: type ! CODE CODE = rust_function;
 /// ```
 ///
 /// `#[prompt(…)]` may be left out: a model's prompt then has the sentence, else the `signature` alone, or the `name` ([`Shown`](crate::Shown)).
+/// `#[effect(…)]` says what a call does outside the program ([`Effect`](crate::Effect)): `none`, `reads`, `repeatable`, `once`, `writes`, `changes`. Where
+/// it is left out an `fn` row does nothing and an `async` row is taken for one that must not be done twice.
 /// `fn` rows are synchronous, `async` rows may wait. A row with codes after `!` is fallible: it pushes `err` last. A row without
 /// codes traps where its function fails. Types: `str`, `opt_str`, `bytes`, `opt_bytes`, `int`, `long`, `float`, `bool`, `arr`, `map`,
 /// `addr`, `any` (a number of unknown meaning, with the bytes that it points to, for rows that may not fail); and texts that name something outside the program, which authority and policy go by: `url`, `read_path`, `write_path`,
@@ -98,6 +103,7 @@ macro_rules! capability {
             $(#[doc = $sentence:literal])+
             #[example = $example:literal $(=> $($gives:literal),+)?]
             $(#[prompt($shown:ident)])?
+            $(#[effect($effect:ident)])?
             $kind:ident $name:ident ( $($param:ident : $ty:ident),* $(,)? ) $(-> $result:ident : $rty:ident)? $(! $($code:ident)+)? = $function:path;
         )*
     ) => {
@@ -131,12 +137,42 @@ macro_rules! capability {
                     gives: &[$($($gives),+)?],
                     shown: $crate::__shown!($($shown)?),
                     waits: $crate::__waits!($kind),
+                    effect: $crate::__effect!($kind $($effect)?),
                     link: |linker, id| $crate::__link!(
-                        $kind, linker, id, $module, stringify!($name), ($($param : $ty),*), [$($rty)?], [$($($code)+)?], $function
+                        $kind [$($effect)?], linker, id, $module, stringify!($name), ($($param : $ty),*), [$($rty)?], [$($($code)+)?], $function
                     ),
                 },
             )*],
         };
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __effect {
+    (fn) => {
+        $crate::Effect::None
+    };
+    (async) => {
+        $crate::Effect::Once
+    };
+    ($kind:ident none) => {
+        $crate::Effect::None
+    };
+    ($kind:ident reads) => {
+        $crate::Effect::Reads
+    };
+    ($kind:ident repeatable) => {
+        $crate::Effect::Repeatable
+    };
+    ($kind:ident once) => {
+        $crate::Effect::Once
+    };
+    ($kind:ident writes) => {
+        $crate::Effect::Writes
+    };
+    ($kind:ident changes) => {
+        $crate::Effect::Changes
     };
 }
 
@@ -466,15 +502,29 @@ macro_rules! __admit {
     ($run:expr, $module:literal, $name:expr, $p:ident, $plain:ident) => {};
 }
 
-// One arm per kind of row; what they share is in `crate::host`. The result's shape on the stack follows from whether the row
-// has a value and whether it has codes.
+// One arm per kind of row, with and without an effect; what they share is in `crate::host`. The result's shape on the stack follows
+// from whether the row has a value and whether it has codes.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __link {
-    (fn, $linker:ident, $id:ident, $module:literal, $name:expr, ($($p:ident : $ty:ident),*), [$($rty:ident)?], [$($code:ident)*], $function:path) => {
+    ($kind:ident [none], $($rest:tt)*) => {
+        $crate::__linked!($kind [], $($rest)*)
+    };
+    (fn [], $($rest:tt)*) => {
+        $crate::__linked!(fn [], $($rest)*)
+    };
+    ($kind:ident [$($effect:ident)?], $($rest:tt)*) => {
+        $crate::__linked!($kind [$kind $($effect)?], $($rest)*)
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __linked {
+    (fn [], $linker:ident, $id:ident, $module:literal, $name:expr, ($($p:ident : $ty:ident),*), [$($rty:ident)?], [$($code:ident)*], $function:path) => {
         $linker
             .func_wrap($module, $name, move |mut caller: $crate::host::Caller<'_>, $($p: $crate::__wire!($ty)),*| {
-                let outcome = $crate::host::call(&mut caller, $id, |memory, run| {
+                let outcome = $crate::host::call::<_, $crate::Failure>(&mut caller, $id, |memory, run| {
                     let _ = memory;
                     $(let $p = $crate::__read!(memory, $p, $ty);)*
                     $($crate::__admit!(run, $module, $name, $p, $ty);)*
@@ -484,7 +534,36 @@ macro_rules! __link {
             })
             .map(drop)
     };
-    (async, $linker:ident, $id:ident, $module:literal, $name:expr, ($($p:ident : $ty:ident),*), [$($rty:ident)?], [$($code:ident)*], $function:path) => {
+    (fn [$($effect:ident)+], $linker:ident, $id:ident, $module:literal, $name:expr, ($($p:ident : $ty:ident),*), [$($rty:ident)?], [$($code:ident)*], $function:path) => {
+        $linker
+            .func_wrap($module, $name, move |mut caller: $crate::host::Caller<'_>, $($p: $crate::__wire!($ty)),*| {
+                let outcome = $crate::host::call::<_, $crate::host::Stop>(&mut caller, $id, |memory, run| {
+                    let _ = memory;
+                    $(let $p = $crate::__read!(memory, $p, $ty);)*
+                    let start = $crate::host::Start::new(run, concat!($module, ".", $name), $crate::__effect!($($effect)+), |args| {
+                        let _ = args;
+                        $($crate::host::add(args, &$p);)*
+                    });
+                    let start = start.map_err($crate::host::Stop::Halt)?;
+                    let admitted = match start.performs() {
+                        true => $crate::host::admitted(|| {
+                            $($crate::__admit!(run, $module, $name, $p, $ty);)*
+                            Ok(())
+                        }),
+                        false => $crate::host::unmade(),
+                    };
+                    let outcome = match admitted {
+                        Ok(()) => $function(run, $($p),*),
+                        Err(failure) => Err(failure),
+                    };
+                    Ok(start.done(run, outcome)?)
+                });
+                let outcome = $crate::host::split(outcome)?;
+                $crate::__push!(caller, $id, outcome, [$($rty)?], [$($code)*])
+            })
+            .map(drop)
+    };
+    (async [], $linker:ident, $id:ident, $module:literal, $name:expr, ($($p:ident : $ty:ident),*), [$($rty:ident)?], [$($code:ident)*], $function:path) => {
         $linker
             .func_wrap_async($module, $name, move |mut caller: $crate::host::Caller<'_>, ($($p,)*): ($($crate::__wire!($ty),)*)| {
                 Box::new(async move {
@@ -499,6 +578,50 @@ macro_rules! __link {
                     let outcome = match admitted {
                         Ok(($($p,)*)) => $function(caller.data_mut(), $($p),*).await,
                         Err(failure) => Err(failure),
+                    };
+                    $crate::host::end(&mut caller);
+                    $crate::__push!(caller, $id, outcome, [$($rty)?], [$($code)*])
+                })
+            })
+            .map(drop)
+    };
+    (async [$($effect:ident)+], $linker:ident, $id:ident, $module:literal, $name:expr, ($($p:ident : $ty:ident),*), [$($rty:ident)?], [$($code:ident)*], $function:path) => {
+        $linker
+            .func_wrap_async($module, $name, move |mut caller: $crate::host::Caller<'_>, ($($p,)*): ($($crate::__wire!($ty),)*)| {
+                Box::new(async move {
+                    let read = $crate::host::begin(&mut caller, $id, |memory| {
+                        let _ = memory;
+                        Ok(($($crate::__own!(memory, $p, $ty),)*))
+                    });
+                    let outcome = match read {
+                        Err(failure) => Err(failure),
+                        Ok(($($p,)*)) => {
+                            let start = $crate::host::Start::new(
+                                caller.data_mut(),
+                                concat!($module, ".", $name),
+                                $crate::__effect!($($effect)+),
+                                |args| {
+                                    let _ = args;
+                                    $($crate::host::add(args, &$p);)*
+                                },
+                            );
+                            let start = start.map_err($crate::host::halted)?;
+                            let admitted = match start.performs() {
+                                true => {
+                                    start.keep().await.map_err($crate::host::halted)?;
+                                    $crate::host::admitted(|| {
+                                        $($crate::__admit!(caller.data(), $module, $name, $p, $ty);)*
+                                        Ok(())
+                                    })
+                                }
+                                false => $crate::host::unmade(),
+                            };
+                            let outcome = match admitted {
+                                Ok(()) => $function(caller.data_mut(), $($p),*).await,
+                                Err(failure) => Err(failure),
+                            };
+                            start.ended(&mut caller, outcome).await.map_err($crate::host::halted)?
+                        }
                     };
                     $crate::host::end(&mut caller);
                     $crate::__push!(caller, $id, outcome, [$($rty)?], [$($code)*])

@@ -83,6 +83,8 @@ pub fn engine_config(limits: &Limits) -> wasmtime::Result<wasmtime::Config> {
         .max_wasm_stack(256 << 10)
         .async_stack_size(512 << 10)
         .wasm_relaxed_simd(false)
+        // A NaN's bits would else depend on the processor, and a program's results with them.
+        .cranelift_nan_canonicalization(true)
         .wasm_memory64(false)
         .wasm_multi_memory(false)
         .allocation_strategy(InstanceAllocationStrategy::Pooling(pool));

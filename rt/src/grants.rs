@@ -4,6 +4,7 @@ use std::any::{Any, TypeId};
 use std::sync::Arc;
 
 use crate::Guard;
+use crate::tape::Tape;
 
 /// The configuration that a capability is granted with: a backend, a root, a policy.
 ///
@@ -28,6 +29,7 @@ pub struct Grants {
     allowed: Vec<&'static str>,
     configs: Vec<(TypeId, Arc<dyn Any + Send + Sync>)>,
     guard: Option<Arc<dyn Guard>>,
+    tape: Option<Arc<dyn Tape>>,
 }
 
 impl Grants {
@@ -59,6 +61,18 @@ impl Grants {
     #[must_use]
     pub fn guarded(self, guard: Arc<dyn Guard>) -> Self {
         Grants { guard: Some(guard), ..self }
+    }
+
+    /// Keeps what comes to the program from outside on that tape, or gives it from there. A tape is for one program, and those that it starts.
+    #[must_use]
+    pub fn taped(self, tape: Arc<dyn Tape>) -> Self {
+        Grants { tape: Some(tape), ..self }
+    }
+
+    /// The tape, where there is one.
+    #[must_use]
+    pub fn tape(&self) -> Option<&Arc<dyn Tape>> {
+        self.tape.as_ref()
     }
 
     /// The guard, where there is one.

@@ -3,6 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
+use crate::tape::{Begun, Halt, Kept, Reel};
 use crate::{Position, Program, Runtime, Target};
 
 /// A program that is about to run.
@@ -13,11 +14,48 @@ pub struct Preview<'a> {
     /// What it is started with.
     pub args: &'a [String],
     runtime: &'a Runtime,
+    reel: Option<&'a Reel>,
+}
+
+/// What somebody said to a question about a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// This, now or when the program was first about to run.
+    Answer(String),
+    /// Nobody can say anything now.
+    Nothing,
+    /// Nothing yet: the run waits for it, and the words say so.
+    Waiting(String),
 }
 
 impl<'a> Preview<'a> {
-    pub(crate) fn new(runtime: &'a Runtime, program: &'a Program, args: &'a [String]) -> Self {
-        Preview { program, args, runtime }
+    pub(crate) fn new(runtime: &'a Runtime, program: &'a Program, args: &'a [String], reel: Option<&'a Reel>) -> Self {
+        Preview { program, args, runtime, reel }
+    }
+
+    /// Puts a question about the program to somebody, once: the answer stays with the run, and is there when the run is taken up or
+    /// played back. `ask` gives nothing where nobody can answer now; a run that is recorded then waits for the answer.
+    pub async fn ask(&self, question: &str, ask: impl Future<Output = Option<String>>) -> Said {
+        let Some(reel) = self.reel else { return ask.await.map_or(Said::Nothing, Said::Answer) };
+        let waiting = |Halt(words)| Said::Waiting(words);
+        let mark = reel.question(question);
+        match reel.tape.begin(&mark) {
+            Err(halt) => return waiting(halt),
+            Ok(Begun::Came(Ok(Kept::Bytes(said))) | Begun::Again(Ok(Kept::Bytes(said)))) => {
+                return Said::Answer(String::from_utf8_lossy(&said).into_owned());
+            }
+            Ok(_) => {}
+        }
+        match ask.await {
+            None => waiting(reel.tape.wait(&mark)),
+            Some(said) => {
+                reel.tape.end(&mark, Ok(Kept::Bytes(said.clone().into_bytes())));
+                match reel.tape.keep().await {
+                    Ok(()) => Said::Answer(said),
+                    Err(halt) => waiting(halt),
+                }
+            }
+        }
     }
 
     /// Where in its text each of its uses stands; see [`Runtime::places`].

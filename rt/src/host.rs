@@ -1,8 +1,11 @@
 //! The one adapter between wire calls and typed Rust functions: no function body touches raw memory.
 
+use std::sync::Arc;
+
 use wasmtime::{AsContext, AsContextMut, WasmBacktrace, WasmTy};
 
-use crate::{Code, Failure, Run};
+use crate::tape::{Arg, Args, Begun, Came, Halt, Kept, Mark, Tape};
+use crate::{Code, Effect, Failure, Run};
 
 /// The engine's view of a call in progress.
 pub type Caller<'a> = wasmtime::Caller<'a, Run>;
@@ -10,8 +13,20 @@ pub type Caller<'a> = wasmtime::Caller<'a, Run>;
 /// The size of a page of WebAssembly memory.
 const PAGE: u64 = 65_536;
 
+/// What a host function can give: a value, or nothing.
+pub trait Keep {
+    /// What a tape keeps of it.
+    fn kept(&self, run: &mut Run) -> Kept;
+}
+
+impl Keep for () {
+    fn kept(&self, _: &mut Run) -> Kept {
+        Kept::Unit
+    }
+}
+
 /// A value that a host function can give to a program.
-pub trait Value {
+pub trait Value: Keep {
     /// What stands on the stack for it: the value itself, or a pointer.
     type Wire: WasmTy + Default;
 
@@ -20,33 +35,68 @@ pub trait Value {
     /// # Errors
     /// `ENOMEM` where the program's memory is full.
     fn store(self, caller: &mut Caller<'_>) -> Result<Self::Wire, Failure>;
+
+    /// Puts what a tape kept of such a value where the program can read it.
+    ///
+    /// # Errors
+    /// As [`store`](Value::store), and [`misfit`] where it was kept of another type.
+    fn restore(kept: Kept, caller: &mut Caller<'_>) -> Result<Self::Wire, Failure>;
+}
+
+/// A recording holds something else than the function gives.
+#[must_use]
+pub fn misfit() -> Failure {
+    Failure::new(Code::EBOUND, "the recording holds another type of value than the function gives")
 }
 
 macro_rules! plain {
-    ($($ty:ty),*) => {$(
+    ($($ty:ty, $kept:ident;)*) => {$(
+        impl Keep for $ty {
+            fn kept(&self, _: &mut Run) -> Kept { Kept::$kept(*self) }
+        }
         impl Value for $ty {
             type Wire = $ty;
             fn store(self, _: &mut Caller<'_>) -> Result<$ty, Failure> { Ok(self) }
+            fn restore(kept: Kept, _: &mut Caller<'_>) -> Result<$ty, Failure> {
+                if let Kept::$kept(value) = kept { Ok(value) } else { Err(misfit()) }
+            }
         }
     )*};
 }
-plain!(i32, i64, f64);
+plain! { i32, Int; i64, Long; f64, Float; }
+
+impl Keep for bool {
+    fn kept(&self, _: &mut Run) -> Kept {
+        Kept::Int(i32::from(*self))
+    }
+}
 
 impl Value for bool {
     type Wire = i32;
     fn store(self, _: &mut Caller<'_>) -> Result<i32, Failure> {
         Ok(i32::from(self))
     }
+    fn restore(kept: Kept, caller: &mut Caller<'_>) -> Result<i32, Failure> {
+        i32::restore(kept, caller)
+    }
 }
 
 /// Bytes go into the program's memory in wire format; the program gets the pointer.
 macro_rules! in_memory {
     ($($ty:ty),*) => {$(
+        impl Keep for $ty {
+            fn kept(&self, _: &mut Run) -> Kept {
+                Kept::Bytes(AsRef::<[u8]>::as_ref(&**self).to_vec())
+            }
+        }
         impl Value for $ty {
             type Wire = i32;
             fn store(self, caller: &mut Caller<'_>) -> Result<i32, Failure> {
                 let bytes = AsRef::<[u8]>::as_ref(&*self);
                 store_bytes(caller, bytes)
+            }
+            fn restore(kept: Kept, caller: &mut Caller<'_>) -> Result<i32, Failure> {
+                if let Kept::Bytes(bytes) = kept { store_bytes(caller, &bytes) } else { Err(misfit()) }
             }
         }
     )*};
@@ -57,10 +107,173 @@ in_memory!(String, &'static str, Vec<u8>, std::borrow::Cow<'static, str>, std::s
 #[derive(Clone, Copy, Debug)]
 pub struct Room(pub u32);
 
+impl Keep for Room {
+    fn kept(&self, _: &mut Run) -> Kept {
+        Kept::Long(i64::from(self.0))
+    }
+}
+
 impl Value for Room {
     type Wire = i32;
     fn store(self, caller: &mut Caller<'_>) -> Result<i32, Failure> {
         reserve(caller, self.0 as usize).map(u32::cast_signed)
+    }
+    fn restore(kept: Kept, caller: &mut Caller<'_>) -> Result<i32, Failure> {
+        match kept {
+            Kept::Long(size) => Room(u32::try_from(size).map_err(|_| misfit())?).store(caller),
+            _ => Err(misfit()),
+        }
+    }
+}
+
+/// What came of a call that stands on a tape: made now, or kept from before.
+#[doc(hidden)]
+pub enum Given<V> {
+    Made(V),
+    Kept(Kept),
+}
+
+impl<V: Keep> Keep for Given<V> {
+    fn kept(&self, run: &mut Run) -> Kept {
+        match self {
+            Given::Made(value) => value.kept(run),
+            Given::Kept(kept) => kept.clone(),
+        }
+    }
+}
+
+impl<V: Value> Value for Given<V> {
+    type Wire = V::Wire;
+    fn store(self, caller: &mut Caller<'_>) -> Result<V::Wire, Failure> {
+        match self {
+            Given::Made(value) => value.store(caller),
+            Given::Kept(kept) => V::restore(kept, caller),
+        }
+    }
+    fn restore(kept: Kept, caller: &mut Caller<'_>) -> Result<V::Wire, Failure> {
+        V::restore(kept, caller)
+    }
+}
+
+/// Why a call gives no value: the program is told, or must not go on.
+#[doc(hidden)]
+pub enum Stop {
+    Told(Failure),
+    Halt(Halt),
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Stop {
+        Stop::Told(failure)
+    }
+}
+
+/// A call with an effect, begun on the tape of its run where there is one.
+#[doc(hidden)]
+pub struct Start {
+    mark: Option<(Arc<dyn Tape>, Mark)>,
+    came: Option<Came>,
+    perform: bool,
+}
+
+impl Start {
+    /// Begins the call of that function.
+    pub fn new(
+        run: &mut Run,
+        function: &'static str,
+        effect: Effect,
+        args: impl FnOnce(&mut Args),
+    ) -> Result<Start, Halt> {
+        // What a call does on its way belongs to it, and does not stand on the tape by itself.
+        let Some(reel) = run.reel.as_mut().filter(|reel| !reel.is_busy()) else {
+            return Ok(Start { mark: None, came: None, perform: true });
+        };
+        let mut all = Args::default();
+        args(&mut all);
+        let mark = reel.next(function, effect, all);
+        let tape = Arc::clone(&reel.tape);
+        Ok(match tape.begin(&mark)? {
+            Begun::Perform => Start { mark: Some((tape, mark)), came: None, perform: true },
+            Begun::Came(came) => Start { mark: None, came: Some(came), perform: false },
+            Begun::Again(came) => Start { mark: None, came: Some(came), perform: true },
+        })
+    }
+
+    /// Whether the call is performed.
+    pub fn performs(&self) -> bool {
+        self.perform
+    }
+
+    /// Makes the beginning safe, where that matters.
+    pub async fn keep(&self) -> Result<(), Halt> {
+        match &self.mark {
+            Some((tape, mark)) if tape.matters(mark) => tape.keep().await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Notes what came of it.
+    pub fn done<V: Keep>(self, run: &mut Run, outcome: Result<V, Failure>) -> Result<Given<V>, Failure> {
+        if let Some(reel) = run.reel.as_mut().filter(|_| self.mark.is_some() || self.came.is_some()) {
+            reel.over();
+        }
+        if let Some(came) = self.came {
+            return came.map(Given::Kept);
+        }
+        if let Some((tape, mark)) = &self.mark {
+            tape.end(mark, outcome.as_ref().map(|value| value.kept(run)).map_err(Failure::clone));
+        }
+        outcome.map(Given::Made)
+    }
+
+    /// Notes what came of it, and makes that safe where the call must not be performed twice.
+    pub async fn ended<V: Keep + Send>(
+        self,
+        caller: &mut Caller<'_>,
+        outcome: Result<V, Failure>,
+    ) -> Result<Result<Given<V>, Failure>, Halt> {
+        let twice = |mark: &Mark| !matches!(mark.effect, Effect::Once | Effect::Changes);
+        let tape = self.mark.as_ref().filter(|(tape, mark)| !twice(mark) && tape.matters(mark));
+        let tape = tape.map(|(tape, _)| Arc::clone(tape));
+        let given = self.done(caller.data_mut(), outcome);
+        match tape {
+            Some(tape) => tape.keep().await.map(|()| given),
+            None => Ok(given),
+        }
+    }
+}
+
+/// Adds an argument of a call to its mark.
+#[doc(hidden)]
+pub fn add(args: &mut Args, arg: &impl Arg) {
+    args.add(arg);
+}
+
+/// Asks the run's guard about the targets of a call.
+#[doc(hidden)]
+pub fn admitted(ask: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
+    ask()
+}
+
+/// Stands for the outcome of a call that is not performed, since what came of it is known; nobody is told it.
+#[doc(hidden)]
+pub fn unmade() -> Result<(), Failure> {
+    Err(Failure::new(Code::ECANCEL, "the call is not performed"))
+}
+
+/// Ends the program, which must not go on.
+#[doc(hidden)]
+pub fn halted(halt: Halt) -> wasmtime::Error {
+    wasmtime::Error::new(halt)
+}
+
+/// Takes the two ways in which a call gives no value apart.
+#[doc(hidden)]
+pub fn split<V>(outcome: Result<V, Stop>) -> wasmtime::Result<Result<V, Failure>> {
+    match outcome {
+        Ok(value) => Ok(Ok(value)),
+        Err(Stop::Told(failure)) => Ok(Err(failure)),
+        Err(Stop::Halt(halt)) => Err(halted(halt)),
     }
 }
 
@@ -107,11 +320,11 @@ fn reserve(caller: &mut Caller<'_>, size: usize) -> Result<u32, Failure> {
 
 /// Performs a synchronous call with the program's memory borrowed for its arguments.
 #[doc(hidden)]
-pub fn call<R>(
+pub fn call<R, E: From<Failure>>(
     caller: &mut Caller<'_>,
     id: usize,
-    f: impl FnOnce(&[u8], &mut Run) -> Result<R, Failure>,
-) -> Result<R, Failure> {
+    f: impl FnOnce(&[u8], &mut Run) -> Result<R, E>,
+) -> Result<R, E> {
     let memory = memory(caller)?;
     let (bytes, run) = memory.data_and_store_mut(caller.as_context_mut());
     run.count(id);
@@ -135,8 +348,8 @@ pub fn end(caller: &mut Caller<'_>) {
 }
 
 #[doc(hidden)]
-pub fn unit_or_trap(caller: &mut Caller<'_>, id: usize, outcome: Result<(), Failure>) -> wasmtime::Result<()> {
-    outcome.map_err(|failure| trap(caller, id, failure))
+pub fn unit_or_trap<T>(caller: &mut Caller<'_>, id: usize, outcome: Result<T, Failure>) -> wasmtime::Result<()> {
+    outcome.map(drop).map_err(|failure| trap(caller, id, failure))
 }
 
 #[doc(hidden)]
@@ -149,9 +362,9 @@ pub fn value_or_trap<V: Value>(
 }
 
 #[doc(hidden)]
-pub fn unit_and_err(caller: &mut Caller<'_>, id: usize, outcome: Result<(), Failure>) -> wasmtime::Result<i32> {
+pub fn unit_and_err<T>(caller: &mut Caller<'_>, id: usize, outcome: Result<T, Failure>) -> wasmtime::Result<i32> {
     Ok(match outcome {
-        Ok(()) => Code::SUCCESS.number(),
+        Ok(_) => Code::SUCCESS.number(),
         Err(failure) => tell(caller, id, failure),
     })
 }

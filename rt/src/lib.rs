@@ -22,6 +22,7 @@ mod program;
 mod run;
 mod runtime;
 mod signature;
+pub mod tape;
 mod text;
 pub mod wire;
 
@@ -31,14 +32,15 @@ pub use code::Code;
 pub use engine::{Limits, engine_config};
 pub use failure::Failure;
 pub use grants::{Config, Grants};
-pub use guard::{Decided, Guard, Preview};
+pub use guard::{Decided, Guard, Preview, Said};
 pub use guest::{Guest, GuestAnswer, GuestFault};
-pub use host::{Room, Value};
+pub use host::{Keep, Room, Value};
 pub use outcome::{CallFailure, Calls, Exit, Outcome, Trap, TrapKind};
 pub use program::Program;
 pub use run::{Nested, Run};
 pub use runtime::{EngineError, RunError, Runtime};
 pub use signature::{Param, Signature, Signatures, Target, Ty, ValType};
+pub use tape::Effect;
 pub use text::{
     Assembled, Certainty, Diagnostic, Edit, EncodeError, Fix, FormDoc, Mended, Position, Role, Severity, assemble,
     explain, faults, format, forms, locate, mend,

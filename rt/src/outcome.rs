@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::tape::{Halt, Stopped};
 use crate::text::Position;
 use crate::{Code, Failure};
 
@@ -36,6 +37,26 @@ impl Outcome {
         matches!(self.exit, Exit::Returned(Code::SUCCESS))
     }
 
+    /// Of a program that must not begin.
+    pub(crate) fn halted(halt: Halt) -> Outcome {
+        Outcome::stopped(Stopped { trap: Trap::halted(halt), results: Vec::new() })
+    }
+
+    /// Of a program that was stopped in an earlier run of it.
+    pub(crate) fn stopped(Stopped { trap, results }: Stopped) -> Outcome {
+        Outcome {
+            exit: Exit::Trapped(trap),
+            results,
+            answer: None,
+            failure: None,
+            log: Vec::new(),
+            calls: Vec::new(),
+            fuel: None,
+            memory_bytes: 0,
+            duration: Duration::ZERO,
+        }
+    }
+
     /// The results as text; bytes that are not UTF-8 are shown by the replacement character.
     #[must_use]
     pub fn texts(&self) -> Vec<String> {
@@ -63,6 +84,12 @@ pub struct Trap {
     pub position: Option<Position>,
 }
 
+impl Trap {
+    pub(crate) fn halted(Halt(message): Halt) -> Trap {
+        Trap { kind: TrapKind::Halted, message, position: None }
+    }
+}
+
 /// The kinds of traps; each has a stable name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrapKind {
@@ -80,6 +107,8 @@ pub enum TrapKind {
     Call,
     /// A host function without an error result failed.
     Host(Code),
+    /// The tape of the run does not let it go on.
+    Halted,
 }
 
 impl TrapKind {
@@ -94,6 +123,7 @@ impl TrapKind {
             TrapKind::Time => "trap-time",
             TrapKind::Call => "trap-call",
             TrapKind::Host(_) => "trap-host",
+            TrapKind::Halted => "trap-halted",
         }
     }
 
@@ -106,6 +136,7 @@ impl TrapKind {
             TrapKind::Stack => Code::ENOMEM,
             TrapKind::Time => Code::ETIME,
             TrapKind::Host(code) => code,
+            TrapKind::Halted => Code::ECANCEL,
         }
     }
 }

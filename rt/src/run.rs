@@ -6,6 +6,8 @@ use std::time::Instant;
 
 use wasmtime::{Memory, StoreLimits, StoreLimitsBuilder};
 
+use crate::host::{Given, Keep, Start, misfit};
+use crate::tape::{Effect, Kept, Reel};
 use crate::{Calls, Code, Config, Failure, Grants, Outcome, Target};
 
 /// The most lines that [`Run::log`] keeps, and the most bytes of one line.
@@ -16,10 +18,21 @@ const LOG_BYTES: usize = 4_096;
 pub(crate) const LEVELS: usize = 3;
 
 /// The place of a program that another one starts: one level deeper, and over by the other's deadline.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Nested {
     pub(crate) level: usize,
     pub(crate) deadline: Instant,
+    /// The place on the tape of the run, where it has one.
+    pub(crate) reel: Option<Reel>,
+}
+
+impl Nested {
+    /// The place of one of several programs that one call starts, counted from 0 in the order of the call.
+    #[must_use]
+    pub fn item(&self, at: usize) -> Nested {
+        let reel = self.reel.as_ref().map(|reel| reel.child(u32::try_from(at).unwrap_or(u32::MAX)));
+        Nested { reel, ..self.clone() }
+    }
 }
 
 /// One run of one program: its arguments, its grants, what it has put out, and the state that capabilities keep for it.
@@ -44,6 +57,7 @@ pub struct Run {
     pub(crate) heap: u32,
     pub(crate) limits: StoreLimits,
     pub(crate) deadline: Instant,
+    pub(crate) reel: Option<Reel>,
     pub(crate) calls: Vec<CallCount>,
     pub(crate) failed: Option<FailedCall>,
     /// The asynchronous host call that is under way, and where in the module it was made.
@@ -68,7 +82,7 @@ pub(crate) struct FailedCall {
 
 impl Run {
     pub(crate) fn new(args: Vec<String>, grants: Arc<Grants>, memory_limit: usize, place: Nested) -> Self {
-        let Nested { level, deadline } = place;
+        let Nested { level, deadline, reel } = place;
         Run {
             args,
             grants,
@@ -84,6 +98,7 @@ impl Run {
             heap: 0,
             limits: StoreLimitsBuilder::new().memory_size(memory_limit).build(),
             deadline,
+            reel,
             calls: Vec::new(),
             failed: None,
             waiting: None,
@@ -121,16 +136,45 @@ impl Run {
         self.deadline
     }
 
-    /// The place of a program that this one starts, for [`Runtime::run_nested`](crate::Runtime::run_nested).
+    /// The place of the programs that a call starts, for [`Runtime::run_nested`](crate::Runtime::run_nested); asked for once in a call, and each
+    /// of several programs gets [its own](Nested::item).
     ///
     /// # Errors
     /// `EBOUND` where this one is nested as deep as programs may be.
-    pub fn nested(&self) -> Result<Nested, Failure> {
+    pub fn nested(&mut self) -> Result<Nested, Failure> {
         if self.level + 1 < LEVELS {
-            return Ok(Nested { level: self.level + 1, deadline: self.deadline });
+            let reel = self.reel.as_mut().map(Reel::below);
+            return Ok(Nested { level: self.level + 1, deadline: self.deadline, reel });
         }
         let words = format!("programs that start programs may be nested {LEVELS} deep, and this one is at that depth");
         Err(Failure::new(Code::EBOUND, words))
+    }
+
+    /// A key for the next change that the call under way makes, for backends that keep a change from being made twice: the same where the
+    /// call is made once more because its process was stopped, and no other change's. `None` in a run that is kept nowhere.
+    #[must_use]
+    pub fn change_key(&mut self) -> Option<String> {
+        self.reel.as_mut().and_then(Reel::key)
+    }
+
+    /// What comes to the program from outside by no call of its own, under a name: asked for with `make`, and given again where the program
+    /// is run once more on the tape of its run.
+    ///
+    /// # Errors
+    /// As `make`; `ECANCEL` where the program must not go on, which then it does not.
+    pub fn recall<V: Keep>(
+        &mut self,
+        what: &'static str,
+        make: impl FnOnce(&mut Run) -> Result<V, Failure>,
+        again: impl FnOnce(Kept) -> Option<V>,
+    ) -> Result<V, Failure> {
+        let start =
+            Start::new(self, what, Effect::Reads, |_| {}).map_err(|halt| Failure::new(Code::ECANCEL, halt.0))?;
+        let made = if start.performs() { make(self) } else { Err(misfit()) };
+        match start.done(self, made)? {
+            Given::Made(value) => Ok(value),
+            Given::Kept(kept) => again(kept).ok_or_else(misfit),
+        }
     }
 
     /// Takes the calls, the log and the fuel of a program that this one started into its own trace.

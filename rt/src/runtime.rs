@@ -11,6 +11,7 @@ use crate::engine::{Limits, engine};
 use crate::outcome::{CallFailure, Calls, Exit, Outcome, Trap, TrapKind};
 use crate::program::{Compiled, Program};
 use crate::run::LEVELS;
+use crate::tape::{Before, Reel};
 use crate::text::{self, Diagnostic, Position, Severity};
 use crate::{Authority, Capability, Code, Failure, Function, Grants, Nested, Preview, Run, Signature, Signatures};
 
@@ -174,7 +175,8 @@ impl Runtime {
         args: Vec<String>,
         time: Duration,
     ) -> Result<Outcome, RunError> {
-        self.run_at(program, grants, args, time, 0, None).await
+        let place = grants.tape().cloned().map(Reel::root);
+        self.run_at(program, grants, args, time, (0, place), None).await
     }
 
     /// As [`run_within`](Runtime::run_within), for a program that another one starts: it ends by the other's deadline at the latest.
@@ -189,7 +191,7 @@ impl Runtime {
         time: Duration,
         place: Nested,
     ) -> Result<Outcome, RunError> {
-        self.run_at(program, grants, args, time, place.level, Some(place.deadline)).await
+        self.run_at(program, grants, args, time, (place.level, place.reel), Some(place.deadline)).await
     }
 
     async fn run_at(
@@ -198,17 +200,29 @@ impl Runtime {
         grants: &Arc<Grants>,
         args: Vec<String>,
         time: Duration,
-        level: usize,
+        (level, reel): (usize, Option<Reel>),
         latest: Option<Instant>,
     ) -> Result<Outcome, RunError> {
         let missing = program.missing(grants);
         if !missing.is_empty() {
             return Err(RunError::Denied(missing));
         }
+        let opened = match reel.as_ref().map(|reel| reel.open(program.source(), &args)).transpose() {
+            Err(halt) => return Ok(Outcome::halted(halt)),
+            Ok(Some((_, Some(Before::Stopped(stopped))))) => return Ok(Outcome::stopped(stopped)),
+            Ok(Some((_, Some(Before::Refused(why))))) => return Err(RunError::Refused(why)),
+            Ok(opened) => reel.clone().zip(opened.map(|(mark, _)| mark)),
+        };
         let grants = match grants.guard() {
             None => Arc::clone(grants),
             Some(guard) => {
-                let decided = guard.before(Preview::new(self, program, &args)).await.map_err(RunError::Refused)?;
+                let decided = guard.before(Preview::new(self, program, &args, reel.as_ref())).await;
+                let decided = decided.map_err(|why| {
+                    if let Some((reel, mark)) = opened.as_ref().filter(|(reel, _)| reel.tape.halted().is_none()) {
+                        reel.refuse(mark, &why);
+                    }
+                    RunError::Refused(why)
+                })?;
                 Arc::new(grants.as_ref().clone().guarded(decided))
             }
         };
@@ -221,7 +235,7 @@ impl Runtime {
         let started = Instant::now();
         let left = latest.map_or(Duration::MAX, |latest| latest.saturating_duration_since(started));
         let time = time.min(inner.limits.time).min(left);
-        let place = Nested { level, deadline: started + time };
+        let place = Nested { level, deadline: started + time, reel };
         let run = Run::new(args, grants, inner.limits.memory, place);
         let mut store = Store::new(&inner.engine, run);
         store.limiter(|run| &mut run.limits);
@@ -240,12 +254,19 @@ impl Runtime {
         let ended =
             if program.compiled().waits { tokio::time::timeout(time, call).await.ok() } else { Some(call.await) };
         let duration = started.elapsed();
-        let exit = match ended {
-            None => Exit::Trapped(inner.overdue(&store, program, time)),
-            Some(Ok(code)) => Exit::Returned(Code(code)),
-            Some(Err(error)) => Exit::Trapped(inner.trapped(&store, program, error, time)?),
+        let halt = opened.as_ref().and_then(|(reel, _)| reel.tape.halted());
+        let exit = match (halt, ended) {
+            (Some(halt), _) => Exit::Trapped(Trap::halted(halt)),
+            (None, None) => Exit::Trapped(inner.overdue(&store, program, time)),
+            (None, Some(Ok(code))) => Exit::Returned(Code(code)),
+            (None, Some(Err(error))) => Exit::Trapped(inner.trapped(&store, program, error, time)?),
         };
-        Ok(inner.outcome(store, program, exit, duration))
+        let halted = matches!(&exit, Exit::Trapped(trap) if trap.kind == TrapKind::Halted);
+        let outcome = inner.outcome(store, program, exit, duration);
+        if let Some((reel, mark)) = opened.filter(|_| !halted) {
+            reel.close(&mark, &outcome);
+        }
+        Ok(outcome)
     }
 }
 

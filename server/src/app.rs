@@ -3,15 +3,18 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde_json::{Value as Json, json};
 use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::ai::Inference;
 use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
 use wattle_agent::capability::issue::Desk;
 use wattle_agent::capability::policy::{Policy, Preflight};
 use wattle_agent::capability::secrets::Secrets;
+use wattle_agent::journal::{Opened, Resumed, SharedJournal};
 use wattle_agent::ledger::Signer;
 use wattle_agent::machine::Message;
 use wattle_agent::model::Model;
+use wattle_agent::rt::Grants;
 use wattle_agent::{Access, DEFAULT_TENANT, Host, Job, ModelInference, News, Settings, Store, Tickets, Trusted};
 
 use crate::request::SessionId;
@@ -119,26 +122,58 @@ impl App {
         history: Vec<Message>,
         cancel: CancellationToken,
     ) -> Job {
+        Job {
+            message,
+            history,
+            session_id: Some(session.to_string()),
+            grants: self.grants(session.as_str(), trusted),
+            workdir: self.workdir.clone(),
+            signer: self.signer.clone(),
+            cancel,
+        }
+    }
+
+    fn grants(&self, session: &str, trusted: Option<(Trusted, Arc<Files>)>) -> Arc<Grants> {
         let (trusted, files) = trusted.unzip();
         let files = files.unwrap_or_else(|| Arc::new(Files::overlay(None, OVERLAY_LIMIT)));
         let access = Access {
             secrets: self.secrets.clone(),
             trusted,
-            state: Arc::new(self.store.state(session.as_str())),
+            state: Arc::new(self.store.state(session)),
             tenant: Arc::new(self.store.tenant(&self.tenant)),
             inference: Some(Arc::clone(&self.inference)),
             budget: self.settings.ai,
             issues: self.workdir.as_deref().map(|dir| Arc::new(Tickets::of(dir)) as Arc<dyn Desk>),
             ..Access::new(&self.host, files)
         };
-        Job {
-            message,
-            history,
-            session_id: Some(session.to_string()),
-            grants: Arc::new(access.grants().guarded(Arc::<Preflight>::clone(&self.preflight))),
-            workdir: self.workdir.clone(),
+        Arc::new(access.grants().guarded(Arc::<Preflight>::clone(&self.preflight)))
+    }
+
+    /// Where runs are kept.
+    pub(crate) fn journal(&self) -> SharedJournal {
+        Arc::new(self.store.clone())
+    }
+
+    /// What is kept of a run so that it is known whose it is, and whether it is a trusted one.
+    pub(crate) fn origin(exec: bool) -> Json {
+        json!({"by": "serve", "exec": exec})
+    }
+
+    /// Whether a run was begun by a server.
+    pub(crate) fn is_own(run: &Opened) -> bool {
+        run.opening.origin["by"] == "serve"
+    }
+
+    /// What a run of that session is taken up with. One that was trusted is so still, where the operator lets runs be.
+    pub(crate) fn resumed(&self, session: &str, run: &Opened, cancel: CancellationToken) -> Resumed {
+        let trusted = self.trusted(run.opening.origin["exec"] == true);
+        Resumed {
+            grants: self.grants(session, trusted),
             signer: self.signer.clone(),
             cancel,
+            timeouts: self.settings.timeouts,
+            ai: self.settings.ai,
+            answers: Vec::new(),
         }
     }
 }

@@ -9,7 +9,9 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use wattle_agent::Trusted;
 use wattle_agent::capability::files::Files;
+use wattle_agent::journal::{self, Ended, SharedJournal};
 
+use crate::app::App;
 use crate::body::read_json;
 use crate::error::{ApiError, told};
 use crate::request::{self, ChatRequest, SessionId};
@@ -55,6 +57,14 @@ struct Asked {
     cancel: CancellationToken,
 }
 
+/// Notes that a run is over. The answer is worth more than the session: it is delivered all the same.
+pub(crate) async fn settle(journal: &SharedJournal, ended: &Ended) {
+    let Ended::Done(report) = ended else { return };
+    if let Err(cause) = journal::end(journal, report).await {
+        tracing::error!(run = report.run_id, %cause, "failed to note the end of a run");
+    }
+}
+
 /// Waits for the session's turn, runs, and keeps what the run added to the conversation.
 async fn converse(shared: Arc<Shared>, asked: Asked, frames: Frames) {
     let Asked { session, message, trusted, turn, slot: _slot, cancel } = asked;
@@ -64,6 +74,20 @@ async fn converse(shared: Arc<Shared>, asked: Asked, frames: Frames) {
         turn = turn.begin() => turn,
     };
     let app = &shared.app;
+    let journal = app.journal();
+    // Another process may be at a message of the session.
+    let held = tokio::select! {
+        biased;
+        () = cancel.cancelled() => return frames.fail(told::CANCELLED).await,
+        held = journal::hold_session(&journal, session.as_str()) => held,
+    };
+    let _held = match held {
+        Ok(held) => held,
+        Err(cause) => {
+            tracing::error!(%session, %cause, "failed to hold a session");
+            return frames.fail(told::STORE).await;
+        }
+    };
     app.refresh().await;
     let history = match app.store.history(session.as_str()).await {
         Ok(history) => history,
@@ -72,11 +96,16 @@ async fn converse(shared: Arc<Shared>, asked: Asked, frames: Frames) {
             return frames.fail(told::STORE).await;
         }
     };
+    let exec = trusted.is_some();
     let job = app.job(&session, trusted, message, history, cancel);
-    let report = wattle_agent::run(&app.host, &*app.model, &app.settings, job, &frames).await;
-    if let Err(cause) = app.store.extend(session.as_str(), report.turns).await {
-        // The answer is worth more than the session: it is delivered all the same.
-        tracing::error!(%session, %cause, "failed to write a session");
-    }
+    let kept = (&journal, journal::new_id(), App::origin(exec));
+    let ended = match journal::run(&app.host, &*app.model, &app.settings, job, &frames, kept).await {
+        Ok(ended) => ended,
+        Err(cause) => {
+            tracing::error!(%session, %cause, "failed to keep a run");
+            return frames.fail(told::STORE).await;
+        }
+    };
+    settle(&journal, &ended).await;
     frames.finish().await;
 }

@@ -33,6 +33,7 @@ mod error;
 mod gate;
 mod names;
 mod request;
+mod resume;
 mod routes;
 mod server;
 mod sessions;

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde_json::{Map, Value as Json};
+use wattle_agent::{SESSION_ID, is_session_id};
 
 use crate::error::ApiError;
 
@@ -19,9 +20,6 @@ pub(crate) struct ChatRequest {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SessionId(String);
 
-/// The longest session id, in characters.
-const ID_CHARS: usize = 128;
-
 const FORM: &str = "send {\"message\": \"…\"} or {\"message\": \"…\", \"session_id\": \"…\"}";
 
 impl SessionId {
@@ -30,10 +28,8 @@ impl SessionId {
         SessionId(ulid::Ulid::generate().to_string())
     }
 
-    fn new(text: String) -> Option<Self> {
-        let fits = (1..=ID_CHARS).contains(&text.len());
-        let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte));
-        (fits && plain).then_some(SessionId(text))
+    pub(crate) fn new(text: String) -> Option<Self> {
+        is_session_id(&text).then_some(SessionId(text))
     }
 
     pub(crate) fn as_str(&self) -> &str {
@@ -58,9 +54,9 @@ pub(crate) fn read(body: &[u8]) -> Result<ChatRequest, ApiError> {
     };
     let session = match fields.remove("session_id") {
         None | Some(Json::Null) => SessionId::generate(),
-        Some(Json::String(text)) => SessionId::new(text).ok_or_else(|| {
-            wrong(format!("`session_id` must be 1 to {ID_CHARS} letters, digits, `.`, `_`, `:` and `-`"))
-        })?,
+        Some(Json::String(text)) => {
+            SessionId::new(text).ok_or_else(|| wrong(format!("`session_id` must be {SESSION_ID}")))?
+        }
         Some(other) => return Err(wrong(format!("`session_id` must be a string, found {}", kind(&other)))),
     };
     let exec = match fields.remove("exec") {

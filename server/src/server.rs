@@ -14,6 +14,7 @@ use tokio_util::task::TaskTracker;
 use crate::app::App;
 use crate::connection;
 use crate::error::{ApiError, ServeError};
+use crate::resume;
 use crate::routes::{Shared, router};
 use crate::settings::ServerSettings;
 
@@ -50,11 +51,12 @@ impl Server {
         self.address
     }
 
-    /// Serves until `shutdown` is cancelled. Then it takes no further connection and no further run; those under way have
+    /// Serves until `shutdown` is cancelled, and goes on with the runs that a server which was killed left open. Then it takes no further connection and no further run; those under way have
     /// their grace time to end, and are cancelled after it. Every stream gets its last frame.
     pub async fn run(self, shutdown: CancellationToken) {
         let Server { listener, shared, .. } = self;
         let connections = TaskTracker::new();
+        tokio::spawn(resume::take_up(Arc::clone(&shared)));
         accept(listener, &shared, &connections, &shutdown).await;
         shared.stopping.cancel();
         shared.runs.close();

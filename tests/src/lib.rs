@@ -1,5 +1,6 @@
-//! What end-to-end tests stand on: a chat-completions endpoint that a test scripts, and a world to run agents in.
+//! What end-to-end tests stand on: a chat-completions endpoint that a test scripts, a world to run agents in, and what every journal does.
 
+pub mod journal;
 pub mod provider;
 mod scripted;
 mod world;

@@ -27,11 +27,22 @@ pub struct Provider {
     shared: Arc<Shared>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Shared {
     script: Mutex<VecDeque<Answer>>,
+    /// Answers once the script is over.
+    respond: Option<Box<Respond>>,
     requests: Mutex<Vec<Recorded>>,
     over: AtomicBool,
+}
+
+/// Answers a request by what it asks.
+type Respond = dyn Fn(&Recorded) -> Answer + Send + Sync;
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("script", &self.script).field("requests", &self.requests).finish_non_exhaustive()
+    }
 }
 
 /// Is a request as it came in.
@@ -253,12 +264,23 @@ impl Provider {
     ///
     /// # Panics
     /// Where no port can be opened on loopback.
-    #[allow(clippy::expect_used, reason = "a test cannot go on without its provider")]
     pub fn start(script: impl IntoIterator<Item = Answer>) -> Self {
+        Self::serving(Shared { script: Mutex::new(script.into_iter().collect()), ..Shared::default() })
+    }
+
+    /// Starts an endpoint that answers each request by what it asks, the same for whoever asks however often.
+    ///
+    /// # Panics
+    /// Where no port can be opened on loopback.
+    pub fn answering(respond: impl Fn(&Recorded) -> Answer + Send + Sync + 'static) -> Self {
+        Self::serving(Shared { respond: Some(Box::new(respond)), ..Shared::default() })
+    }
+
+    #[allow(clippy::expect_used, reason = "a test cannot go on without its provider")]
+    fn serving(shared: Shared) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port on loopback");
         let address = listener.local_addr().expect("the address of the port");
-        let shared = Arc::new(Shared::default());
-        lock(&shared.script).extend(script);
+        let shared = Arc::new(shared);
         let accepting = Arc::clone(&shared);
         thread::spawn(move || {
             for stream in listener.incoming() {
@@ -316,7 +338,8 @@ fn serve(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
         requests.push(request.clone());
         lock(&shared.script).pop_front()
     };
-    let answer = answer.unwrap_or_else(|| {
+    let respond = shared.respond.as_ref().map(|respond| respond(&request));
+    let answer = answer.or(respond).unwrap_or_else(|| {
         Answer::status(500).with_body(r#"{"error":{"message":"the script of the fake provider is over"}}"#)
     });
     let (head, body) = answer.wire(&request);

@@ -1,6 +1,9 @@
-//! The store: sessions with their key-value state, and the state of tenants, in one SQLite file, shared by every process that opens it.
+//! The store: sessions with their key-value state, the state of tenants, and the journal of runs, in one SQLite file, shared by every process that opens it.
 
+mod hold;
+mod journal;
 mod schema;
+mod session;
 mod state;
 
 use std::path::{Path, PathBuf};
@@ -10,6 +13,8 @@ use std::time::Duration;
 use rusqlite::{Connection, params};
 use wattle_machine::{Message, Role};
 
+pub use journal::own_session;
+pub use session::{Exported, Kept, SESSION_ID, SessionLine, is_session_id};
 pub use state::{LateState, State};
 
 /// The most characters of earlier turns that a session gives to a new run; older turns are left out.
@@ -43,7 +48,12 @@ impl StoreError {
         StoreError { what: "open", path: Some(path.to_owned()), cause: cause.into() }
     }
 
-    fn new(what: &'static str) -> impl FnOnce(Cause) -> StoreError {
+    /// What the store holds is not what it should be.
+    pub(crate) fn unreadable(cause: impl Into<Cause>) -> StoreError {
+        StoreError { what: "read", path: None, cause: cause.into() }
+    }
+
+    pub(crate) fn new(what: &'static str) -> impl FnOnce(Cause) -> StoreError {
         move |cause| StoreError { what, path: None, cause }
     }
 }
@@ -89,7 +99,12 @@ impl Store {
             let transaction = connection.transaction()?;
             let now = now();
             let oldest = now.saturating_sub(i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX));
-            transaction.execute("DELETE FROM session WHERE used < ?1", params![oldest])?;
+            // A run that is not at its end needs what it had.
+            transaction.execute(
+                "DELETE FROM session WHERE used < ?1 AND NOT EXISTS (SELECT 1 FROM run
+                 WHERE status <> 'ended' AND (run.session = session.id OR 'run/' || run.id = session.id))",
+                params![oldest],
+            )?;
             transaction.execute(
                 "INSERT INTO session (id, made, used) VALUES (?1, ?2, ?2) ON CONFLICT (id) DO UPDATE SET used = ?2",
                 params![session, now],
@@ -109,16 +124,7 @@ impl Store {
         let session = session.to_owned();
         self.with(StoreError::new("write"), move |connection| {
             let transaction = connection.transaction()?;
-            transaction.execute(
-                "INSERT INTO session (id, made, used) VALUES (?1, ?2, ?2) ON CONFLICT (id) DO UPDATE SET used = ?2",
-                params![session, now()],
-            )?;
-            for message in messages {
-                transaction.execute(
-                    "INSERT INTO message (session, role, content) VALUES (?1, ?2, ?3)",
-                    params![session, role_name(message.role), message.content],
-                )?;
-            }
+            write_turns(&transaction, &session, &messages)?;
             transaction.commit()
         })
         .await
@@ -160,6 +166,20 @@ impl Store {
             Err(stopped) => Err(failed(stopped.into())),
         }
     }
+}
+
+fn write_turns(connection: &Connection, session: &str, messages: &[Message]) -> rusqlite::Result<()> {
+    connection.execute(
+        "INSERT INTO session (id, made, used) VALUES (?1, ?2, ?2) ON CONFLICT (id) DO UPDATE SET used = ?2",
+        params![session, now()],
+    )?;
+    for message in messages {
+        connection.execute(
+            "INSERT INTO message (session, role, content) VALUES (?1, ?2, ?3)",
+            params![session, role_name(message.role), message.content],
+        )?;
+    }
+    Ok(())
 }
 
 fn read_history(connection: &Connection, session: &str) -> rusqlite::Result<Vec<Message>> {

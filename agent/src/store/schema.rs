@@ -41,6 +41,46 @@ const STEPS: &[&str] = &[
         PRIMARY KEY (tenant, key)
     ) STRICT, WITHOUT ROWID;
 ",
+    "
+    CREATE TABLE run (
+        id TEXT PRIMARY KEY,
+        session TEXT,
+        status TEXT NOT NULL CHECK (status IN ('open', 'parked', 'ended')),
+        made INTEGER NOT NULL,
+        used INTEGER NOT NULL,
+        opening TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX run_of_status ON run (status, used);
+    CREATE TABLE turn (
+        run TEXT NOT NULL REFERENCES run (id) ON DELETE CASCADE,
+        number INTEGER NOT NULL,
+        body TEXT NOT NULL,
+        UNIQUE (run, number)
+    ) STRICT;
+    CREATE TABLE call (
+        run TEXT NOT NULL REFERENCES run (id) ON DELETE CASCADE,
+        turn INTEGER NOT NULL,
+        program INTEGER NOT NULL,
+        path TEXT NOT NULL,
+        number INTEGER NOT NULL,
+        times INTEGER NOT NULL,
+        function TEXT NOT NULL,
+        effect TEXT NOT NULL,
+        digest BLOB NOT NULL,
+        args TEXT NOT NULL,
+        came BLOB,
+        UNIQUE (run, turn, program, path, number)
+    ) STRICT;
+    CREATE TABLE changed (
+        call TEXT PRIMARY KEY,
+        met BLOB
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE hold (
+        name TEXT PRIMARY KEY,
+        holder TEXT NOT NULL,
+        beat INTEGER NOT NULL
+    ) STRICT;
+",
 ];
 
 /// Brings the file to the newest version and sets the connection up: write-ahead log, other processes waited for.

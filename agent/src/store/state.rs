@@ -61,6 +61,46 @@ impl State {
     }
 }
 
+impl State {
+    /// Changes a key, in the same transaction as it notes the call that wanted it; a call that is noted already changes nothing.
+    async fn change(&self, call: Option<String>, key: String, change: Change) -> Result<(), Failure> {
+        let (tables, owner) = (self.tables, self.owner.clone());
+        let work = self.store.with(broken, move |connection| {
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            if let Some(met) = call.as_ref().map(|call| met(&transaction, call)).transpose()?.flatten() {
+                return Ok(change(met).map(drop));
+            }
+            let old = tables.value(&transaction, &owner, &key)?;
+            let held = old.as_ref().map_or(0, |value| size(&key, value));
+            if let Some(call) = &call {
+                transaction.execute("INSERT INTO changed (call, met) VALUES (?1, ?2)", params![call, old])?;
+            }
+            let new = match change(old) {
+                Ok(new) => new,
+                Err(told) => return Ok(Err(told)),
+            };
+            let grown = new.as_ref().map_or(0, |value| size(&key, value)) - held;
+            let bytes: i64 = transaction.query_row(tables.grow, params![owner, grown, now()], |row| row.get(0))?;
+            if bytes > STATE_BYTES && grown > 0 {
+                // The transaction ends here without a commit, so nothing of it stays.
+                return Ok(Err(Failure::new(Code::EBUDGET, "the state is full (64 MiB); delete keys first")));
+            }
+            match new {
+                Some(value) => transaction.execute(tables.set, params![owner, key, value])?,
+                None => transaction.execute(tables.remove, params![owner, key])?,
+            };
+            transaction.commit()?;
+            Ok(Ok(()))
+        });
+        work.await?
+    }
+}
+
+/// The value that a call met when it was made; `None` where it was not made.
+fn met(connection: &Connection, call: &str) -> rusqlite::Result<Option<Option<Vec<u8>>>> {
+    connection.query_row("SELECT met FROM changed WHERE call = ?1", params![call], |row| row.get(0)).optional()
+}
+
 impl Tables {
     fn value(&self, connection: &Connection, owner: &str, key: &str) -> rusqlite::Result<Option<Vec<u8>>> {
         connection.query_row(self.get, params![owner, key], |row| row.get(0)).optional()
@@ -83,29 +123,11 @@ impl Backend for State {
     }
 
     fn update(&self, key: String, change: Change) -> Answer<'_, ()> {
-        let (tables, owner) = (self.tables, self.owner.clone());
-        let work = self.store.with(broken, move |connection| {
-            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let old = tables.value(&transaction, &owner, &key)?;
-            let held = old.as_ref().map_or(0, |value| size(&key, value));
-            let new = match change(old) {
-                Ok(new) => new,
-                Err(told) => return Ok(Err(told)),
-            };
-            let grown = new.as_ref().map_or(0, |value| size(&key, value)) - held;
-            let bytes: i64 = transaction.query_row(tables.grow, params![owner, grown, now()], |row| row.get(0))?;
-            if bytes > STATE_BYTES && grown > 0 {
-                // The transaction ends here without a commit, so nothing of it stays.
-                return Ok(Err(Failure::new(Code::EBUDGET, "the state is full (64 MiB); delete keys first")));
-            }
-            match new {
-                Some(value) => transaction.execute(tables.set, params![owner, key, value])?,
-                None => transaction.execute(tables.remove, params![owner, key])?,
-            };
-            transaction.commit()?;
-            Ok(Ok(()))
-        });
-        Box::pin(async { work.await? })
+        Box::pin(self.change(None, key, change))
+    }
+
+    fn update_once(&self, call: String, key: String, change: Change) -> Answer<'_, ()> {
+        Box::pin(self.change(Some(call), key, change))
     }
 
     fn keys(&self, prefix: String) -> Answer<'_, Vec<String>> {
@@ -151,6 +173,10 @@ impl Backend for LateState {
 
     fn update(&self, key: String, change: Change) -> Answer<'_, ()> {
         Box::pin(async move { self.state().await?.update(key, change).await })
+    }
+
+    fn update_once(&self, call: String, key: String, change: Change) -> Answer<'_, ()> {
+        Box::pin(async move { self.state().await?.update_once(call, key, change).await })
     }
 
     fn keys(&self, prefix: String) -> Answer<'_, Vec<String>> {

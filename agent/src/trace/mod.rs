@@ -8,6 +8,7 @@ mod digest;
 mod line;
 mod org;
 mod steps;
+mod taken;
 mod telemetry;
 
 use std::path::Path;
@@ -100,6 +101,8 @@ pub(crate) struct Trace<'a> {
     agent: &'a str,
     model: &'a str,
     places: Option<Mutex<Places>>,
+    /// The lines that the run left before it was taken up: none is written twice.
+    there: Mutex<Vec<Json>>,
 }
 
 /// Where the trace goes.
@@ -109,18 +112,26 @@ struct Places {
 }
 
 impl<'a> Trace<'a> {
-    /// The trace of that run; it goes nowhere where there is no workdir. A run that is taken up again goes on where it was.
+    /// The trace of that run; it goes nowhere where there is no workdir. A run that is `taken_up` again goes on where it was.
     pub(crate) fn open(
         run_id: &'a str,
         (agent, model): (&'a str, &'a str),
         workdir: Option<&Path>,
         signer: Option<Arc<Signer>>,
+        taken_up: bool,
     ) -> Self {
+        let steps = workdir.filter(|_| taken_up).map(|workdir| workdir.join(STEPS_FILE));
+        let there = steps.and_then(|path| told(&path, taken::lines_of(&path, run_id))).unwrap_or_default();
         let places = workdir.and_then(|workdir| {
             let recorder = told(&workdir.join(STEPS_FILE), Recorder::open(workdir, run_id, signer))?;
             Some(Mutex::new(Places { recorder, org: Org::new(workdir, run_id, agent) }))
         });
-        Trace { run_id, agent, model, places }
+        Trace { run_id, agent, model, places, there: Mutex::new(there) }
+    }
+
+    /// The run's id.
+    pub(crate) fn run_id(&self) -> &'a str {
+        self.run_id
     }
 
     /// Writes down a call that is done.
@@ -146,8 +157,10 @@ impl<'a> Trace<'a> {
             ts: now_ms(),
         };
         let mut places = places.lock().unwrap_or_else(PoisonError::into_inner);
-        let written = places.recorder.line(&step.clipped(LINE_CHARS));
-        told(Path::new(STEPS_FILE), written);
+        if !taken::is_there(&mut self.there.lock().unwrap_or_else(PoisonError::into_inner), &step) {
+            let written = places.recorder.line(&step.clipped(LINE_CHARS));
+            told(Path::new(STEPS_FILE), written);
+        }
         places.org.add(&step);
     }
 

@@ -318,6 +318,10 @@ impl FilesError {
         )
     }
 
+    pub(super) fn not_kept() -> FilesError {
+        FilesError::new(ErrorKind::Io, "what was kept of the run's files cannot be read".to_owned())
+    }
+
     pub(super) fn held_back() -> FilesError {
         FilesError::new(
             ErrorKind::Conflict,

@@ -3,13 +3,14 @@
 //! Invariants: every folder above a node is a node; a folder is *merged* only where the base had a folder in that place
 //! when the node was made, and below one that is *opaque* nothing of the base shows; `used` is the cost of all nodes.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 use super::path::RunPath;
 use super::stamp::Stamp;
@@ -20,13 +21,15 @@ const NODE_COST: u64 = 256;
 
 #[derive(Debug)]
 pub(super) struct Layer {
-    root: Node,
-    used: u64,
+    pub(super) root: Node,
+    pub(super) used: u64,
     pub(super) limit: u64,
+    /// What has changed since it was kept last.
+    pub(super) changed: BTreeSet<RunPath>,
     pub(super) writers: Writers,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Node {
     /// The base's entry in this place when the run first relied on it; not read below an opaque folder, whose own
     /// stamp stands for all that it hides.
@@ -35,7 +38,7 @@ pub(super) struct Node {
     pub(super) modified: SystemTime,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Body {
     /// A file, with the permissions that it brings along where it was copied from the base.
     File {
@@ -48,7 +51,7 @@ pub(super) enum Body {
     Gone,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Folder {
     pub(super) children: BTreeMap<String, Node>,
     pub(super) opaque: bool,
@@ -128,7 +131,7 @@ impl Node {
 
 impl Layer {
     pub(super) fn new(over_base: bool, limit: u64) -> Layer {
-        Layer { root: Node::folder(!over_base), used: 0, limit, writers: Writers::default() }
+        Layer { root: Node::folder(!over_base), used: 0, limit, changed: BTreeSet::new(), writers: Writers::default() }
     }
 
     pub(super) fn used(&self) -> u64 {
@@ -146,6 +149,7 @@ impl Layer {
             folder.children.clear();
         }
         self.used = 0;
+        self.changed.insert(RunPath::top());
     }
 
     pub(super) fn find(&self, path: &RunPath) -> Spot<'_> {
@@ -169,7 +173,7 @@ impl Layer {
         })
     }
 
-    fn node_mut(&mut self, path: &RunPath) -> Option<&mut Node> {
+    pub(super) fn node_mut(&mut self, path: &RunPath) -> Option<&mut Node> {
         path.names().try_fold(&mut self.root, |node, name| match &mut node.body {
             Body::Folder(folder) => folder.children.get_mut(name),
             _ => None,
@@ -206,17 +210,20 @@ impl Layer {
     pub(super) fn place(&mut self, path: &RunPath, node: Node, merged: usize) {
         let Some((parent, name)) = path.split() else { return };
         let mut added = node.cost();
+        self.changed.insert(path.clone());
         let mut at = &mut self.root;
-        for (depth, part) in parent.names().enumerate() {
+        for ((depth, part), above) in parent.names().enumerate().zip(path.steps()) {
             let Body::Folder(folder) = &mut at.body else { return };
             at = match folder.children.entry(part.to_owned()) {
                 Entry::Occupied(held) => held.into_mut(),
                 Entry::Vacant(free) => {
                     added += NODE_COST + part.len() as u64;
+                    self.changed.insert(above.clone());
                     free.insert(Node::folder(depth >= merged))
                 }
             };
             if matches!(at.body, Body::Gone) {
+                self.changed.insert(above);
                 at.body = Body::Folder(Folder { children: BTreeMap::new(), opaque: true });
             }
         }
@@ -237,6 +244,7 @@ impl Layer {
         let Some(Node { body: Body::Folder(folder), .. }) = self.node_mut(&parent) else { return };
         if let Some(node) = folder.children.remove(name) {
             self.used = self.used.saturating_sub(node.cost() + name.len() as u64);
+            self.changed.insert(path.clone());
         }
     }
 
@@ -248,11 +256,13 @@ impl Layer {
         let after = content.len();
         *modified = SystemTime::now();
         self.used = (self.used + after).saturating_sub(before);
+        self.changed.insert(path.clone());
     }
 
     pub(super) fn set_modified(&mut self, path: &RunPath, time: SystemTime) {
         if let Some(node) = self.node_mut(path) {
             node.modified = time;
+            self.changed.insert(path.clone());
         }
     }
 
@@ -260,6 +270,7 @@ impl Layer {
     pub(super) fn set_seen(&mut self, path: &RunPath, seen: Stamp) {
         if let Some(node) = self.node_mut(path) {
             node.seen = seen;
+            self.changed.insert(path.clone());
         }
     }
 }

@@ -37,6 +37,7 @@ mod edit;
 mod error;
 mod guarded;
 mod journal;
+mod kept;
 mod layer;
 mod overlay;
 mod path;

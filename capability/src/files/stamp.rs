@@ -1,6 +1,7 @@
 //! What an entry of the base looked like when the run relied on it, to tell whether somebody else has changed it since.
 
 use cap_std::fs::{Metadata, MetadataExt};
+use serde::{Deserialize, Serialize};
 
 use super::ENTRY_LIMIT;
 use super::base::{Base, Found};
@@ -8,20 +9,20 @@ use super::error::{FilesError, Intent};
 use super::path::RunPath;
 
 /// The state of an entry of the base at one time.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Stamp {
     Absent,
     File(FileStamp),
     /// A folder whose content the run has not taken in: any folder matches.
     Folder,
     /// A folder with all that it held.
-    Tree(blake3::Hash),
+    Tree(#[serde(with = "super::kept::hex")] blake3::Hash),
     Link(String),
     Other,
 }
 
 /// What changes whenever a file is replaced or written to. The time of the last status change cannot be set back.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FileStamp {
     device: u64,
     inode: u64,

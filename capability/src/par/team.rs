@@ -27,7 +27,7 @@ impl Team {
     ///
     /// # Errors
     /// Where the run has no programs to start, or is nested too deep to start any.
-    pub(crate) fn new(run: &Run) -> Result<Team, Failure> {
+    pub(crate) fn new(run: &mut Run) -> Result<Team, Failure> {
         Ok(Team {
             par: run.config::<Par>()?,
             grants: Arc::clone(run.grants()),
@@ -47,7 +47,7 @@ impl Team {
     /// Starts a program under a number of its own.
     pub(crate) fn start(&mut self, at: usize, call: Call) {
         let (par, grants, alone, place) =
-            (Arc::clone(&self.par), Arc::clone(&self.grants), Arc::clone(&self.alone), self.place);
+            (Arc::clone(&self.par), Arc::clone(&self.grants), Arc::clone(&self.alone), self.place.item(at));
         let handle = self.under_way.spawn(async move { (at, one(&par, call, grants, place, &alone).await) });
         self.handles.insert(at, handle);
     }

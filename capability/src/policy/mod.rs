@@ -37,7 +37,7 @@ mod rule;
 use wattle_rt::{Signature, Target};
 
 pub use decide::{Decision, Question, Refusal, Touch};
-pub use preflight::{Answer, Asker, Line, Preflight, Request};
+pub use preflight::{Absent, Answer, Asker, Line, Preflight, Request};
 pub use rule::{Rule, RuleError};
 
 use place::Place;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use wattle_rt::{Decided, Guard, Preview, Target};
+use wattle_rt::{Decided, Guard, Preview, Said, Target};
 
 use super::decide::{Decision, Question};
 use super::place::Place;
@@ -47,6 +47,37 @@ pub enum Answer {
     Yes,
     /// Now and whenever it is asked again in this session.
     Always,
+    /// Nobody is there to say it now. A run that is kept in a journal waits for the answer; any other takes it for a no.
+    Later,
+}
+
+impl Answer {
+    /// The word for it.
+    fn word(self) -> Option<&'static str> {
+        match self {
+            Answer::No => Some("no"),
+            Answer::Yes => Some("yes"),
+            Answer::Always => Some("always"),
+            Answer::Later => None,
+        }
+    }
+
+    fn of(word: &str) -> Answer {
+        match word {
+            "yes" => Answer::Yes,
+            "always" => Answer::Always,
+            _ => Answer::No,
+        }
+    }
+}
+
+/// Asks nobody: each question is left open.
+pub struct Absent;
+
+impl Asker for Absent {
+    fn ask<'a>(&'a self, _: Request<'a>) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+        Box::pin(async { Answer::Later })
+    }
 }
 
 /// A policy in force: the guard of the programs of one session.
@@ -102,26 +133,31 @@ impl Preflight {
             let each = refusals.iter().map(|refusal| told(refusal, refusal.touch.at, &refusal.remedy));
             return Err(each.collect::<Vec<_>>().join("\n"));
         }
-        let Some(asker) = &self.asker else {
+        let nobody = |questions: &[Question]| {
             let each = questions.iter().map(|question| {
                 told(&format!("{question}, which nobody could be asked about"), question.touch.at, &question.remedy)
             });
-            return Err(each.collect::<Vec<_>>().join("\n"));
+            each.collect::<Vec<_>>().join("\n")
         };
+        let Some(asker) = &self.asker else { return Err(nobody(&questions)) };
+        let refused = nobody(&questions);
         let asked: Vec<(Question, Option<Line>)> =
             questions.into_iter().map(|question| (question.clone(), line(question.touch.at))).collect();
-        let answer = asker.ask(Request { questions: &asked }).await;
+        let text: Vec<String> = asked.iter().map(|(question, line)| with_line(question, line.as_ref())).collect();
+        let ask = async { asker.ask(Request { questions: &asked }).await.word().map(str::to_owned) };
+        let answer = match preview.ask(&text.join("; "), ask).await {
+            Said::Answer(word) => Answer::of(&word),
+            Said::Nothing => return Err(refused),
+            Said::Waiting(why) => return Err(why),
+        };
         let approvals = asked.iter().map(|(question, _)| Approval {
             function: question.touch.function.clone(),
             rule: question.approves.clone(),
         });
         let mut decided = self.clone();
         match answer {
-            Answer::No => {
-                let each = asked.iter().map(|(question, line)| match line {
-                    Some(line) => format!("{question} ({line}), and the user said no"),
-                    None => format!("{question}, and the user said no"),
-                });
+            Answer::No | Answer::Later => {
+                let each = text.iter().map(|question| format!("{question}, and the user said no"));
                 return Err(each.collect::<Vec<_>>().join("\n"));
             }
             Answer::Yes => decided.once.extend(approvals),
@@ -129,6 +165,11 @@ impl Preflight {
         }
         Ok(decided)
     }
+}
+
+/// A question with the line that it is about.
+fn with_line(question: &Question, line: Option<&Line>) -> String {
+    line.map_or_else(|| question.to_string(), |line| format!("{question} ({line})"))
 }
 
 /// The lines of the program's uses.

@@ -3,31 +3,83 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tokio_util::sync::CancellationToken;
+use wattle_agent::capability::files::Files;
+use wattle_agent::journal::{self, Ended, Hold, Opened, Parked, ResumeError, Resumed, SharedJournal};
 use wattle_agent::machine::{Ending, Envelope};
-use wattle_agent::{Job, Report};
+use wattle_agent::{Job, Report, Store, own_session};
 
 use crate::args::RunArgs;
 use crate::changes::{self, Fate};
 use crate::config::{Config, Layer};
 use crate::fault::{Exit, Fault};
 use crate::progress::Live;
-use crate::setup::{self, RUN_STEPS, Setup};
-use crate::{input, output};
+use crate::setup::{self, RUN_STEPS, Session, Setup};
+use crate::{ask, input, output};
 
-/// Carries out a request. The answer goes to stdout or a file, progress to stderr.
+/// Carries out a request, or takes one up that was stopped. The answer goes to stdout or a file, progress to stderr.
 pub(crate) async fn run(args: RunArgs, outer: Layer) -> Result<Exit, Fault> {
-    let config = Config::gather(&[args.flags.into(), outer])?;
-    let setup = Setup::new(config)?;
-    let model = setup.model()?;
     args.output.as_deref().map(writable).transpose()?;
+    let (how, flags) = (How::of(&args), Layer::from(args.flags.clone()));
+    match (&args.resume, &args.fork) {
+        (Some(run), _) => {
+            let (store, opened) = find(run, &[flags.clone(), outer.clone()]).await?;
+            take_up(&how, &store, opened, answers(&args), vec![flags, outer]).await
+        }
+        (None, Some(run)) => {
+            let (store, opened) = find(run, &[flags.clone(), outer.clone()]).await?;
+            let message = args.prompt.as_deref().map(input::prompt).transpose()?;
+            let opened = fork(&store, &opened, args.step.unwrap_or_default(), message).await?;
+            take_up(&how, &store, opened, Vec::new(), vec![flags, outer]).await
+        }
+        (None, None) => {
+            let mut setup = Setup::new(Config::gather(&[flags, outer])?)?;
+            if args.park {
+                setup.park();
+            }
+            begin(&how, &setup, args.prompt.as_deref().unwrap_or_default()).await
+        }
+    }
+}
+
+/// How the result and the progress are told.
+struct How {
+    json: bool,
+    output: Option<std::path::PathBuf>,
+    cancel: CancellationToken,
+}
+
+impl How {
+    fn of(args: &RunArgs) -> How {
+        How { json: args.json, output: args.output.clone(), cancel: CancellationToken::new() }
+    }
+}
+
+/// What the user says to the questions that a run waits for.
+fn answers(args: &RunArgs) -> Vec<(String, bool)> {
+    let said = |calls: &[String], yes: bool| calls.iter().map(|call| (call.clone(), yes)).collect::<Vec<_>>();
+    [said(&args.approve, true), said(&args.refuse, false)].concat()
+}
+
+fn failed(error: impl ToString) -> Fault {
+    Fault::failed(error.to_string())
+}
+
+/// Carries out a new request.
+async fn begin(how: &How, setup: &Setup, prompt: &str) -> Result<Exit, Fault> {
+    let model = setup.model()?;
     let session = setup.session()?;
     let files = setup.files()?;
-    let message = input::prompt(&args.prompt)?;
+    let message = input::prompt(prompt)?;
+    setup::interrupt_to(&how.cancel);
 
-    let cancel = setup::interrupt();
-    let access = setup.access(Arc::clone(&files), session.as_ref(), Some(Arc::clone(&model)))?;
+    let id = journal::new_id();
+    let store = session.as_ref().map(|session| session.store.clone()).or_else(|| setup.journal());
+    let _turn = hold(session.as_ref()).await?;
+    let own = store.clone().map(|store| Session { id: own_session(&id), store });
+    let access = setup.access(Arc::clone(&files), session.as_ref().or(own.as_ref()), Some(Arc::clone(&model)))?;
     let history = match &session {
-        Some(session) => session.store.history(&session.id).await.map_err(|e| Fault::failed(e.to_string()))?,
+        Some(session) => session.store.history(&session.id).await.map_err(failed)?,
         None => Vec::new(),
     };
     let job = Job {
@@ -37,37 +89,173 @@ pub(crate) async fn run(args: RunArgs, outer: Layer) -> Result<Exit, Fault> {
         grants: setup.grants(access),
         workdir: Some(setup.config.root.value.clone()),
         signer: setup.signer()?,
-        cancel: cancel.clone(),
-    };
-
-    let live = Live::new(setup.config.verbose.value);
-    let gone = Mutex::new(None);
-    let sink = |envelope: &Envelope| {
-        if args.json {
-            let line = serde_json::to_value(envelope).unwrap_or_default();
-            if let Err(fault) = output::json(&line) {
-                // Nobody follows the run any more.
-                gone.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(fault);
-                cancel.cancel();
-            }
-        } else {
-            live.show(&envelope.event);
-        }
+        cancel: how.cancel.clone(),
     };
     let settings = setup.settings(RUN_STEPS);
-    let report = wattle_agent::run(&setup.host, model.as_ref(), &settings, job, &sink).await;
-    if let Some(session) = session {
-        let added = session.store.extend(&session.id, report.turns.clone()).await;
-        added.unwrap_or_else(|error| output::warn(&error.to_string()));
+    let followed = Followed::new(how, setup);
+    let (host, sink) = (&setup.host, |envelope: &Envelope| followed.show(envelope));
+    let journal = store.map(|store| Arc::new(store) as SharedJournal);
+    let ended = match &journal {
+        None => Ended::Done(wattle_agent::run(host, model.as_ref(), &settings, job, &sink).await),
+        Some(journal) => {
+            let kept = (journal, id, setup.origin());
+            journal::run(host, model.as_ref(), &settings, job, &sink, kept).await.map_err(failed)?
+        }
+    };
+    finish(how, setup, &followed, ended, journal.as_ref(), &files).await
+}
+
+/// Goes on with a run that was stopped, with what it was granted then.
+async fn take_up(
+    how: &How,
+    store: &Store,
+    opened: Opened,
+    answers: Vec<(String, bool)>,
+    flags: Vec<Layer>,
+) -> Result<Exit, Fault> {
+    let origin = &opened.opening.origin;
+    if origin["by"] != "run" {
+        let message = format!("the run `{}` was not begun by `wattle run`", opened.id);
+        return Err(Fault::usage(message).hint("what the server began it takes up at its next start"));
     }
-    if let Some(fault) = gone.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        return Err(fault);
+    let granted = Layer::of_granted(&origin["granted"])?;
+    let mut setup = Setup::new(Config::gather(&[vec![granted], flags].concat())?)?;
+    if !ask::is_terminal() {
+        setup.park();
+    }
+    let model = setup.model()?;
+    let files = setup.files()?;
+    setup::interrupt_to(&how.cancel);
+
+    let id = opened.session.clone();
+    let session = id.map(|id| Session { id, store: store.clone() });
+    let _turn = hold(session.as_ref()).await?;
+    let state = session.unwrap_or_else(|| Session { id: own_session(&opened.id), store: store.clone() });
+    let access = setup.access(Arc::clone(&files), Some(&state), Some(Arc::clone(&model)))?;
+    let settings = setup.settings(RUN_STEPS);
+    let with = Resumed {
+        grants: setup.grants(access),
+        signer: setup.signer()?,
+        cancel: how.cancel.clone(),
+        timeouts: settings.timeouts,
+        ai: settings.ai,
+        answers,
+    };
+    let followed = Followed::new(how, &setup);
+    let sink = |envelope: &Envelope| followed.show(envelope);
+    let journal: SharedJournal = Arc::new(store.clone());
+    let ended = journal::resume(&setup.host, model.as_ref(), &opened.id, with, &sink, &journal).await;
+    let ended = ended.map_err(|error| match &error {
+        ResumeError::Waits(waiting) => {
+            let (run, call) = (&opened.id, &waiting.call);
+            Fault::new(Exit::Parked, error.to_string())
+                .hint(format!("`wattle run --resume {run} --approve {call}`, or `--refuse {call}`"))
+        }
+        ResumeError::Store(_) => failed(error),
+        _ => Fault::usage(error.to_string()),
+    })?;
+    finish(how, &setup, &followed, ended, Some(&journal), &files).await
+}
+
+async fn hold(session: Option<&Session>) -> Result<Option<Hold>, Fault> {
+    let Some(Session { id, store }) = session else { return Ok(None) };
+    let journal: SharedJournal = Arc::new(store.clone());
+    journal::hold_session(&journal, id).await.map(Some).map_err(failed)
+}
+
+async fn fork(store: &Store, of: &Opened, step: u32, message: Option<String>) -> Result<Opened, Fault> {
+    let journal: SharedJournal = Arc::new(store.clone());
+    let id = journal::new_id();
+    journal::fork(&journal, of, step, message, id.clone()).await.map_err(|error| match error {
+        journal::ForkError::TooFar { .. } => Fault::usage(error.to_string()),
+        journal::ForkError::Store(_) => failed(error),
+    })?;
+    journal.run(&id).await.map_err(failed)?.ok_or_else(|| failed("the new run is gone already"))
+}
+
+/// Finds a run in the store.
+///
+/// # Errors
+/// Where there is no such run, or no store.
+pub(crate) async fn find(run: &str, flags: &[Layer]) -> Result<(Store, Opened), Fault> {
+    let setup = Config::gather(flags)?;
+    let store = setup::store(&setup)?;
+    let journal: SharedJournal = Arc::new(store.clone());
+    let opened = match run {
+        "last" => journal.runs(None).await.map_err(failed)?.into_iter().next(),
+        id => journal.run(id).await.map_err(failed)?,
+    };
+    match opened {
+        Some(opened) => Ok((store, opened)),
+        None => Err(Fault::usage(format!("no run `{run}` in the store"))
+            .hint("`wattle session runs` lists those that are kept, `--store FILE` names another store")),
+    }
+}
+
+/// Shows a run as it goes on.
+struct Followed<'a> {
+    how: &'a How,
+    live: Live,
+    /// Why nobody follows the run any more.
+    gone: Mutex<Option<Fault>>,
+}
+
+impl<'a> Followed<'a> {
+    fn new(how: &'a How, setup: &Setup) -> Self {
+        Followed { how, live: Live::new(setup.config.verbose.value), gone: Mutex::new(None) }
     }
 
+    fn show(&self, envelope: &Envelope) {
+        if !self.how.json {
+            return self.live.show(&envelope.event);
+        }
+        let line = serde_json::to_value(envelope).unwrap_or_default();
+        if let Err(fault) = output::json(&line) {
+            self.gone.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(fault);
+            self.how.cancel.cancel();
+        }
+    }
+}
+
+/// Does what follows from the end of a run: its changes, its answer; the journal is told last.
+async fn finish(
+    how: &How,
+    setup: &Setup,
+    followed: &Followed<'_>,
+    ended: Ended,
+    journal: Option<&SharedJournal>,
+    files: &Files,
+) -> Result<Exit, Fault> {
+    let report = match ended {
+        Ended::Done(report) => report,
+        Ended::Parked(parked) => return Ok(waits(&parked)),
+    };
+    let gone = followed.gone.lock().unwrap_or_else(PoisonError::into_inner).take();
     let exit = setup::exit_of(&report.ending);
-    let settled = changes::settle(&files, Fate::of(&setup.config, matches!(exit, Exit::Done | Exit::Bound)));
-    tell(&report, exit, args.json, args.output.as_deref())?;
-    settled.map(|_| exit)
+    let fate = Fate::of(&setup.config, matches!(exit, Exit::Done | Exit::Bound));
+    let settled = if gone.is_none() { changes::settle(files, fate) } else { Ok(()) };
+    if let Some(journal) = journal {
+        let told = journal::end(journal, &report).await;
+        told.unwrap_or_else(|error| output::warn(&error.to_string()));
+    }
+    if let Some(fault) = gone {
+        return Err(fault);
+    }
+    tell(&report, exit, how.json, how.output.as_deref())?;
+    settled.map(|()| exit)
+}
+
+/// Says what a run waits for, and how it goes on.
+fn waits(parked: &Parked) -> Exit {
+    let run = &parked.run_id;
+    output::note(&format!("the run {run} is kept, and waits for an answer; go on with one of"));
+    for waiting in &parked.waiting {
+        let call = &waiting.call;
+        output::note(&format!(
+            "  wattle run --resume {run} --approve {call}\n  wattle run --resume {run} --refuse {call}"
+        ));
+    }
+    Exit::Parked
 }
 
 /// Puts the result where it was asked for.

@@ -130,6 +130,16 @@ macro_rules! keys {
         const KEYS: &[(&str, Guard)] = &[$((key!($name $($key)?), Guard::$guard),)*];
 
         impl Layer {
+            /// What [`Config::granted`] told.
+            pub(crate) fn of_granted(granted: &Json) -> Result<Layer, Fault> {
+                let unread = |why: String| Fault::failed(format!("the settings of the run cannot be read: {why}"));
+                let table = toml::Table::try_from(granted).map_err(|error| unread(error.to_string()))?;
+                match table.keys().find(|key| !GRANTED.contains(&key.as_str())) {
+                    Some(key) => Err(unread(format!("no setting `{key}`"))),
+                    None => Layer::of_table(&table, Path::new("the store")),
+                }
+            }
+
             /// What the environment sets. A variable that is set to nothing is not set.
             fn of_environment(get: &dyn Fn(&str) -> Option<std::ffi::OsString>) -> Result<Layer, Fault> {
                 Ok(Layer { $($name: variable(get, $variable)?,)* })
@@ -154,6 +164,12 @@ macro_rules! keys {
                     let (value, origin) = found.unwrap_or_else(|| (default(places), Origin::Default));
                     Setting { value, origin }
                 },)* policy: policy::of_layers(flags, environment, project, user) }
+            }
+
+            /// What a run may do and where it works: what it needs to be taken up with the same.
+            pub(crate) fn granted(&self) -> Json {
+                let rows = self.rows().into_iter().filter(|row| GRANTED.contains(&row.name) && !row.value.is_null());
+                rows.map(|row| (row.name.to_owned(), row.value)).collect::<serde_json::Map<_, _>>().into()
             }
 
             /// Every setting, in the order of the manual.
@@ -244,6 +260,22 @@ keys! {
     /// Whether programs and observations are shown in full.
     verbose "WATTLE_VERBOSE": bool = |_| false, Open;
 }
+
+/// The settings that say what a run may do and where it works.
+const GRANTED: &[&str] = &[
+    "root",
+    "write",
+    "apply",
+    "exec",
+    "allow_host",
+    "allow",
+    "ask",
+    "deny",
+    "catalog",
+    "tenant",
+    "ai.calls",
+    "ai.tokens",
+];
 
 /// A default budget as a setting.
 fn budget(default: u64) -> NonZeroU32 {

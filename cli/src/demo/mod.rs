@@ -96,13 +96,17 @@ pub(crate) async fn demo(args: &DemoArgs) -> Result<Exit, Fault> {
     Ok(Exit::Done)
 }
 
-/// Plays one run, and holds what happened against what the recording speaks of.
-async fn play(host: &Host, site: &Site, demo: &Demo, cancel: &CancellationToken) -> Result<(), Fault> {
-    let broken = |what: String| Fault::failed(format!("the demo `{}` did not go as recorded: {what}", demo.name));
-    let script = Script::read(demo.script, &site.base()).map_err(&broken)?;
-    output::note(&script.about);
-    output::note(&format!("\n{} wattle run {:?}", paint(DIM, "$"), script.ask));
+/// What a demo needs to be played: its script, its files laid out, and a job on them.
+struct Stage {
+    script: Script,
+    workdir: tempfile::TempDir,
+    files: Arc<Files>,
+    job: Job,
+}
 
+/// Lays a demo out.
+fn stage(host: &Host, site: &Site, demo: &Demo, cancel: &CancellationToken) -> Result<Stage, Fault> {
+    let script = Script::read(demo.script, &site.base()).map_err(|what| broken(demo, &what))?;
     let workdir = tempfile::tempdir().map_err(|error| Fault::failed(format!("failed to make a workdir: {error}")))?;
     lay_out(workdir.path(), demo.files)
         .map_err(|error| Fault::failed(format!("failed to lay out the files: {error}")))?;
@@ -121,6 +125,18 @@ async fn play(host: &Host, site: &Site, demo: &Demo, cancel: &CancellationToken)
         signer: None,
         cancel: cancel.clone(),
     };
+    Ok(Stage { script, workdir, files, job })
+}
+
+fn broken(demo: &Demo, what: &str) -> Fault {
+    Fault::failed(format!("the demo `{}` did not go as recorded: {what}", demo.name))
+}
+
+/// Plays one run, and holds what happened against what the recording speaks of.
+async fn play(host: &Host, site: &Site, demo: &Demo, cancel: &CancellationToken) -> Result<(), Fault> {
+    let Stage { script, workdir, files, job } = stage(host, site, demo, cancel)?;
+    output::note(&script.about);
+    output::note(&format!("\n{} wattle run {:?}", paint(DIM, "$"), script.ask));
 
     let live = Live::new(false);
     let seen = Mutex::new(Vec::new());
@@ -130,14 +146,14 @@ async fn play(host: &Host, site: &Site, demo: &Demo, cancel: &CancellationToken)
         }
         live.show(&envelope.event);
     };
-    let model = script.cassette().map_err(|error| broken(error.to_string()))?;
+    let model = script.cassette().map_err(|error| broken(demo, &error.to_string()))?;
     let report = wattle_agent::run(host, &model, &Settings::default(), job, &sink).await;
     if cancel.is_cancelled() {
         return Ok(());
     }
     changes::settle(&files, Fate::Drop("in the overlay; a run of your own carries them out with `--apply`"))?;
     let seen = seen.into_inner().unwrap_or_else(PoisonError::into_inner);
-    script.compare(&seen, &report.ending).map_err(&broken)?;
+    script.compare(&seen, &report.ending).map_err(|what| broken(demo, &what))?;
     let trace = std::fs::read_to_string(workdir.path().join(STEPS_FILE)).unwrap_or_default();
     output::note(&paint(DIM, &format!("{STEPS_FILE} in the workdir has {} lines", trace.lines().count())));
     output::text(report.ending.text())
@@ -149,4 +165,36 @@ fn lay_out(workdir: &Path, files: &[(&str, &str)]) -> std::io::Result<()> {
         path.parent().map(std::fs::create_dir_all).transpose()?;
         std::fs::write(path, content)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use wattle_agent::Store;
+    use wattle_agent::journal::{self, Ended, Journal as _, SharedJournal};
+
+    use super::*;
+
+    /// Each demo, kept as a run, goes the same when it is played back: without its model, its site and its files.
+    #[tokio::test]
+    async fn every_demo_plays_back_as_it_was() {
+        let host = Host::new(Limits::default(), Catalog::built_in(), Egress::new(Policy::default())).unwrap();
+        let site = Site::start().await.unwrap();
+        let store = Store::in_memory(Duration::from_secs(60)).unwrap();
+        let journal: SharedJournal = Arc::new(store.clone());
+        for demo in DEMOS {
+            let Stage { script, workdir, job, .. } = stage(&host, &site, demo, &CancellationToken::new()).unwrap();
+            let model = script.cassette().unwrap();
+            let kept = (&journal, demo.name.to_owned(), serde_json::Value::Null);
+            let ended = journal::run(&host, &model, &Settings::default(), job, &|_: &Envelope| {}, kept).await.unwrap();
+            let Ended::Done(report) = ended else { panic!("{ended:?}") };
+            drop(workdir);
+            assert!(!matches!(report.ending, wattle_agent::machine::Ending::Failed { .. }), "{report:?}");
+            let run = store.run(demo.name).await.unwrap().unwrap();
+            let replayed = journal::replay(&host, &journal, &run, 1).await.unwrap();
+            assert_eq!(replayed.difference, None, "{}", demo.name);
+            assert!(replayed.programs > 1);
+        }
+    }
 }

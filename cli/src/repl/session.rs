@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::files::{Change, Files};
+use wattle_agent::journal::{self, Ended, SharedJournal};
 use wattle_agent::machine::{Ending, Envelope};
 use wattle_agent::model::Model;
 use wattle_agent::rt::RunError;
@@ -63,6 +64,10 @@ impl Session {
     /// Lets the model carry a message out, telling what happens as it happens.
     pub(super) async fn message(&mut self, message: String) -> Result<Next, Fault> {
         let model = self.model()?;
+        let journal: SharedJournal = Arc::new(self.kept.store.clone());
+        // Another process may be at a message of the session.
+        let held = journal::hold_session(&journal, &self.kept.id).await;
+        let _held = held.map_err(|error| Fault::failed(error.to_string()))?;
         let history = self.kept.store.history(&self.kept.id).await.map_err(|e| Fault::failed(e.to_string()))?;
         let cancel = CancellationToken::new();
         let access = self.setup.access(Arc::clone(&self.files), Some(&self.kept), Some(Arc::clone(&model)))?;
@@ -78,10 +83,27 @@ impl Session {
         let live = Live::new(self.setup.config.verbose.value);
         let sink = |envelope: &Envelope| live.show(&envelope.event);
         let settings = self.setup.settings(STEPS);
-        let run = wattle_agent::run(&self.setup.host, model.as_ref(), &settings, job, &sink);
-        let Some(report) = stoppable(run, &cancel).await else { return Ok(Next::Leave(Exit::Interrupted)) };
+        let host = &self.setup.host;
+        let run = async {
+            if self.setup.config.session.value.is_none() {
+                // The session is gone with the process, and what is kept of its runs would be, too.
+                return Ok(Ended::Done(wattle_agent::run(host, model.as_ref(), &settings, job, &sink).await));
+            }
+            let kept = (&journal, journal::new_id(), self.setup.origin());
+            journal::run(host, model.as_ref(), &settings, job, &sink, kept).await
+        };
+        let Some(ended) = stoppable(run, &cancel).await else { return Ok(Next::Leave(Exit::Interrupted)) };
+        let report = match ended.map_err(|error| Fault::failed(error.to_string()))? {
+            Ended::Done(report) => report,
+            Ended::Parked(parked) => {
+                return Err(Fault::failed(format!("the run `{}` waits for an answer", parked.run_id)));
+            }
+        };
         // The answer is worth more than the session: it is shown all the same.
-        let added = self.kept.store.extend(&self.kept.id, report.turns).await;
+        let added = match self.setup.config.session.value {
+            Some(_) => journal::end(&journal, &report).await,
+            None => self.kept.store.extend(&self.kept.id, report.turns).await,
+        };
         added.unwrap_or_else(|error| output::warn(&error.to_string()));
         match &report.ending {
             Ending::Failed { message } => Err(Fault::failed(message.strip_prefix("error: ").unwrap_or(message))),

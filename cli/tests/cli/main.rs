@@ -4,6 +4,7 @@
 
 mod authoring;
 mod config;
+mod durable;
 mod eval;
 mod exec;
 mod interrupt;

@@ -7,5 +7,6 @@ mod chat;
 mod client;
 mod exec;
 mod gate;
+mod resume;
 mod shutdown;
 mod world;

@@ -96,9 +96,8 @@ impl Model for Puppet {
 }
 
 /// What the server serves, with that model.
-fn app(model: Arc<dyn Model>) -> App {
+fn app(model: Arc<dyn Model>, store: Store) -> App {
     let host = Host::new(Bounds::default(), Catalog::default(), Egress::new(Policy::default())).unwrap();
-    let store = Store::in_memory(Duration::from_secs(3_600)).unwrap();
     App::new(host, model, Settings::default(), store)
 }
 
@@ -112,13 +111,22 @@ impl World {
         World::serving(|app| app, change).await
     }
 
+    /// The same on a store that others know, too.
+    pub(crate) async fn on(store: Store, change: impl FnOnce(&mut ServerSettings)) -> World {
+        World::of(store, |app| app, change).await
+    }
+
     /// As [`with`](World::with), of parts as the test wants them.
     pub(crate) async fn serving(parts: impl FnOnce(App) -> App, change: impl FnOnce(&mut ServerSettings)) -> World {
+        World::of(Store::in_memory(Duration::from_secs(3_600)).unwrap(), parts, change).await
+    }
+
+    async fn of(store: Store, parts: impl FnOnce(App) -> App, change: impl FnOnce(&mut ServerSettings)) -> World {
         let mut settings = ServerSettings::new(([127, 0, 0, 1], 0).into(), Token::new(TOKEN).unwrap());
         settings.limits.grace = Duration::from_millis(50);
         change(&mut settings);
         let (asked, questions) = mpsc::unbounded_channel();
-        let server = Server::bind(settings, parts(app(Arc::new(Puppet(asked))))).await.unwrap();
+        let server = Server::bind(settings, parts(app(Arc::new(Puppet(asked)), store))).await.unwrap();
         let (address, shutdown) = (server.local_addr(), CancellationToken::new());
         let served = tokio::spawn(server.run(shutdown.clone()));
         World { address, shutdown, served, questions }

@@ -1,0 +1,300 @@
+//! Runs that outlive their process.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value as Json;
+use wattle_capability::ai::Budget;
+use wattle_capability::files::Files;
+use wattle_capability::fs::Fs;
+use wattle_machine::{Event, Message, Setup};
+use wattle_rt::Grants;
+use wattle_rt::tape::{Kept, QUESTION};
+
+use super::{Call, Done, Hold, Opened, Opening, SharedJournal, Status, Track};
+use crate::StoreError;
+use crate::driver::{self, Job, Report, Stay};
+use crate::host::{Host, Settings};
+use crate::ledger::Signer;
+use crate::model::Model;
+use crate::sink::{Sink, Stamp};
+
+/// What became of a run that is kept in a journal.
+#[derive(Debug)]
+pub enum Ended {
+    /// It came to its end; the journal is to be [told](end) when all that follows from it is done.
+    Done(Report),
+    /// It waits for what a person has to say.
+    Parked(Parked),
+}
+
+/// A run that waits for what a person has to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parked {
+    /// The run.
+    pub run_id: String,
+    /// What it waits for.
+    pub waiting: Vec<Waiting>,
+}
+
+/// A question that a run waits for the answer to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// The call that it is about: the step and the call within it, such as `2.1`.
+    pub call: String,
+    /// What the program would do.
+    pub question: String,
+}
+
+/// Why a run cannot be taken up.
+#[derive(Debug, thiserror::Error)]
+pub enum ResumeError {
+    /// It has come to its end.
+    #[error("the run `{0}` has ended")]
+    Ended(String),
+    /// Another process works on it, or this one.
+    #[error("the run `{0}` is under way in another process")]
+    Held(String),
+    /// It waits for an answer, and was given none to what it waits for.
+    #[error("the run waits for an answer: call {}: {}", .0.call, .0.question)]
+    Waits(Waiting),
+    /// No question is open about that call.
+    #[error("the run does not wait for an answer about the call `{0}`")]
+    NotAsked(String),
+    /// The journal cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// How long to wait before it is tried again to hold what somebody else holds.
+const BUSY: Duration = Duration::from_millis(50);
+
+/// Makes the id of a run: sortable by time, unguessable.
+#[must_use]
+pub fn new_id() -> String {
+    ulid::Ulid::generate().to_string()
+}
+
+/// The name that a run is held by.
+fn hold_of(run: &str) -> String {
+    format!("run:{run}")
+}
+
+/// Drives a job as [`crate::run`] does, and writes down all that comes to it, under that id. `origin` is kept for whoever takes it up.
+///
+/// # Errors
+/// Where the journal cannot be written; then nothing was done.
+pub async fn run(
+    host: &Host,
+    model: &dyn Model,
+    settings: &Settings,
+    job: Job,
+    sink: &dyn Sink,
+    (journal, id, origin): (&SharedJournal, String, Json),
+) -> Result<Ended, StoreError> {
+    let setup = driver::setup(host, settings, &job);
+    let now = crate::now_ms();
+    let opened = Opened {
+        id: id.clone(),
+        session: job.session_id.clone(),
+        status: Status::Open,
+        made: now,
+        used: now,
+        opening: opening(host, model, settings, &job, setup.clone(), origin),
+    };
+    let hold = journal.hold(&hold_of(&id)).await?;
+    journal.open(opened).await?;
+    let track = Track::new(Arc::clone(journal), id, files(&job.grants));
+    let ended = drive(host, model, settings, (job, setup), sink, (journal, &track)).await;
+    drop(hold);
+    Ok(ended)
+}
+
+/// What a run is taken up with: all that a journal does not keep.
+pub struct Resumed {
+    /// What its programs may use: the same as when it began.
+    pub grants: Arc<Grants>,
+    /// Seals its trace; `None` leaves it unsealed.
+    pub signer: Option<Arc<Signer>>,
+    /// Ends the run when it is cancelled.
+    pub cancel: tokio_util::sync::CancellationToken,
+    /// Deadlines and retries of model requests.
+    pub timeouts: crate::model::Timeouts,
+    /// How much its programs may ask of the model.
+    pub ai: Budget,
+    /// Calls that are approved (true) or denied.
+    pub answers: Vec<(String, bool)>,
+}
+
+/// Takes up a run that was stopped, or that waits for answers, and drives it to its end. The one effect that was under way is performed
+/// again where that does no harm; of any other the model is told that its outcome is unknown.
+///
+/// # Errors
+/// Why it cannot be taken up.
+pub async fn resume(
+    host: &Host,
+    model: &dyn Model,
+    run: &str,
+    with: Resumed,
+    sink: &dyn Sink,
+    journal: &SharedJournal,
+) -> Result<Ended, ResumeError> {
+    let hold = journal.hold(&hold_of(run)).await?.ok_or_else(|| ResumeError::Held(run.to_owned()))?;
+    // Only now is it certain that nobody else writes to it.
+    let Some(Opened { session, status, opening, .. }) = journal.run(run).await? else {
+        return Err(ResumeError::Ended(run.to_owned()));
+    };
+    if status == Status::Ended {
+        return Err(ResumeError::Ended(run.to_owned()));
+    }
+    answer(journal, run, &with.answers).await?;
+    let settings = Settings {
+        agent: opening.agent.clone(),
+        machine: opening.setup.settings,
+        timeout: opening.timeout_ms.map(Duration::from_millis),
+        temperature: opening.temperature,
+        max_tokens: opening.max_tokens,
+        timeouts: with.timeouts,
+        ai: with.ai,
+        preamble: opening.preamble.clone(),
+    };
+    let job = Job {
+        message: opening.message.clone(),
+        history: opening.setup.history.clone(),
+        session_id: session,
+        grants: with.grants,
+        workdir: opening.workdir.clone(),
+        signer: with.signer,
+        cancel: with.cancel,
+    };
+    let setup = opening.setup;
+    let track = Track::taken_up(Arc::clone(journal), run.to_owned(), setup.clone(), files(&job.grants)).await?;
+    if status == Status::Parked {
+        journal.stand(run, Status::Open, Vec::new()).await?;
+    }
+    let ended = drive(host, model, &settings, (job, setup), sink, (journal, &track)).await;
+    drop(hold);
+    Ok(ended)
+}
+
+async fn drive(
+    host: &Host,
+    model: &dyn Model,
+    settings: &Settings,
+    (job, setup): (Job, Setup),
+    sink: &dyn Sink,
+    (journal, track): (&SharedJournal, &Track),
+) -> Ended {
+    match driver::drive(host, model, settings, (job, setup), sink, Some(track)).await {
+        Ok(report) => Ended::Done(report),
+        Err(Stay { run_id, waiting, seq, .. }) => {
+            if let Err(error) = journal.stand(&track.run, Status::Parked, Vec::new()).await {
+                tracing::error!(%error, "failed to write down that a run waits");
+            }
+            let stamp = Stamp::from(&run_id, sink, seq);
+            for Waiting { call, question } in &waiting {
+                stamp.emit(Event::Parked { call: call.clone(), question: question.clone() });
+            }
+            Ended::Parked(Parked { run_id: run_id.clone(), waiting })
+        }
+    }
+}
+
+/// Notes that a run has ended, and gives what it said to its session. Until then it would be taken up once more.
+///
+/// # Errors
+/// Where the journal cannot be written.
+pub async fn end(journal: &SharedJournal, report: &Report) -> Result<(), StoreError> {
+    journal.stand(&report.run_id, Status::Ended, report.turns.clone()).await
+}
+
+/// Holds a session, so that no other message of it is handled as long; waits until nobody else does.
+///
+/// # Errors
+/// Where the journal cannot be written.
+pub async fn hold_session(journal: &SharedJournal, session: &str) -> Result<Hold, StoreError> {
+    let name = format!("session:{session}");
+    loop {
+        if let Some(hold) = journal.hold(&name).await? {
+            return Ok(hold);
+        }
+        tokio::time::sleep(BUSY).await;
+    }
+}
+
+fn files(grants: &Grants) -> Option<Arc<Files>> {
+    grants.config::<Fs>().map(|fs| Arc::clone(&fs.0))
+}
+
+fn opening(host: &Host, model: &dyn Model, settings: &Settings, job: &Job, setup: Setup, origin: Json) -> Opening {
+    let capabilities = host.runtime().capabilities().iter();
+    Opening {
+        setup,
+        message: job.message.clone(),
+        agent: settings.agent.clone(),
+        model: model.name().to_owned(),
+        timeout_ms: settings.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
+        temperature: settings.temperature,
+        max_tokens: settings.max_tokens,
+        preamble: settings.preamble.clone(),
+        granted: job.grants.names().map(str::to_owned).collect(),
+        capabilities: capabilities.map(|capability| (capability.name.to_owned(), capability.version)).collect(),
+        workdir: job.workdir.clone(),
+        forked: None,
+        origin,
+    }
+}
+
+/// The questions of a run that nobody has answered.
+///
+/// # Errors
+/// Where the journal cannot be read.
+pub async fn waiting(journal: &SharedJournal, run: &str) -> Result<Vec<Waiting>, StoreError> {
+    Ok(open_questions(journal, run).await?.into_iter().map(|(waiting, _)| waiting).collect())
+}
+
+async fn open_questions(journal: &SharedJournal, run: &str) -> Result<Vec<(Waiting, Call)>, StoreError> {
+    let turns = journal.turns(run).await?;
+    let Some((last, at)) = turns.last().zip(u32::try_from(turns.len()).ok().and_then(|count| count.checked_sub(1)))
+    else {
+        return Ok(Vec::new());
+    };
+    let step = last.done.iter().find_map(|done| if let Done::Execute { step, .. } = done { Some(*step) } else { None });
+    let Some(step) = step else { return Ok(Vec::new()) };
+    let calls = journal.calls_of(run, at).await?.into_iter();
+    let open = calls.filter(|call| call.mark.function == QUESTION && call.came.is_none());
+    let waiting = |call: &Call| Waiting {
+        call: format!("{step}.{}", call.program.saturating_add(1)),
+        question: call.mark.args.clone(),
+    };
+    Ok(open.map(|call| (waiting(&call), call)).collect())
+}
+
+/// Writes answers down, and makes sure that no question is left open.
+async fn answer(journal: &SharedJournal, run: &str, answers: &[(String, bool)]) -> Result<(), ResumeError> {
+    let open = open_questions(journal, run).await?;
+    if let Some((call, _)) = answers.iter().find(|(call, _)| !open.iter().any(|(waiting, _)| waiting.call == *call)) {
+        return Err(ResumeError::NotAsked(call.clone()));
+    }
+    let mut given = Vec::new();
+    for (waiting, call) in open {
+        let Some((_, yes)) = answers.iter().find(|(asked, _)| *asked == waiting.call) else {
+            return Err(ResumeError::Waits(waiting));
+        };
+        let said = if *yes { "yes" } else { "no" };
+        given.push(Call { came: Some(Ok(Kept::Bytes(said.as_bytes().to_vec()))), ..call });
+    }
+    Ok(journal.calls(run, given).await?)
+}
+
+/// The conversation of a run as it stands.
+///
+/// # Errors
+/// Where the journal cannot be read.
+pub async fn conversation(journal: &SharedJournal, run: &Opened) -> Result<Vec<Message>, StoreError> {
+    let turns = journal.turns(&run.id).await?;
+    let state = turns.into_iter().fold(wattle_machine::State::new(run.opening.setup.clone()), |state, turn| {
+        wattle_machine::step(state, turn.input).0
+    });
+    Ok(state.conversation().to_vec())
+}

@@ -1,0 +1,53 @@
+//! `wattle replay`: a run played back, and compared with what was recorded.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use wattle_agent::journal::{self, Difference, Replayed, SharedJournal};
+
+use super::run::find;
+use crate::args::ReplayArgs;
+use crate::config::{Config, Layer};
+use crate::fault::{Exit, Fault};
+use crate::output::{self, visible};
+use crate::progress::counted;
+use crate::setup::Setup;
+
+/// Plays a run back. The first difference goes to stdout, and the command fails where there is one.
+pub(crate) async fn replay(args: ReplayArgs, outer: Layer) -> Result<Exit, Fault> {
+    let flags = vec![Layer::from(args.flags), outer];
+    let (store, opened) = find(&args.run, &flags).await?;
+    let granted = Layer::of_granted(&opened.opening.origin["granted"]).unwrap_or_default();
+    let setup = Setup::new(Config::gather(&[flags, vec![granted]].concat())?)?;
+    let journal: SharedJournal = Arc::new(store);
+    let replayed = journal::replay(&setup.host, &journal, &opened, args.from).await;
+    let replayed = replayed.map_err(|error| Fault::failed(error.to_string()))?;
+    if args.json {
+        output::json(&as_json(&opened.id, &replayed))?;
+    } else {
+        output::text(&visible(&as_text(&opened.id, &replayed)))?;
+    }
+    Ok(if replayed.difference.is_none() { Exit::Done } else { Exit::Failed })
+}
+
+fn as_text(run: &str, replayed: &Replayed) -> String {
+    let played = format!("{}, {}", counted(replayed.turns, "turn"), counted(replayed.programs, "program"));
+    match &replayed.difference {
+        None => format!("the run {run} goes as it was recorded ({played})"),
+        Some((step, Difference { what, was, is })) => {
+            let place = match step {
+                0 => "before its first step".to_owned(),
+                step => format!("in step {step}"),
+            };
+            format!("the run {run} differs {place}: {what}\n  was: {was}\n  is:  {is}")
+        }
+    }
+}
+
+fn as_json(run: &str, replayed: &Replayed) -> serde_json::Value {
+    let difference = replayed
+        .difference
+        .as_ref()
+        .map(|(step, Difference { what, was, is })| json!({"step": step, "what": what, "was": was, "is": is}));
+    json!({"run": run, "turns": replayed.turns, "programs": replayed.programs, "difference": difference})
+}

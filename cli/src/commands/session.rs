@@ -1,0 +1,159 @@
+//! `wattle session`: the sessions of the store, and their runs.
+
+use std::sync::Arc;
+
+use serde_json::{Value as Json, json};
+use wattle_agent::journal::{self, Opened, SharedJournal, Status};
+use wattle_agent::machine::Role;
+use wattle_agent::{Exported, SESSION_ID, SessionLine, Store, StoreError, is_session_id, now_ms};
+
+use crate::args::{ReplArgs, SessionCommand, SessionFlags};
+use crate::config::{Config, Layer};
+use crate::fault::{Exit, Fault};
+use crate::output::{self, visible};
+use crate::progress::counted;
+use crate::{input, repl, setup};
+
+/// The most characters of a message in a list.
+const SHOWN: usize = 60;
+
+/// Does it.
+pub(crate) async fn session(command: SessionCommand, outer: Layer) -> Result<Exit, Fault> {
+    let place = |flags: SessionFlags| -> Result<(Store, bool), Fault> {
+        let json = flags.json;
+        Ok((setup::store(&Config::gather(&[flags.into(), outer.clone()])?)?, json))
+    };
+    match command {
+        SessionCommand::List(flags) => list(place(flags)?).await?,
+        SessionCommand::Runs(flags) => runs(place(flags)?).await?,
+        SessionCommand::Show { id, flags } => show(place(flags)?, &id).await?,
+        SessionCommand::Resume { id, mut flags } => {
+            flags.session = Some(id);
+            return repl::run(ReplArgs { flags: *flags }, outer).await;
+        }
+        SessionCommand::Fork { id, new, flags } => {
+            let (store, json) = place(flags)?;
+            let session = whole(&store, &id).await?;
+            import(&store, new.unwrap_or_else(journal::new_id), session, json).await?;
+        }
+        SessionCommand::Export { id, flags } => {
+            let session = whole(&place(flags)?.0, &id).await?;
+            output::json(&serde_json::to_value(session).unwrap_or_default())?;
+        }
+        SessionCommand::Import { file, id, flags } => {
+            let (store, json) = place(flags)?;
+            let session: Exported = serde_json::from_str(&input::text(&file)?)
+                .map_err(|error| Fault::usage(format!("`{}` is no exported session: {error}", file.display())))?;
+            if session.wattle_session != 1 {
+                let message =
+                    format!("`{}` is of version {}, and this program reads 1", file.display(), session.wattle_session);
+                return Err(Fault::usage(message).hint("use a newer program"));
+            }
+            import(&store, id.unwrap_or_else(|| session.id.clone()), session, json).await?;
+        }
+        SessionCommand::Rm { ids, flags } => remove(&place(flags)?.0, &ids).await?,
+    }
+    Ok(Exit::Done)
+}
+
+fn failed(error: StoreError) -> Fault {
+    Fault::failed(error.to_string())
+}
+
+async fn list((store, json): (Store, bool)) -> Result<(), Fault> {
+    let sessions = store.sessions().await.map_err(failed)?;
+    if json {
+        return output::json(&serde_json::to_value(sessions).unwrap_or_default());
+    }
+    if sessions.is_empty() {
+        output::note("no session is kept; `--session ID` begins one");
+    }
+    let line = |session: &SessionLine| {
+        let messages = counted(usize::try_from(session.messages).unwrap_or(usize::MAX), "message");
+        format!("{:<28} {messages:<14} {:>9} bytes  used {} ago\n", session.id, session.bytes, ago(session.used))
+    };
+    output::data(sessions.iter().map(line).collect::<String>().as_bytes())
+}
+
+async fn runs((store, json): (Store, bool)) -> Result<(), Fault> {
+    let journal: SharedJournal = Arc::new(store);
+    let runs = journal.runs(None).await.map_err(failed)?;
+    let mut lines = Vec::new();
+    for run in &runs {
+        let waiting =
+            if run.status == Status::Parked { journal::waiting(&journal, &run.id).await } else { Ok(Vec::new()) };
+        lines.push((run, waiting.map_err(failed)?));
+    }
+    if json {
+        let one = |(run, waiting): &(&Opened, Vec<journal::Waiting>)| {
+            let waiting: Vec<Json> =
+                waiting.iter().map(|open| json!({"call": open.call, "question": open.question})).collect();
+            json!({
+                "run": run.id, "status": run.status.name(), "session": run.session, "made": run.made, "used": run.used,
+                "message": run.opening.message, "waiting": waiting,
+            })
+        };
+        return output::json(&lines.iter().map(one).collect::<Json>());
+    }
+    if lines.is_empty() {
+        output::note("no run is kept");
+    }
+    let line = |(run, waiting): &(&Opened, Vec<journal::Waiting>)| {
+        let session = run.session.as_deref().unwrap_or("-");
+        let message: String = run.opening.message.lines().next().unwrap_or_default().chars().take(SHOWN).collect();
+        let open = waiting.iter().map(|open| format!("  waits: call {}: {}\n", open.call, visible(&open.question)));
+        format!("{} {:<7} {session:<20} {}\n{}", run.id, run.status.name(), visible(&message), open.collect::<String>())
+    };
+    output::data(lines.iter().map(line).collect::<String>().as_bytes())
+}
+
+async fn show((store, json): (Store, bool), id: &str) -> Result<(), Fault> {
+    let session = whole(&store, id).await?;
+    if json {
+        return output::json(&serde_json::to_value(session.messages).unwrap_or_default());
+    }
+    let said = session.messages.iter().map(|message| {
+        let who = if message.role == Role::User { "user" } else { "assistant" };
+        format!("{who}: {}\n", visible(message.content.trim_end()))
+    });
+    output::data(said.collect::<String>().as_bytes())
+}
+
+/// A session of that id.
+async fn whole(store: &Store, id: &str) -> Result<Exported, Fault> {
+    store.export(id).await.map_err(failed)?.ok_or_else(|| none(id))
+}
+
+fn none(id: &str) -> Fault {
+    Fault::usage(format!("no session `{id}`")).hint("`wattle session list` shows those that there are")
+}
+
+async fn import(store: &Store, id: String, session: Exported, json: bool) -> Result<(), Fault> {
+    if !is_session_id(&id) {
+        return Err(Fault::usage(format!("a session id is {SESSION_ID}, not {id:?}")));
+    }
+    if !store.import(&id, session).await.map_err(failed)? {
+        return Err(Fault::usage(format!("there is a session `{id}` already")).hint("name another id"));
+    }
+    if json { output::json(&json!({"id": id})) } else { output::text(&id) }
+}
+
+async fn remove(store: &Store, ids: &[String]) -> Result<(), Fault> {
+    for id in ids {
+        if !store.remove(id).await.map_err(failed)? {
+            return Err(none(id));
+        }
+    }
+    Ok(())
+}
+
+/// How long ago that was, in the largest unit that it fills.
+fn ago(then: u64) -> String {
+    let seconds = now_ms().saturating_sub(then) / 1_000;
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min", seconds / 60),
+        7_200..172_800 => format!("{} h", seconds / 3_600),
+        _ => format!("{} days", seconds / 86_400),
+    }
+}

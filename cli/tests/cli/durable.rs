@@ -1,0 +1,255 @@
+//! Runs that outlive their process: killed at any moment and taken up, parked, played back, forked.
+
+use std::collections::BTreeMap;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use wattle_agent::Store;
+use wattle_agent::capability::kv::Backend as _;
+use wattle_tests::provider::{Answer, Provider, Recorded};
+
+use crate::place::{Done, Place};
+
+/// An endpoint that answers by how often the model has spoken, and takes posts in at every other path.
+fn endpoint(turns: Vec<String>) -> Provider {
+    Provider::answering(move |request: &Recorded| {
+        if !request.path.ends_with("/chat/completions") {
+            return Answer::body(format!("thanks for {}", request.body));
+        }
+        let body = request.json();
+        let messages = body["messages"].as_array().unwrap().iter();
+        let spoken = messages.filter(|message| message["role"] == "assistant").count();
+        let turn = turns.get(spoken).cloned().unwrap_or_else(|| "ToolCall::Response(\"off the script\")".to_owned());
+        Answer::text(turn)
+    })
+}
+
+fn wat(body: &str) -> String {
+    format!("ToolCall::Wat(```wat\n{body}\n(i32.const 0)\n```)")
+}
+
+fn done() -> String {
+    "ToolCall::Response(\"\"\"all done\"\"\")".to_owned()
+}
+
+fn host(provider: &Provider) -> String {
+    provider.base_url().trim_start_matches("http://").trim_end_matches("/v1").to_owned()
+}
+
+/// A command on the place's store that may reach the endpoint.
+fn command(place: &Place, provider: &Provider, args: &[&str]) -> crate::place::Call {
+    let all = ["run", "--store", "runs.db", "--base-url", &provider.base_url(), "--model", "m"];
+    place.wattle(all.iter().chain(args)).env("WATTLE_API_KEY", "sk-test")
+}
+
+fn value(place: &Place, key: &str) -> Option<String> {
+    let store = Store::open(&place.work().join("runs.db"), Duration::from_secs(3600)).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let value = runtime.block_on(store.state("s").get(key.to_owned())).unwrap();
+    value.map(|bytes| String::from_utf8(bytes).unwrap())
+}
+
+/// The processes of one run are killed at random moments, until one of them comes to the end.
+fn killed(place: &Place, provider: &Provider, random: &mut Moments) -> (usize, Done) {
+    let host = host(provider);
+    let begin = ["go", "--session", "s", "--write", "--allow-host", &host];
+    let mut kills = 0;
+    let mut child = command(place, provider, &begin).start();
+    loop {
+        let end = Instant::now() + random.next();
+        while Instant::now() < end && child.try_wait().unwrap().is_none() {
+            sleep(Duration::from_millis(1));
+        }
+        if child.try_wait().unwrap().is_some() {
+            let done = Done::of(child);
+            // One that had not begun when it was killed leaves no run behind; one that had ended is over.
+            if done.code == 0 || done.stderr.contains("has ended") {
+                return (kills, done);
+            }
+            assert!(done.stderr.contains("no run `last`"), "{done:?}");
+            child = command(place, provider, &begin).start();
+            continue;
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        kills += 1;
+        child = command(place, provider, &["--resume", "last"]).start();
+    }
+}
+
+/// Moments at which processes are killed, the same in each run of the test; each later one of a run comes later, so that it gets on.
+struct Moments(u64, u64);
+
+impl Moments {
+    fn next(&mut self) -> Duration {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.1 += 1;
+        Duration::from_micros((self.0 >> 33) % (60_000 * self.1))
+    }
+}
+
+#[test]
+fn a_run_that_is_killed_at_any_moment_goes_on_and_does_nothing_twice() {
+    const KILLS: usize = 50;
+    let (mut kills, mut runs, mut unknown) = (0, 0, 0);
+    let mut random = Moments(7, 0);
+    let began = Instant::now();
+    while kills < KILLS {
+        let place = Place::new();
+        let form = std::sync::Arc::new(std::sync::OnceLock::<String>::new());
+        let url = std::sync::Arc::clone(&form);
+        let turns = move |n: usize| {
+            let form = url.get().unwrap();
+            wat(&format!(
+                "(resv (str.from_int (kv.incr? \"n{n}\" 1)))\n(fs.append? \"log.txt\" \"line {n}\\n\")\n\
+                 (resv (http.post? \"{form}/{n}\" \"a\" \"\"))\n(kv.set? \"k\" \"{n}\")"
+            ))
+        };
+        let provider = Provider::answering(move |request: &Recorded| {
+            if !request.path.ends_with("/chat/completions") {
+                return Answer::body("thanks");
+            }
+            let body = request.json();
+            let messages = body["messages"].as_array().unwrap().iter();
+            match messages.filter(|message| message["role"] == "assistant").count() {
+                spoken @ 0..4 => Answer::text(turns(spoken)),
+                _ => Answer::text(done()),
+            }
+        });
+        form.set(provider.base_url().replace("/v1", "/form")).unwrap();
+        random.1 = 0;
+        let (killed, last) = killed(&place, &provider, &mut random);
+        kills += killed;
+        runs += 1;
+        let text = format!("{}{}", last.stdout, last.stderr);
+        assert!(text.contains("all done") || text.contains("has ended"), "{last:?}");
+
+        let requests = provider.requests();
+        let mut posts: BTreeMap<&str, usize> = BTreeMap::new();
+        for request in requests.iter().filter(|request| request.path.starts_with("/form")) {
+            *posts.entry(&request.path).or_default() += 1;
+        }
+        assert!(posts.values().all(|count| *count == 1), "posted twice: {posts:?}");
+        let said = requests.iter().filter(|request| request.path.ends_with("/chat/completions"));
+        let told = said.flat_map(Recorded::messages).filter(|text| text.contains("outcome unknown: "));
+        let lost: std::collections::BTreeSet<String> = told.map(|text| text.lines().take(2).collect()).collect();
+        unknown += lost.len();
+        let log = place.read("log.txt");
+        for n in 0..4 {
+            let counted = value(&place, &format!("n{n}"));
+            assert_eq!(counted.as_deref(), Some("1"), "state is changed once, whenever the process is killed: {n}");
+            assert!(log.lines().filter(|line| *line == format!("line {n}")).count() <= 1, "appended twice: {log}");
+        }
+        if lost.is_empty() {
+            assert_eq!((log.lines().count(), posts.len()), (4, 4), "nothing is left out: {log}");
+        }
+        let steps: Vec<u64> = place
+            .read("_steps.jsonl")
+            .lines()
+            .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["step"].as_u64().unwrap())
+            .collect();
+        assert_eq!(steps, [1, 2, 3, 4], "each step stands in the trace once");
+        let played = place.wattle(["replay", "last", "--store", "runs.db"]).run().code(0);
+        assert!(played.stdout.contains("goes as it was recorded"), "{played:?}");
+    }
+    println!(
+        "{kills} kills in {runs} runs, {:.1} s: nothing was done twice; of {unknown} effects that were under way the model was told",
+        began.elapsed().as_secs_f32()
+    );
+}
+
+#[test]
+fn a_run_waits_for_an_answer_and_goes_on_with_it() {
+    let place = Place::new();
+    let form = Provider::answering(|_| Answer::body("thanks"));
+    let post = wat(&format!("(resv (http.post? \"{}\" \"a\" \"\"))", form.base_url()));
+    let provider = endpoint(vec![post, done()]);
+    let (own, other) = (host(&provider), host(&form));
+    let args = ["go", "--park", "--ask", "http", "--allow-host", &own, "--allow-host", &other];
+    let parked = command(&place, &provider, &args).run().code(7);
+    let parked = parked.tells(&["call 1.1", "http.post", "--approve 1.1", "--refuse 1.1"]);
+    assert_eq!((parked.stdout.as_str(), form.requests().len()), ("", 0));
+    command(&place, &provider, &["--resume", "last"]).run().code(7).tells(&["waits for an answer", "--approve 1.1"]);
+    command(&place, &provider, &["--resume", "last", "--approve", "3.1"]).run().code(2).tells(&["`3.1`"]);
+    let went_on = command(&place, &provider, &["--resume", "last", "--approve", "1.1"]).run().code(0);
+    assert_eq!((went_on.stdout.as_str(), form.requests().len()), ("all done\n", 1));
+    command(&place, &provider, &["--resume", "last"]).run().code(2).tells(&["has ended"]);
+    let played = place.wattle(["replay", "last", "--store", "runs.db", "--json"]).run().code(0);
+    assert_eq!(played.json_lines()[0]["difference"], serde_json::Value::Null);
+
+    let args = ["go", "--park", "--ask", "http", "--allow-host", &own, "--allow-host", &other, "--json"];
+    let parked = command(&place, &provider, &args).run().code(7);
+    assert_eq!(parked.json_lines().last().unwrap()["type"], "parked");
+    let refused = command(&place, &provider, &["--resume", "last", "--refuse", "1.1"]).run().code(0);
+    assert_eq!((refused.stdout.as_str(), form.requests().len()), ("all done\n", 1));
+    let observed = provider.requests().last().unwrap().messages().pop().unwrap();
+    assert!(observed.contains("the user said no"), "{observed}");
+}
+
+#[test]
+fn a_run_is_played_back_and_forked() {
+    let place = Place::new();
+    place.write("programs/greet.wat", ";;; name = \"greet\"\n;;; description = \"Greets\"\n;;; returns = \"a greeting\"\n(resv \"hello\")\n(i32.const 0)\n");
+    let provider = endpoint(vec!["ToolCall::Catalog(\"greet\")".to_owned(), done()]);
+    command(&place, &provider, &["go", "--catalog", "programs"]).run().code(0);
+    let replay = |args: &[&str]| place.wattle(["replay", "last", "--store", "runs.db"].iter().chain(args)).run();
+    assert!(replay(&[]).code(0).stdout.contains("goes as it was recorded (4 turns, 1 program)"));
+
+    let forked = command(&place, &provider, &["--fork", "last", "--step", "1", "and now?"]).run().code(0);
+    assert_eq!(forked.stdout, "all done\n");
+    let asked = provider.requests().last().unwrap().messages();
+    assert!(asked.last().unwrap().ends_with("and now?"), "{asked:?}");
+    command(&place, &provider, &["--fork", "last", "--step", "9"]).run().code(2).tells(&["cannot be forked at step 9"]);
+    command(&place, &provider, &["--fork", "none", "--step", "1"]).run().code(2).tells(&["no run `none`"]);
+
+    command(&place, &provider, &["again", "--catalog", "programs"]).run().code(0);
+    place.write("programs/greet.wat", ";;; name = \"greet\"\n;;; description = \"Greets\"\n;;; returns = \"a greeting\"\n(resv \"good day\")\n(i32.const 0)\n");
+    let differs = replay(&[]).code(1);
+    assert!(differs.stdout.contains("differs in step 1: the program"), "{differs:?}");
+}
+
+#[test]
+fn sessions_are_listed_copied_taken_elsewhere_and_removed() {
+    let place = Place::new();
+    let provider = endpoint(vec![wat("(resv (str.from_int (kv.incr? \"n\" 1)))"), done()]);
+    command(&place, &provider, &["go", "--session", "a"]).run().code(0);
+    let session = |args: &[&str]| place.wattle(["session"].iter().chain(args).chain(&["--store", "runs.db"])).run();
+    assert!(session(&["list"]).code(0).stdout.starts_with("a "), "the state of a run alone is no session");
+    assert_eq!(session(&["list", "--json"]).code(0).json_lines()[0][0]["messages"], 4);
+    let shown = session(&["show", "a"]).code(0).stdout;
+    assert!(shown.starts_with("user: go\n") && shown.contains("assistant: ToolCall::Response"), "{shown}");
+    let runs = session(&["runs", "--json"]).code(0).json_lines();
+    assert_eq!((&runs[0][0]["status"], &runs[0][0]["session"]), (&"ended".into(), &"a".into()));
+
+    assert_eq!(session(&["fork", "a", "b"]).code(0).stdout, "b\n");
+    session(&["fork", "a", "b"]).code(2).tells(&["`b` already"]);
+    session(&["fork", "a", "b c"]).code(2).tells(&["a session id is"]);
+    let exported = session(&["export", "b"]).code(0).stdout;
+    assert!(exported.contains(r#"["n","1"]"#), "{exported}");
+    place.write("b.json", &exported);
+    session(&["import", "b.json", "--as", "c"]).code(0);
+    place.write("bad.json", "{\"wattle_session\":2}");
+    session(&["import", "bad.json"]).code(2).tells(&["no exported session"]);
+    session(&["rm", "b", "a"]).code(0);
+    session(&["rm", "a"]).code(2).tells(&["no session `a`"]);
+    session(&["show", "a"]).code(2);
+    assert_eq!(session(&["list", "--json"]).code(0).json_lines()[0].as_array().unwrap().len(), 1);
+    command(&place, &provider, &["go on", "--session", "c"]).run().code(0);
+    let asked = provider.requests().last().unwrap().messages();
+    assert!(asked.iter().any(|said| said == "go"), "an imported session goes on: {asked:?}");
+    command(&place, &provider, &["go", "--session", "a b"]).run().code(3).tells(&["a session id is"]);
+}
+
+/// Four processes add to one key of one session: none of 10,000 additions is lost.
+#[test]
+fn processes_that_share_a_key_lose_nothing() {
+    let place = Place::new();
+    let program = "(let $i 0)\n(loop $more\n  (drop (kv.incr? \"n\" 1))\n  (set $i (+ $i 1))\n  (br_if $more (< $i 2500)))\n(i32.const 0)\n";
+    place.write("add.wat", program);
+    let children: Vec<_> =
+        (0..4).map(|_| place.wattle(["exec", "add.wat", "--session", "s", "--store", "runs.db"]).start()).collect();
+    for child in children {
+        Done::of(child).code(0);
+    }
+    assert_eq!(value(&place, "n").as_deref(), Some("10000"));
+}

@@ -1,0 +1,119 @@
+//! What every journal does, whatever keeps it.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a journal that does not conform fails the test")]
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use wattle_agent::journal::{Call, Opened, Opening, SharedJournal, Status, Turn};
+use wattle_machine::{Input, Setup};
+use wattle_rt::tape::{Kept, Mark};
+use wattle_rt::{Code, Effect, Failure};
+
+/// Holds journals that `make` makes, each empty, to what runs rely on.
+///
+/// # Panics
+/// Where a journal does not.
+pub async fn conformance(make: &dyn Fn() -> SharedJournal) {
+    runs(&make()).await;
+    turns_and_calls(&make()).await;
+    holds(&make()).await;
+}
+
+fn opened(id: &str, made: u64) -> Opened {
+    let opening = Opening {
+        setup: Setup { system: "prompt".to_owned(), ..Setup::default() },
+        message: "go".to_owned(),
+        agent: "a".to_owned(),
+        model: "m".to_owned(),
+        timeout_ms: Some(5),
+        temperature: 0.25,
+        max_tokens: 7,
+        preamble: None,
+        granted: vec!["kv".to_owned()],
+        capabilities: [("kv".to_owned(), 2)].into(),
+        workdir: Some("/tmp".into()),
+        forked: Some(("x".to_owned(), 1)),
+        origin: serde_json::json!({"by": "test", "n": [1, null]}),
+    };
+    Opened { id: id.to_owned(), session: Some("s".to_owned()), status: Status::Open, made, used: made, opening }
+}
+
+async fn runs(journal: &SharedJournal) {
+    assert_eq!(journal.runs(None).await.unwrap(), []);
+    assert_eq!(journal.run("a").await.unwrap(), None);
+    for id in ["a", "b", "c"] {
+        journal.open(opened(id, 0)).await.unwrap();
+    }
+    assert!(journal.open(opened("a", 0)).await.is_err(), "an id is one run's");
+    let a = journal.run("a").await.unwrap().unwrap();
+    assert_eq!((&a.opening, a.status, a.session.as_deref()), (&opened("a", 0).opening, Status::Open, Some("s")));
+    journal.stand("b", Status::Parked, Vec::new()).await.unwrap();
+    journal.stand("c", Status::Ended, Vec::new()).await.unwrap();
+    let ids =
+        async |status| -> Vec<String> { journal.runs(status).await.unwrap().into_iter().map(|run| run.id).collect() };
+    assert_eq!(ids(None).await, ["c", "b", "a"], "the newest first");
+    assert_eq!(ids(Some(Status::Open)).await, ["a"]);
+    assert_eq!(ids(Some(Status::Parked)).await, ["b"]);
+    assert_eq!(ids(Some(Status::Ended)).await, ["c"]);
+    assert!(journal.stand("none", Status::Ended, Vec::new()).await.is_err());
+}
+
+async fn turns_and_calls(journal: &SharedJournal) {
+    journal.open(opened("a", 0)).await.unwrap();
+    let turn = |text: &str, files: Option<&str>| Turn {
+        input: Input::Begin { message: text.to_owned() },
+        done: Vec::new(),
+        seq: u64::from(u32::MAX) + 5,
+        elapsed_ms: 9,
+        files: files.map(str::to_owned),
+    };
+    let turns = [turn("one \u{0} ü", None), turn("two", Some("[]")), turn("three", None)];
+    for turn in turns.clone() {
+        journal.turn("a", turn).await.unwrap();
+    }
+    assert_eq!(journal.turns("a").await.unwrap(), turns);
+    assert!(journal.turn("none", turn("x", None)).await.is_err(), "a turn belongs to a run");
+
+    let call = |path: &[u32], number, came| Call {
+        turn: 1,
+        program: 0,
+        mark: Mark {
+            path: Arc::from(path),
+            number,
+            function: Cow::Borrowed("http.post"),
+            effect: Effect::Once,
+            digest: [7; 16],
+            args: "\"x\"".to_owned(),
+        },
+        times: 3,
+        came,
+    };
+    let all = [
+        call(&[], 2, None),
+        call(&[], 10, Some(Err(Failure::new(Code::EREMOTE, "away")))),
+        call(&[2, 0, 1], 2, Some(Ok(Kept::Items(vec![vec![0, 255], Vec::new()])))),
+    ];
+    journal.calls("a", all.to_vec()).await.unwrap();
+    let elsewhere = Call { turn: 2, ..call(&[], 2, None) };
+    journal.calls("a", vec![elsewhere.clone()]).await.unwrap();
+    assert_eq!(journal.calls_of("a", 1).await.unwrap(), all);
+    assert_eq!(journal.calls_of("a", 2).await.unwrap(), [elsewhere]);
+    assert_eq!(journal.calls_of("a", 0).await.unwrap(), []);
+
+    let ended = Call { came: Some(Ok(Kept::Unit)), ..all[0].clone() };
+    journal.calls("a", vec![ended.clone()]).await.unwrap();
+    journal.calls("a", vec![all[0].clone()]).await.unwrap();
+    assert_eq!(journal.calls_of("a", 1).await.unwrap()[0], ended, "what came of a call stays");
+    assert!(journal.calls("none", vec![ended]).await.is_err(), "a call belongs to a run");
+}
+
+async fn holds(journal: &SharedJournal) {
+    let held = journal.hold("x").await.unwrap().unwrap();
+    assert!(journal.hold("x").await.unwrap().is_none());
+    let other = journal.hold("y").await.unwrap();
+    assert!(other.is_some());
+    drop(held);
+    assert!(journal.hold("x").await.unwrap().is_some());
+    assert!(journal.hold("y").await.unwrap().is_none(), "another name is still held");
+}

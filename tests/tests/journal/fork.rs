@@ -1,0 +1,58 @@
+//! Runs that begin where others stood.
+
+use wattle_agent::journal::{ForkError, fork};
+
+use crate::place::{ByTurn, Place, answer, done, told, wat};
+
+fn script(second: &str) -> ByTurn {
+    ByTurn(vec![
+        wat(r#"(fs.append? "log.txt" "one\n") (resv (str.from_int (kv.incr? "n" 1)))"#),
+        second.to_owned(),
+        done(),
+    ])
+}
+
+#[tokio::test]
+async fn a_fork_has_the_beginning_in_common() {
+    let place = Place::new();
+    let first = script(&wat(r#"(resv "first")"#));
+    let (ended, _) = place.run(&place.journal(), &first, "r").await;
+    assert_eq!(answer(&ended), "done");
+    let run = place.opened("r").await;
+    let second = script(&wat(r#"(resv (fs.read? "log.txt"))"#));
+
+    fork(&place.journal(), &run, 1, None, "f".to_owned()).await.unwrap();
+    assert_eq!(place.opened("f").await.opening.forked, Some(("r".to_owned(), 1)));
+    let (ended, files) = place.resume(&second, "f", &[]).await;
+    assert_eq!(answer(&ended.unwrap()), "done");
+    assert_eq!(place.value("n").await.as_deref(), Some("1"), "the first step is not done again");
+    assert_eq!(&*files.read("log.txt").unwrap(), b"one\n");
+    let (was, is) = (told(&place, "r").await, told(&place, "f").await);
+    assert_eq!(was[0], is[0]);
+    assert!(was[1].ends_with("first") && is[1].contains("\none"), "{is:?}");
+    assert_eq!(place.replay("f").await.difference, None);
+
+    fork(&place.journal(), &run, 0, None, "g".to_owned()).await.unwrap();
+    let (ended, _) = place.resume(&first, "g", &[]).await;
+    assert_eq!(answer(&ended.unwrap()), "done");
+    assert_eq!(place.value("n").await.as_deref(), Some("2"), "the first step is part of the fork");
+
+    let error = fork(&place.journal(), &run, 7, None, "h".to_owned()).await.unwrap_err();
+    assert!(matches!(error, ForkError::TooFar { asked: 7, has: 2 }), "{error}");
+}
+
+#[tokio::test]
+async fn a_fork_may_be_told_something_else() {
+    let place = Place::new();
+    let first = script(&wat(r#"(resv "first")"#));
+    place.run(&place.journal(), &first, "r").await;
+    let run = place.opened("r").await;
+    fork(&place.journal(), &run, 1, Some("now read the log".to_owned()), "f".to_owned()).await.unwrap();
+    let (ended, files) = place.resume(&script(&done()), "f", &[]).await;
+    assert_eq!(answer(&ended.unwrap()), "done");
+    assert_eq!(&*files.read("log.txt").unwrap(), b"one\n", "what the first step wrote is there");
+    let said = wattle_agent::journal::conversation(&place.journal(), &place.opened("f").await).await.unwrap();
+    let last = &said[said.len() - 2].content;
+    assert!(last.starts_with("[Observation (step 1)]") && last.ends_with("now read the log"), "{last}");
+    assert_eq!(place.replay("f").await.difference, None);
+}

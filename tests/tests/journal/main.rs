@@ -1,0 +1,11 @@
+//! Runs that are kept in a journal: played back, stopped at any moment and taken up, parked and forked.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
+
+mod conformance;
+mod fork;
+mod generated;
+mod park;
+mod place;
+mod replay;
+mod stopped;

@@ -1,0 +1,88 @@
+//! A run whose program is to be asked about waits in the journal, and goes on in another process when the answer comes.
+
+use wattle_agent::capability::policy::Policy;
+use wattle_agent::journal::{Ended, Parked, ResumeError, Status, Waiting, end};
+use wattle_agent::machine::Event;
+
+use crate::place::{ByTurn, Place, answer, done, status, told, wat};
+
+fn asking(rules: &[&str]) -> Place {
+    let rules = rules.iter().map(|rule| rule.parse().unwrap()).collect();
+    Place { policy: Policy::new(Vec::new(), rules, Vec::new()), ..Place::new() }
+}
+
+fn script() -> ByTurn {
+    ByTurn(vec![
+        wat(r#"(resv (str.from_int (kv.incr? "n" 1)))"#),
+        wat("(resv (str.from_int (kv.incr? \"n\" 1)))\n(resv (http.post? \"https://a.example/form\" \"x\" \"\"))"),
+        done(),
+    ])
+}
+
+async fn parked(place: &Place) -> Vec<Waiting> {
+    let (ended, events) = place.run(&place.journal(), &script(), "r").await;
+    let Ended::Parked(Parked { run_id, waiting }) = ended else { panic!("{ended:?}") };
+    assert_eq!(run_id, "r");
+    let told: Vec<&Event> = events.iter().map(|envelope| &envelope.event).collect();
+    let Some(Event::Parked { call, question }) = told.last() else { panic!("{told:?}") };
+    assert_eq!((call, question), (&waiting[0].call, &waiting[0].question));
+    assert!(!told.iter().any(|event| matches!(event, Event::Response { .. } | Event::Error { .. })));
+    assert_eq!(status(place, "r").await, Status::Parked);
+    waiting
+}
+
+#[tokio::test]
+async fn an_approved_run_goes_on_where_it_stood() {
+    let place = asking(&["host:a.example"]);
+    let waiting = parked(&place).await;
+    assert_eq!(waiting.len(), 1);
+    assert_eq!(waiting[0].call, "2.1");
+    assert!(waiting[0].question.contains("a.example") && waiting[0].question.contains("line 2"), "{waiting:?}");
+    assert_eq!(place.network.made("POST https://a.example/form"), 0);
+    assert_eq!(place.value("n").await.as_deref(), Some("1"), "nothing of the program was run");
+
+    assert!(matches!(place.resume(&script(), "r", &[]).await.0, Err(ResumeError::Waits(open)) if open == waiting[0]));
+    assert!(
+        matches!(place.resume(&script(), "r", &[("1.1", true)]).await.0, Err(ResumeError::NotAsked(call)) if call == "1.1")
+    );
+    assert_eq!(status(&place, "r").await, Status::Parked);
+
+    let ended = place.resume(&script(), "r", &[("2.1", true)]).await.0.unwrap();
+    assert_eq!(answer(&ended), "done");
+    assert_eq!(place.network.made("POST https://a.example/form"), 1);
+    assert_eq!(place.value("n").await.as_deref(), Some("2"));
+    assert_eq!(place.steps().len(), 2);
+    let Ended::Done(report) = ended else { panic!() };
+    end(&place.journal(), &report).await.unwrap();
+    assert_eq!(place.replay("r").await.difference, None, "the answer is part of the recording");
+}
+
+#[tokio::test]
+async fn a_denied_run_goes_on_without() {
+    let place = asking(&["http"]);
+    parked(&place).await;
+    let ended = place.resume(&script(), "r", &[("2.1", false)]).await.0.unwrap();
+    assert_eq!(answer(&ended), "done");
+    assert_eq!(place.network.made("POST https://a.example/form"), 0);
+    let told = told(&place, "r").await;
+    assert!(told[1].contains("the user said no"), "{told:?}");
+    assert_eq!(place.replay("r").await.difference, None);
+}
+
+/// A program that another one starts asks for itself; what the others did is not done again.
+#[tokio::test]
+async fn a_started_program_asks_too() {
+    let place = asking(&["fs.write", "vfs.write"]);
+    let script = ByTurn(vec![
+        wat(r#"(resv (str.from_int (kv.incr? "n" 1)))
+(each $r (par.run? (arr.from_json? """[["file_write","p.txt","p"]]""")) (out $r))"#),
+        done(),
+    ]);
+    let (ended, _) = place.run(&place.journal(), &script, "r").await;
+    let Ended::Parked(Parked { waiting, .. }) = ended else { panic!("{ended:?}") };
+    assert_eq!(waiting[0].call, "1.1");
+    let (ended, files) = place.resume(&script, "r", &[("1.1", true)]).await;
+    assert_eq!(answer(&ended.unwrap()), "done");
+    assert_eq!(place.value("n").await.as_deref(), Some("1"));
+    assert_eq!(&*files.read("p.txt").unwrap(), b"p");
+}

@@ -1,0 +1,216 @@
+//! A world in which runs are kept, and every request of their programs is counted.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use wattle_agent::capability::Answer;
+use wattle_agent::capability::egress::{Egress, HeaderMap, Policy};
+use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
+use wattle_agent::capability::http;
+use wattle_agent::capability::kv::Backend as _;
+use wattle_agent::capability::policy::{self, Absent, Preflight};
+use wattle_agent::catalog::Catalog;
+use wattle_agent::journal::{self, Ended, Opened, Resumed, SharedJournal, Status};
+use wattle_agent::machine::{Envelope, Message, Role};
+use wattle_agent::model::{Delta, Model, ModelError, ModelReply, ModelRequest};
+use wattle_agent::rt::{Grants, Limits};
+use wattle_agent::{Access, Host, Job, STEPS_FILE, Settings, Store};
+
+/// Is a store, a workdir, a network and a host.
+pub(crate) struct Place {
+    pub(crate) host: Host,
+    pub(crate) store: Store,
+    pub(crate) network: Arc<Network>,
+    pub(crate) policy: policy::Policy,
+    pub(crate) dir: tempfile::TempDir,
+}
+
+/// Answers every request with the number of the request, and counts them by method and URL.
+#[derive(Default)]
+pub(crate) struct Network {
+    made: Mutex<BTreeMap<String, usize>>,
+    all: AtomicUsize,
+}
+
+impl Network {
+    pub(crate) fn made(&self, what: &str) -> usize {
+        self.made.lock().unwrap().get(what).copied().unwrap_or(0)
+    }
+}
+
+impl http::Backend for Network {
+    fn send(&self, request: http::Request) -> Answer<'_, http::Response> {
+        *self.made.lock().unwrap().entry(format!("{} {}", request.method, request.url)).or_default() += 1;
+        let number = self.all.fetch_add(1, Ordering::Relaxed);
+        let status = if request.url.ends_with("/missing") { 404 } else { 200 };
+        let body = format!("answer {number}").into_bytes();
+        Box::pin(async move { Ok(http::Response { status, headers: HeaderMap::new(), body }) })
+    }
+}
+
+/// Answers by how often the model has spoken in the conversation: the same for whichever process asks.
+pub(crate) struct ByTurn(pub(crate) Vec<String>);
+
+impl Model for ByTurn {
+    fn name(&self) -> &str {
+        "by-turn"
+    }
+
+    fn complete<'a>(
+        &'a self,
+        request: ModelRequest<'a>,
+    ) -> std::pin::Pin<Box<dyn Future<Output = Result<ModelReply, ModelError>> + Send + 'a>> {
+        let spoken = request.messages.iter().filter(|message| message.role == Role::Assistant).count();
+        let text = self.0.get(spoken).unwrap_or_else(|| panic!("no answer {spoken}")).clone();
+        Box::pin(async move { Ok(ModelReply { text, ..ModelReply::default() }) })
+    }
+
+    fn stream<'a>(
+        &'a self,
+        request: ModelRequest<'a>,
+        _: &'a mut (dyn FnMut(Delta<'_>) + Send),
+    ) -> std::pin::Pin<Box<dyn Future<Output = Result<ModelReply, ModelError>> + Send + 'a>> {
+        self.complete(request)
+    }
+}
+
+/// An answer that runs a program.
+pub(crate) fn wat(body: &str) -> String {
+    format!("ToolCall::Wat(```wat\n{body}\n(i32.const 0)\n```)")
+}
+
+/// The final answer.
+pub(crate) fn done() -> String {
+    "ToolCall::Response(\"\"\"done\"\"\")".to_owned()
+}
+
+impl Place {
+    pub(crate) fn new() -> Place {
+        let host = Host::new(Limits::default(), Catalog::built_in(), Egress::new(Policy::default())).unwrap();
+        Place::with(host)
+    }
+
+    pub(crate) fn with(host: Host) -> Place {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("base.txt"), "base\n").unwrap();
+        Place {
+            host,
+            store: Store::in_memory(Duration::from_secs(3600)).unwrap(),
+            network: Arc::default(),
+            policy: policy::Policy::default(),
+            dir,
+        }
+    }
+
+    /// A place that shares the host, with nothing else in it yet.
+    pub(crate) fn another(&self) -> Place {
+        Place { policy: self.policy.clone(), ..Place::with(self.host.clone()) }
+    }
+
+    pub(crate) fn journal(&self) -> SharedJournal {
+        Arc::new(self.store.clone())
+    }
+
+    pub(crate) fn workdir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Files of a new process, and what its programs are granted.
+    pub(crate) fn process(&self, session: &str) -> (Arc<Files>, Arc<Grants>) {
+        let base = Files::open_base(self.workdir()).unwrap();
+        let files = Arc::new(Files::overlay(Some(base), OVERLAY_LIMIT));
+        let access = Access {
+            state: Arc::new(self.store.state(session)),
+            tenant: Arc::new(self.store.tenant("t")),
+            network: Arc::<Network>::clone(&self.network),
+            ..Access::new(&self.host, Arc::clone(&files))
+        };
+        let preflight = Preflight::new(self.policy.clone(), Some(Arc::new(Absent)));
+        (files, Arc::new(access.grants().guarded(Arc::new(preflight))))
+    }
+
+    /// Runs a job as the run `id` of a journal.
+    pub(crate) async fn run(&self, journal: &SharedJournal, model: &dyn Model, id: &str) -> (Ended, Vec<Envelope>) {
+        let (_, grants) = self.process("s");
+        let job = Job {
+            message: "go".to_owned(),
+            history: Vec::new(),
+            session_id: Some("s".to_owned()),
+            grants,
+            workdir: Some(self.workdir().to_owned()),
+            signer: None,
+            cancel: CancellationToken::new(),
+        };
+        let events = Mutex::new(Vec::new());
+        let sink = |event: &Envelope| events.lock().unwrap().push(event.clone());
+        let kept = (journal, id.to_owned(), serde_json::json!({"by": "test"}));
+        let ended = journal::run(&self.host, model, &Settings::default(), job, &sink, kept).await.unwrap();
+        (ended, events.into_inner().unwrap())
+    }
+
+    /// Takes a run up in a new process, and gives its files too.
+    pub(crate) async fn resume(
+        &self,
+        model: &dyn Model,
+        id: &str,
+        answers: &[(&str, bool)],
+    ) -> (Result<Ended, journal::ResumeError>, Arc<Files>) {
+        let (files, grants) = self.process("s");
+        let settings = Settings::default();
+        let with = Resumed {
+            grants,
+            signer: None,
+            cancel: CancellationToken::new(),
+            timeouts: settings.timeouts,
+            ai: settings.ai,
+            answers: answers.iter().map(|(call, yes)| ((*call).to_owned(), *yes)).collect(),
+        };
+        let ended = journal::resume(&self.host, model, id, with, &|_: &Envelope| {}, &self.journal()).await;
+        (ended, files)
+    }
+
+    pub(crate) async fn opened(&self, id: &str) -> Opened {
+        self.journal().run(id).await.unwrap().unwrap()
+    }
+
+    /// What a key of the session holds.
+    pub(crate) async fn value(&self, key: &str) -> Option<String> {
+        let value = self.store.state("s").get(key.to_owned()).await.unwrap();
+        value.map(|bytes| String::from_utf8(bytes).unwrap())
+    }
+
+    /// The lines of the trace, each whole.
+    pub(crate) fn steps(&self) -> Vec<serde_json::Value> {
+        let text = std::fs::read_to_string(self.workdir().join(STEPS_FILE)).unwrap_or_default();
+        assert!(text.is_empty() || text.ends_with('\n'));
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// Plays a run back on a host of its own.
+    pub(crate) async fn replay(&self, id: &str) -> journal::Replayed {
+        journal::replay(&self.host, &self.journal(), &self.opened(id).await, 1).await.unwrap()
+    }
+}
+
+/// The answer of a run that came to its end.
+pub(crate) fn answer(ended: &Ended) -> &str {
+    match ended {
+        Ended::Done(report) => report.ending.text(),
+        Ended::Parked(parked) => panic!("the run waits: {parked:?}"),
+    }
+}
+
+/// What the model was told of each step.
+pub(crate) async fn told(place: &Place, id: &str) -> Vec<String> {
+    let said = journal::conversation(&place.journal(), &place.opened(id).await).await.unwrap();
+    let observed = |message: &&Message| message.content.starts_with("[Observation");
+    said.iter().filter(observed).map(|message| message.content.clone()).collect()
+}
+
+pub(crate) async fn status(place: &Place, id: &str) -> Status {
+    place.opened(id).await.status
+}

@@ -1,0 +1,117 @@
+//! What is not as it was recorded is named: a program, a call, a capability, the prompt, what the model said.
+
+use wattle_agent::Host;
+use wattle_agent::capability::egress::{Egress, Policy};
+use wattle_agent::catalog::Folders;
+use wattle_agent::journal::{Call, Difference, Journal as _, Opened, replay};
+use wattle_agent::machine::Input;
+use wattle_agent::rt::Limits;
+use wattle_agent::rt::tape::Kept;
+
+use crate::place::{ByTurn, Place, answer, done, wat};
+
+const BODY: &str = r#"(resv (http.get? "https://a.example/page"))
+(resv (str.from_int (kv.incr? "n" 1)))"#;
+
+async fn recorded() -> Place {
+    let place = Place::new();
+    let turns = vec![wat(BODY), "ToolCall::Catalog(\"file_read\", \"base.txt\")".to_owned(), done()];
+    let (ended, _) = place.run(&place.journal(), &ByTurn(turns), "r").await;
+    assert_eq!(answer(&ended), "done");
+    assert_eq!(place.replay("r").await.difference, None);
+    place
+}
+
+/// Writes the run once more under another id, with something changed.
+async fn changed(
+    place: &Place,
+    id: &str,
+    opened: impl FnOnce(&mut Opened),
+    turn: impl Fn(usize, &mut Input),
+    call: impl Fn(&mut Call),
+) {
+    let mut run = place.opened("r").await;
+    run.id = id.to_owned();
+    opened(&mut run);
+    place.store.open(run).await.unwrap();
+    for (at, mut one) in place.store.turns("r").await.unwrap().into_iter().enumerate() {
+        turn(at, &mut one.input);
+        place.store.turn(id, one).await.unwrap();
+        let mut calls = place.store.calls_of("r", u32::try_from(at).unwrap()).await.unwrap();
+        calls.iter_mut().for_each(&call);
+        place.store.calls(id, calls).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn each_kind_of_difference_is_named() {
+    let place = recorded().await;
+    let keep = |_: &mut Opened| {};
+    let same = |_: usize, _: &mut Input| {};
+    let as_is = |_: &mut Call| {};
+    changed(&place, "same", keep, same, as_is).await;
+    changed(&place, "version", |run| *run.opening.capabilities.get_mut("kv").unwrap() += 1, same, as_is).await;
+    changed(&place, "prompt", |run| run.opening.setup.system.push_str(" More."), same, as_is).await;
+    let answers = |at: usize, input: &mut Input| {
+        if let (1, Input::Answer(answer)) = (at, input) {
+            answer.text = answer.text.replace("\"n\" 1", "\"n\" 2");
+        }
+    };
+    changed(&place, "answer", keep, answers, as_is).await;
+    let came = |call: &mut Call| {
+        if call.mark.function == "http.get" {
+            call.came = Some(Ok(Kept::Bytes(b"another page".to_vec())));
+        }
+    };
+    changed(&place, "came", keep, same, came).await;
+    let argument = |call: &mut Call| {
+        if call.mark.function == "kv.incr" {
+            (call.mark.digest, call.mark.args) = ([0; 16], "\"m\", 1".to_owned());
+        }
+    };
+    changed(&place, "argument", keep, same, argument).await;
+    let more = |call: &mut Call| {
+        if call.mark.function == "kv.incr" {
+            call.mark.number += 1;
+        }
+    };
+    changed(&place, "other", keep, same, more).await;
+
+    for (id, step, what, was, is) in [
+        ("version", 0, "the capability `kv`", "version 3", "version 2"),
+        ("prompt", 0, "the system prompt", "More.", ""),
+        ("answer", 1, "event", "", ""),
+        ("came", 1, "what became of `wat`", "answer 0", "another page"),
+        ("argument", 1, "call 2 of the program", "kv.incr(\"m\", 1)", "kv.incr(\"n\", 1)"),
+        ("other", 1, "call 2 of the program", "no call", "kv.incr(\"n\", 1)"),
+    ] {
+        let (in_step, Difference { what: named, was: before, is: now }) =
+            place.replay(id).await.difference.unwrap_or_else(|| panic!("{id} goes as recorded"));
+        assert_eq!(in_step, step, "{id}");
+        assert!(named.contains(what) && before.contains(was) && now.contains(is), "{id}: {named}: {before} / {now}");
+    }
+    assert_eq!(place.replay("same").await.difference, None);
+}
+
+/// A catalog program that has changed since is told by the program, even where what it gives is the same.
+#[tokio::test]
+async fn a_changed_program_of_the_catalog_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("greet.wat");
+    let text = ";;; name = \"greet\"\n;;; description = \"Greets\"\n;;; returns = \"a greeting\"\n(resv \"hello\")\n(i32.const 0)\n";
+    std::fs::write(&file, text).unwrap();
+    let host = || {
+        let folders = Folders::open(&[dir.path().to_owned()], &|_| Ok(()));
+        Host::new(Limits::default(), folders, Egress::new(Policy::default())).unwrap()
+    };
+    let place = Place::with(host());
+    let turns = vec!["ToolCall::Catalog(\"greet\")".to_owned(), done()];
+    let (ended, _) = place.run(&place.journal(), &ByTurn(turns), "r").await;
+    assert_eq!(answer(&ended), "done");
+    std::fs::write(&file, text.replace("(resv", ";; politely\n(resv")).unwrap();
+    let later = replay(&host(), &place.journal(), &place.opened("r").await, 1).await.unwrap();
+    let (step, difference) = later.difference.unwrap();
+    assert_eq!((step, difference.what.as_str()), (1, "the program"), "{difference:?}");
+    let from_two = replay(&host(), &place.journal(), &place.opened("r").await, 2).await.unwrap();
+    assert_eq!(from_two.difference, None, "the programs of earlier steps are not run again");
+}

@@ -1,0 +1,159 @@
+//! A process that is stopped at any write of the journal, before it or after it: another one takes the run up, and nothing is done twice.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use wattle_agent::Store;
+use wattle_agent::journal::{
+    Answer, Call, Ended, Hold, Journal, Opened, ResumeError, SharedJournal, Status, Turn, end,
+};
+use wattle_agent::machine::Message;
+
+use crate::place::{ByTurn, Place, answer, done, status, told, wat};
+
+/// A journal of a process that is stopped at one of its writes: nothing comes back from there.
+struct Stopping {
+    store: Store,
+    left: AtomicUsize,
+    /// Whether that write is still done.
+    written: bool,
+    stopped: tokio::sync::Notify,
+}
+
+impl Stopping {
+    async fn pass<T>(&self, write: Answer<'_, T>) -> Result<T, wattle_agent::StoreError> {
+        if self.left.fetch_sub(1, Ordering::SeqCst) > 1 {
+            return write.await;
+        }
+        if self.written {
+            drop(write.await);
+        }
+        self.stopped.notify_one();
+        std::future::pending().await
+    }
+}
+
+impl Journal for Stopping {
+    fn open(&self, run: Opened) -> Answer<'_, ()> {
+        Box::pin(self.pass(self.store.open(run)))
+    }
+    fn turn(&self, run: &str, turn: Turn) -> Answer<'_, ()> {
+        Box::pin(self.pass(self.store.turn(run, turn)))
+    }
+    fn calls(&self, run: &str, calls: Vec<Call>) -> Answer<'_, ()> {
+        Box::pin(self.pass(self.store.calls(run, calls)))
+    }
+    fn stand(&self, run: &str, status: Status, turns: Vec<Message>) -> Answer<'_, ()> {
+        Box::pin(self.pass(self.store.stand(run, status, turns)))
+    }
+    fn run(&self, run: &str) -> Answer<'_, Option<Opened>> {
+        self.store.run(run)
+    }
+    fn runs(&self, status: Option<Status>) -> Answer<'_, Vec<Opened>> {
+        self.store.runs(status)
+    }
+    fn turns(&self, run: &str) -> Answer<'_, Vec<Turn>> {
+        self.store.turns(run)
+    }
+    fn calls_of(&self, run: &str, turn: u32) -> Answer<'_, Vec<Call>> {
+        self.store.calls_of(run, turn)
+    }
+    fn hold(&self, name: &str) -> Answer<'_, Option<Hold>> {
+        self.store.hold(name)
+    }
+}
+
+fn script() -> Vec<String> {
+    vec![
+        wat(r#"(kv.set? "k" "v")
+(fs.append? "log.txt" "one\n")
+(resv (str.from_int (kv.incr? "n" 1)))
+(resv (http.post? "https://a.example/form" "a" ""))
+(fs.append? "log.txt" "two\n")"#),
+        wat(r#"(fs.append? "log.txt" "three\n")
+(each $r (par.run? (arr.from_json? """[["file_write","p.txt","p"],["file_read","log.txt"]]""")) (out $r))
+(resv (str.from_int (kv.incr? "m" 1)))"#),
+        wat(r#"(resv (fs.read? "log.txt"))
+(resv (http.get? "https://a.example/page"))"#),
+        done(),
+    ]
+}
+
+#[tokio::test]
+async fn a_run_that_is_stopped_at_any_write_is_taken_up() {
+    let first = Place::new();
+    let model = ByTurn(script());
+    let (mut unknown, mut moments) = (0, 0);
+    for written in [false, true] {
+        for write in 1.. {
+            let place = first.another();
+            let stopping = Arc::new(Stopping {
+                store: place.store.clone(),
+                left: AtomicUsize::new(write),
+                written,
+                stopped: tokio::sync::Notify::new(),
+            });
+            let journal: SharedJournal = Arc::<Stopping>::clone(&stopping);
+            let ran = async {
+                let (ended, _) = place.run(&journal, &model, "r").await;
+                if let Ended::Done(report) = &ended {
+                    end(&journal, report).await.unwrap();
+                }
+            };
+            let over = tokio::select! {
+                () = ran => true,
+                () = stopping.stopped.notified() => false,
+            };
+            if over {
+                break;
+            }
+            moments += 1;
+            let Some(run) = place.store.run("r").await.unwrap() else {
+                assert_eq!((write, written), (1, false), "only before the first write nothing is there");
+                continue;
+            };
+            if run.status == Status::Ended {
+                continue;
+            }
+            let (ended, files) = place.resume(&model, "r", &[]).await;
+            let ended = ended.unwrap();
+            assert_eq!(answer(&ended), "done", "write {write}");
+            let Ended::Done(report) = ended else { panic!() };
+            end(&place.journal(), &report).await.unwrap();
+
+            let told = told(&place, "r").await;
+            let lost = told.iter().filter(|text| text.contains("outcome unknown: ")).count();
+            unknown += lost;
+            for what in ["n", "m"] {
+                assert_eq!(place.value(what).await.as_deref(), Some("1"), "{what} at write {write}");
+            }
+            assert!(place.network.made("POST https://a.example/form") <= 1, "posted twice at write {write}");
+            let log = String::from_utf8(files.read("log.txt").unwrap().to_vec()).unwrap();
+            if lost == 0 {
+                assert_eq!(log, "one\ntwo\nthree\n", "write {write}, written {written}");
+                assert_eq!(told[2].lines().nth(1), Some("one"), "{told:?}");
+            }
+            assert!(["one", "two", "three"].iter().all(|line| log.matches(line).count() <= 1), "{log}");
+            let steps: Vec<u64> = place.steps().iter().map(|line| line["step"].as_u64().unwrap()).collect();
+            assert_eq!(steps, [1, 2, 3], "each step stands in the trace once, write {write}");
+            assert_eq!(place.replay("r").await.difference, None, "write {write}");
+            assert_eq!(status(&place, "r").await, Status::Ended);
+            assert!(matches!(place.resume(&model, "r", &[]).await.0, Err(ResumeError::Ended(_))));
+            assert_eq!(place.store.history("s").await.unwrap().len(), 8, "the session has the run once");
+        }
+    }
+    assert!(moments > 20, "{moments}");
+    println!("stopped at {moments} moments; {unknown} effects were under way, and the model was told so");
+}
+
+#[tokio::test]
+async fn two_processes_never_work_on_one_run() {
+    let place = Place::new();
+    let journal = place.journal();
+    let hold = journal.hold("run:r").await.unwrap().unwrap();
+    assert!(journal.hold("run:r").await.unwrap().is_none());
+    assert!(journal.hold("run:other").await.unwrap().is_some());
+    assert!(matches!(place.resume(&ByTurn(Vec::new()), "r", &[]).await.0, Err(ResumeError::Held(_))));
+    drop(hold);
+    assert!(journal.hold("run:r").await.unwrap().is_some());
+}
