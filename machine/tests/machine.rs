@@ -19,9 +19,9 @@ fn answer() -> impl Strategy<Value = Input> {
     ]);
     texts.prop_map(|text| {
         Input::Answer(ModelAnswer {
-            reasoning: None,
             text: text.to_owned(),
-            usage: Usage { prompt: u64::MAX / 2, completion: 1, cached: 0 },
+            usage: Usage { prompt: u64::MAX / 2, completion: 1, cached: 0, cost: None },
+            ..ModelAnswer::default()
         })
     })
 }
