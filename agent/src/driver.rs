@@ -8,12 +8,15 @@ use futures_util::future::try_join_all;
 use tokio_util::sync::CancellationToken;
 use wattle_catalog::{Catalog, Entry};
 use wattle_machine::{
-    Ask, Call, Effect, Ending, Event, Execution, Input, Message, ModelAnswer, Role, Setup, State, Usage, step,
+    Ask, Call, Dialect, Effect, Ending, Event, Execution, FunctionTool, Input, Message, ModelAnswer, Role, Setup, State, Usage,
+    Verdict, function_tools, step,
 };
 use wattle_rt::Grants;
 
+use crate::dialect::{DialectSetting, functions};
 use crate::host::{Broken, Host, Settings};
-use crate::model::{Delta, Model, ModelReply, ModelRequest, ask_within};
+use crate::meter::Meter;
+use crate::model::{Delta, Model, ModelErrorKind, ModelReply, ModelRequest, ask_within};
 use crate::sink::{Sink, Stamp};
 use crate::steps::Steps;
 
@@ -31,6 +34,8 @@ pub struct Job {
     pub workdir: Option<PathBuf>,
     /// Ends the run when it is cancelled.
     pub cancel: CancellationToken,
+    /// Counts what the run's programs take of the model; the one that their port was made with.
+    pub meter: Meter,
 }
 
 impl Job {
@@ -44,6 +49,7 @@ impl Job {
             grants: Arc::new(grants),
             workdir: None,
             cancel: CancellationToken::new(),
+            meter: Meter::default(),
         }
     }
 }
@@ -69,8 +75,9 @@ pub struct Report {
 /// inside the run throws it off the rails.
 pub async fn run(host: &Host, model: &dyn Model, settings: &Settings, job: Job, sink: &dyn Sink) -> Report {
     let run_id = ulid::Ulid::generate().to_string();
-    let performer = Performer::new(host, model, settings, &job, &run_id, sink);
+    let mut performer = Performer::new(host, model, settings, &job, &run_id, sink);
     let setup = setup(&performer, settings, &job);
+    performer.functions = function_tools(&setup.programs);
     let (known, begin) = (job.history.len() + 1, Input::Begin { message: job.message });
     let (mut state, mut effects) = step(State::new(setup), begin);
     let started = Instant::now();
@@ -79,6 +86,7 @@ pub async fn run(host: &Host, model: &dyn Model, settings: &Settings, job: Job, 
         for effect in effects {
             match effect {
                 Effect::Emit(event) => performer.stamp.emit(event),
+                Effect::Moderate { message } => task = Task::Moderate { message },
                 Effect::Ask(ask) => task = Task::Ask(ask),
                 Effect::Execute { step, calls } => task = Task::Execute { step, calls },
                 Effect::Finish(ending) => {
@@ -94,6 +102,10 @@ pub async fn run(host: &Host, model: &dyn Model, settings: &Settings, job: Job, 
             input = performer.perform(&task) => input,
         };
         performer.cut_short(&task, &input);
+        let spent = job.meter.take();
+        if spent != Usage::default() {
+            (state, _) = step(state, Input::Spent(spent));
+        }
         (state, effects) = step(state, input);
     }
 }
@@ -101,13 +113,20 @@ pub async fn run(host: &Host, model: &dyn Model, settings: &Settings, job: Job, 
 fn setup(performer: &Performer<'_>, settings: &Settings, job: &Job) -> Setup {
     let said = job.history.iter().find(|message| message.role == Role::User).map(|message| message.content.as_str());
     let listing = performer.host.listing(job.session_id.as_deref(), said.unwrap_or(&job.message));
+    let dialect = settings.dialect.choose(performer.model);
+    let prompt = |dialect| performer.host.prompt(settings, &job.grants, &listing, dialect);
+    let may_fall_back = settings.dialect == DialectSetting::Auto && dialect == Dialect::Native;
     let described = |entry: &Arc<Entry>| (entry.name().to_string(), entry.meta().description.clone());
     Setup {
         settings: settings.machine,
-        system: performer.host.prompt(settings, &job.grants, &listing),
+        system: prompt(dialect),
         history: job.history.clone(),
         session_id: job.session_id.clone(),
         descriptions: performer.catalog.iter().map(described).collect(),
+        dialect,
+        fallback: may_fall_back.then(|| prompt(Dialect::Text)),
+        programs: functions(&performer.catalog, &listing),
+        is_moderated: settings.moderation.is_some(),
     }
 }
 
@@ -134,6 +153,7 @@ async fn expired(started: Instant, timeout: Option<Duration>) -> u64 {
 
 /// The one thing that the machine waits for.
 enum Task {
+    Moderate { message: String },
     Ask(Ask),
     Execute { step: u32, calls: Vec<Call> },
     Nothing,
@@ -147,6 +167,9 @@ struct Performer<'a> {
     model: &'a dyn Model,
     settings: &'a Settings,
     grants: Arc<Grants>,
+    /// What a model is offered that calls functions.
+    functions: Vec<FunctionTool>,
+    meter: Meter,
     stamp: Stamp<'a>,
     steps: Steps<'a>,
 }
@@ -162,11 +185,17 @@ impl<'a> Performer<'a> {
     ) -> Self {
         let steps = Steps::new(run_id, &settings.agent, job.workdir.as_deref());
         let (catalog, grants) = (host.catalog(), Arc::clone(&job.grants));
-        Performer { host, catalog, model, settings, grants, stamp: Stamp::root(run_id, sink), steps }
+        let (functions, meter) = (Vec::new(), job.meter.clone());
+        let stamp = Stamp::root(run_id, sink);
+        Performer { host, catalog, model, settings, grants, functions, meter, stamp, steps }
     }
 
     async fn perform(&self, task: &Task) -> Input {
         match task {
+            Task::Moderate { message } => Input::Moderated(match &self.settings.moderation {
+                Some(moderation) => moderation.judge(message, &self.meter).await,
+                None => Verdict::Allowed,
+            }),
             Task::Ask(ask) => self.ask(ask).await,
             Task::Execute { step, calls } => {
                 match try_join_all(calls.iter().map(|call| self.call(*step, call))).await {
@@ -196,7 +225,7 @@ impl<'a> Performer<'a> {
         let settings = &self.settings;
         let request = ModelRequest {
             messages: &ask.messages,
-            functions: &[],
+            functions: if ask.dialect == Dialect::Native { &self.functions } else { &[] },
             temperature: settings.temperature,
             max_tokens: settings.max_tokens,
         };
@@ -210,13 +239,12 @@ impl<'a> Performer<'a> {
             }
         };
         match ask_within(self.model, &settings.timeouts, request, &mut on_delta).await {
-            Ok(ModelReply { text, reasoning, usage, finish, .. }) => {
-                if finish.as_deref() == Some("length") {
-                    let max_tokens = settings.max_tokens;
-                    tracing::warn!(step, max_tokens, "the model's answer was cut off at its longest length");
-                }
-                Input::Answer(ModelAnswer { text, reasoning, usage })
+            Ok(reply) => {
+                let (is_cut, usage) = (reply.is_cut(), settings.prices.priced(self.model.name(), reply.usage));
+                let ModelReply { text, calls, reasoning, .. } = reply;
+                Input::Answer(ModelAnswer { text, calls, is_cut, reasoning, usage })
             }
+            Err(error) if error.kind() == ModelErrorKind::Functions => Input::WithoutFunctions(error.to_string()),
             Err(error) => Input::Failed(error.to_string()),
         }
     }

@@ -23,12 +23,15 @@
 //! ```
 
 mod act;
+mod dialect;
 mod driver;
 mod examples;
 mod guide;
 mod host;
 mod inference;
+mod meter;
 pub mod model;
+pub mod moderation;
 mod programs;
 mod prompt;
 mod scene;
@@ -38,10 +41,12 @@ mod steps;
 mod store;
 mod wiring;
 
+pub use dialect::DialectSetting;
 pub use driver::{Job, Report, run};
 pub use examples::{Difference, ExampleFault, check_example};
 pub use host::{Broken, Host, Settings};
 pub use inference::ModelInference;
+pub use meter::Meter;
 pub use programs::Programs;
 pub use prompt::Listing;
 pub use scene::Scene;

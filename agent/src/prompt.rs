@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use wattle_catalog::{Catalog, Entry, Origin};
-use wattle_machine::{ArgLine, CapabilityPart, CodeLine, FunctionLine, Limits, ProgramLine, PromptParts, Withheld};
+use wattle_machine::{ArgLine, CapabilityPart, CodeLine, Dialect, FunctionLine, Limits, ProgramLine, PromptParts, Withheld};
 use wattle_rt::{Capability, Code, Function, Grants, Runtime, Shown};
 
 use crate::host::Settings;
@@ -41,6 +41,11 @@ impl Listing {
         let programs = catalog.iter().filter(|entry| named.contains(entry.name())).map(|entry| program(entry));
         Listing { programs: programs.collect(), more: catalog.len() - named.len() }
     }
+
+    /// Whether it names that program.
+    pub(crate) fn names(&self, program: &str) -> bool {
+        self.programs.iter().any(|line| line.name == program)
+    }
 }
 
 fn program(entry: &Entry) -> ProgramLine {
@@ -58,7 +63,13 @@ fn program(entry: &Entry) -> ProgramLine {
 }
 
 /// Gathers the parts from what is really there.
-pub(crate) fn parts(runtime: &Runtime, settings: &Settings, grants: &Grants, listing: &Listing) -> PromptParts {
+pub(crate) fn parts(
+    runtime: &Runtime,
+    settings: &Settings,
+    grants: &Grants,
+    listing: &Listing,
+    dialect: Dialect,
+) -> PromptParts {
     let (granted, withheld): (Vec<&Capability>, Vec<&Capability>) =
         runtime.capabilities().iter().partition(|c| grants.allows(c.name));
     let part = |capability: &&Capability| {
@@ -80,6 +91,7 @@ pub(crate) fn parts(runtime: &Runtime, settings: &Settings, grants: &Grants, lis
         Some(CodeLine { name, meaning })
     });
     PromptParts {
+        dialect,
         capabilities: granted.iter().map(part).collect(),
         withheld: withheld
             .iter()

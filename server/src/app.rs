@@ -4,12 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
-use wattle_agent::capability::ai::Inference;
 use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
 use wattle_agent::capability::policy::{Policy, Preflight};
 use wattle_agent::machine::Message;
 use wattle_agent::model::Model;
-use wattle_agent::{Access, DEFAULT_TENANT, Host, Job, ModelInference, News, Settings, Store};
+use wattle_agent::{Access, DEFAULT_TENANT, Host, Job, Meter, ModelInference, News, Settings, Store};
 
 use crate::request::SessionId;
 
@@ -21,7 +20,7 @@ pub struct App {
     pub(crate) settings: Arc<Settings>,
     pub(crate) store: Store,
     tenant: String,
-    inference: Arc<dyn Inference>,
+    inference: Arc<ModelInference>,
     workdir: Option<PathBuf>,
     preflight: Arc<Preflight>,
 }
@@ -78,10 +77,11 @@ impl App {
         history: Vec<Message>,
         cancel: CancellationToken,
     ) -> Job {
+        let meter = Meter::default();
         let access = Access {
             state: Arc::new(self.store.state(session.as_str())),
             tenant: Arc::new(self.store.tenant(&self.tenant)),
-            inference: Some(Arc::clone(&self.inference)),
+            inference: Some(Arc::new(self.inference.metered(meter.clone()))),
             budget: self.settings.ai,
             ..Access::new(&self.host, Arc::new(Files::overlay(None, OVERLAY_LIMIT)))
         };
@@ -92,6 +92,7 @@ impl App {
             grants: Arc::new(access.grants().guarded(Arc::<Preflight>::clone(&self.preflight))),
             workdir: self.workdir.clone(),
             cancel,
+            meter,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use wattle_agent::machine::{Ending, Envelope};
-use wattle_agent::{Job, Report};
+use wattle_agent::{Job, Meter, Report};
 
 use crate::args::RunArgs;
 use crate::changes::{self, Fate};
@@ -25,7 +25,9 @@ pub(crate) async fn run(args: RunArgs, outer: Layer) -> Result<Exit, Fault> {
     let message = input::prompt(&args.prompt)?;
 
     let cancel = setup::interrupt();
-    let access = setup.access(Arc::clone(&files), session.as_ref(), Some(Arc::clone(&model)))?;
+    let meter = Meter::default();
+    let settings = setup.run_settings(RUN_STEPS, &model)?;
+    let access = setup.access(Arc::clone(&files), session.as_ref(), Some((Arc::clone(&model), meter.clone())))?;
     let history = match &session {
         Some(session) => session.store.history(&session.id).await.map_err(|e| Fault::failed(e.to_string()))?,
         None => Vec::new(),
@@ -37,6 +39,7 @@ pub(crate) async fn run(args: RunArgs, outer: Layer) -> Result<Exit, Fault> {
         grants: setup.grants(access),
         workdir: Some(setup.config.root.value.clone()),
         cancel: cancel.clone(),
+        meter,
     };
 
     let live = Live::new(setup.config.verbose.value);
@@ -53,7 +56,6 @@ pub(crate) async fn run(args: RunArgs, outer: Layer) -> Result<Exit, Fault> {
             live.show(&envelope.event);
         }
     };
-    let settings = setup.settings(RUN_STEPS);
     let report = wattle_agent::run(&setup.host, model.as_ref(), &settings, job, &sink).await;
     if let Some(session) = session {
         let added = session.store.extend(&session.id, report.turns.clone()).await;

@@ -13,7 +13,7 @@ use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
 use wattle_agent::catalog::Catalog;
 use wattle_agent::machine::{Envelope, Event};
 use wattle_agent::rt::Limits;
-use wattle_agent::{Access, Host, Job, STEPS_FILE, Settings};
+use wattle_agent::{Access, Host, Job, Meter, STEPS_FILE, Settings};
 
 use crate::args::DemoArgs;
 use crate::changes::{self, Fate};
@@ -119,6 +119,7 @@ async fn play(host: &Host, site: &Site, demo: &Demo, cancel: &CancellationToken)
         grants: Arc::new(access.grants()),
         workdir: Some(workdir.path().to_owned()),
         cancel: cancel.clone(),
+        meter: Meter::default(),
     };
 
     let live = Live::new(false);

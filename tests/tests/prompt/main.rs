@@ -7,6 +7,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use wattle_agent::Settings;
+use wattle_agent::machine::Dialect;
 use wattle_agent::rt::Grants;
 use wattle_tests::World;
 
@@ -17,7 +18,7 @@ const MOST: usize = 3_500;
 async fn the_prompt_with_everything_on() {
     let world = World::new();
     let everything = world.host.runtime().capabilities().iter().fold(Grants::new(), |grants, c| grants.allow(c.name));
-    let prompt = || world.host.prompt(&Settings::default(), &everything, &world.host.listing(None, ""));
+    let prompt = || world.host.prompt(&Settings::default(), &everything, &world.host.listing(None, ""), Dialect::Text);
     let system = prompt();
     assert_eq!(system, prompt(), "the prompt changes from one request to the next");
     let encoding = tiktoken_rs::o200k_base().unwrap();
@@ -42,7 +43,7 @@ async fn the_prompt_with_everything_on() {
 async fn what_is_not_granted_is_told() {
     let world = World::new();
     let job = world.job("x");
-    let prompt = world.host.prompt(&Settings::default(), &job.grants, &world.host.listing(None, ""));
+    let prompt = world.host.prompt(&Settings::default(), &job.grants, &world.host.listing(None, ""), Dialect::Text);
     for part in ["(http.get? url)", "read", "ENOENT", "ai (no model is configured"] {
         assert!(prompt.contains(part), "{part} is missing in\n{prompt}");
     }
