@@ -135,7 +135,7 @@ fn report(
                 }
             });
             let warnings = program.warnings().iter().map(|w| format!("{} ({})", w.message, w.position)).collect();
-            Execution::Ran(Ran { results, failure, cost, warnings, mended })
+            Execution::Ran(Ran { results, failure, answer: outcome.answer, cost, warnings, mended })
         }
     }
 }

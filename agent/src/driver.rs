@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::try_join_all;
 use tokio_util::sync::CancellationToken;
+use wattle_capability::story::Told;
 use wattle_catalog::{Catalog, Entry};
 use wattle_machine::{
     Ask, Call, Dialect, Effect, Ending, Event, Execution, FunctionTool, Input, Message, ModelAnswer, Role, Setup, State, Usage,
@@ -15,10 +16,12 @@ use wattle_rt::Grants;
 
 use crate::dialect::{DialectSetting, functions};
 use crate::host::{Broken, Host, Settings};
+use crate::ledger::Signer;
 use crate::meter::Meter;
 use crate::model::{Delta, Model, ModelErrorKind, ModelReply, ModelRequest, ask_within};
 use crate::sink::{Sink, Stamp};
-use crate::steps::Steps;
+use crate::story::Teller;
+use crate::trace::Trace;
 
 /// What one run is to do, with what.
 pub struct Job {
@@ -30,8 +33,10 @@ pub struct Job {
     pub session_id: Option<String>,
     /// What the run's programs may use.
     pub grants: Arc<Grants>,
-    /// Where `_steps.jsonl` is written.
+    /// Where the trace is written.
     pub workdir: Option<PathBuf>,
+    /// The key that the trace is sealed with; without one it is not sealed.
+    pub signer: Option<Arc<Signer>>,
     /// Ends the run when it is cancelled.
     pub cancel: CancellationToken,
     /// Counts what the run's programs take of the model; the one that their port was made with.
@@ -48,6 +53,7 @@ impl Job {
             session_id: None,
             grants: Arc::new(grants),
             workdir: None,
+            signer: None,
             cancel: CancellationToken::new(),
             meter: Meter::default(),
         }
@@ -90,6 +96,7 @@ pub async fn run(host: &Host, model: &dyn Model, settings: &Settings, job: Job, 
                 Effect::Ask(ask) => task = Task::Ask(ask),
                 Effect::Execute { step, calls } => task = Task::Execute { step, calls },
                 Effect::Finish(ending) => {
+                    performer.trace.end(&ending);
                     let turns = kept(&ending, state.conversation().get(known..).unwrap_or_default());
                     return Report { run_id, ending, turns, steps: state.steps(), usage: state.usage() };
                 }
@@ -171,7 +178,8 @@ struct Performer<'a> {
     functions: Vec<FunctionTool>,
     meter: Meter,
     stamp: Stamp<'a>,
-    steps: Steps<'a>,
+    trace: Trace<'a>,
+    teller: Arc<Teller>,
 }
 
 impl<'a> Performer<'a> {
@@ -183,11 +191,13 @@ impl<'a> Performer<'a> {
         run_id: &'a str,
         sink: &'a dyn Sink,
     ) -> Self {
-        let steps = Steps::new(run_id, &settings.agent, job.workdir.as_deref());
-        let (catalog, grants) = (host.catalog(), Arc::clone(&job.grants));
+        let author = (settings.agent.as_str(), model.name());
+        let trace = Trace::open(run_id, author, job.workdir.as_deref(), job.signer.clone());
+        let teller = Arc::new(Teller::new(run_id));
+        let grants = Arc::new(job.grants.as_ref().clone().with(Told(Arc::<Teller>::clone(&teller))));
         let (functions, meter) = (Vec::new(), job.meter.clone());
         let stamp = Stamp::root(run_id, sink);
-        Performer { host, catalog, model, settings, grants, functions, meter, stamp, steps }
+        Performer { host, catalog: host.catalog(), model, settings, grants, functions, meter, stamp, trace, teller }
     }
 
     async fn perform(&self, task: &Task) -> Input {
@@ -217,7 +227,7 @@ impl<'a> Performer<'a> {
         };
         if let Task::Execute { step, calls } = task {
             let execution = Execution::Refused { reason: format!("stopped: {reason}") };
-            calls.iter().for_each(|call| self.steps.write(*step, call, &execution, 0));
+            calls.iter().for_each(|call| self.trace.write(*step, call, &execution, 0));
         }
     }
 
@@ -253,7 +263,8 @@ impl<'a> Performer<'a> {
         let started = Instant::now();
         let execution = crate::act::perform(self.host.runtime(), &self.catalog, &self.grants, call).await?;
         let took = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.steps.write(step, call, &execution, took);
+        self.trace.write(step, call, &execution, took);
+        self.teller.add(step, call, &execution, took);
         Ok(execution)
     }
 }

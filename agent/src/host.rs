@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use quick_cache::sync::Cache;
 use wattle_capability::ai::Budget;
+use wattle_capability::commands::Directory;
 use wattle_capability::egress::Egress;
+use wattle_capability::web::Engine;
 use wattle_capability::{help, par};
 use wattle_catalog::{Catalog, Entry, Folders, Problem};
 use wattle_machine::{Dialect, FunctionTool, function_tools};
@@ -19,6 +21,10 @@ use crate::programs::Programs;
 use crate::prompt::{self, Listing};
 use crate::shelf::{News, Shelf};
 
+/// Why the web cannot be searched where nothing is set.
+pub const NO_ENGINE: &str =
+    "no search engine is set up; the operator sets `search.engine` to `searxng` (with `search.url`), `brave` or `page`";
+
 /// How many sessions keep what their prompts name of the catalog.
 const LISTINGS: usize = 4_096;
 
@@ -30,6 +36,7 @@ pub struct Host {
     /// What the prompts of sessions name of the catalog, by session.
     listings: Arc<Cache<String, Arc<Listing>>>,
     egress: Egress,
+    engine: Result<Arc<Engine>, String>,
 }
 
 /// A broken host: it ends the run, and is never told to a program or a model as something of theirs.
@@ -90,7 +97,14 @@ impl Host {
     pub fn new(limits: Limits, catalog: impl Into<Folders>, egress: Egress) -> Result<Host, Broken> {
         let runtime = Runtime::new(wattle_capability::ALL, limits)?;
         let listings = Arc::new(Cache::new(LISTINGS));
-        Ok(Host { runtime, shelf: Arc::new(Shelf::new(catalog.into())), listings, egress })
+        let engine = Err(NO_ENGINE.to_owned());
+        Ok(Host { runtime, shelf: Arc::new(Shelf::new(catalog.into())), listings, egress, engine })
+    }
+
+    /// Searches the web with that engine, or with none for that reason.
+    #[must_use]
+    pub fn searching(self, engine: Result<Engine, String>) -> Host {
+        Host { engine: engine.map(Arc::new), ..self }
     }
 
     /// The engine.
@@ -134,6 +148,20 @@ impl Host {
     /// The programs as they are now, for programs that start others.
     #[must_use]
     pub fn programs(&self) -> Arc<dyn par::Programs> {
+        Arc::new(Programs::new(self.runtime.clone(), self.catalog()))
+    }
+
+    /// The search engine that the operator has set up, or why there is none.
+    ///
+    /// # Errors
+    /// What would have to be set.
+    pub fn engine(&self) -> Result<Arc<Engine>, String> {
+        self.engine.clone()
+    }
+
+    /// The programs as they are now, for programs that look for others.
+    #[must_use]
+    pub fn directory(&self) -> Arc<dyn Directory> {
         Arc::new(Programs::new(self.runtime.clone(), self.catalog()))
     }
 

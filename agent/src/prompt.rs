@@ -12,8 +12,23 @@ use crate::wiring;
 /// How many programs a prompt names.
 const NAMED: usize = 60;
 
-/// The program that finds the others, which is always named.
-const HELP: &str = "help";
+/// The base tools, which are always named: what a model needs for any task, and the program that finds the others.
+const BASE: &[&str] = &[
+    "help",
+    "shell",
+    "search",
+    "fetch",
+    "web_search",
+    "wattle",
+    "file_issue",
+    "vfs_read",
+    "vfs_write",
+    "run",
+    "done",
+    "git",
+    "publish",
+    "image",
+];
 
 /// The programs that a prompt names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,13 +39,14 @@ pub struct Listing {
 }
 
 impl Listing {
-    /// All programs of the catalog, or of more than 60 those that the message is about, filled up by name.
+    /// All programs of the catalog, or of more than 60 the base tools and those that the message is about, filled up by name.
     #[must_use]
     pub fn choose(catalog: &Catalog, message: &str) -> Listing {
         if catalog.len() <= NAMED {
             return Listing { programs: catalog.iter().map(|entry| program(entry)).collect(), more: 0 };
         }
-        let relevant = catalog.get(HELP).into_iter().chain(catalog.search(message)).chain(catalog.iter());
+        let base = BASE.iter().filter_map(|name| catalog.get(name));
+        let relevant = base.chain(catalog.search(message)).chain(catalog.iter());
         let mut named = BTreeSet::new();
         for entry in relevant {
             if named.len() == NAMED {

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use wattle_capability::Answer;
 use wattle_capability::ai::{Embedding, Inference, Question, Reply};
@@ -9,14 +10,19 @@ use wattle_capability::egress::{HeaderMap, HeaderName, HeaderValue, Url};
 use wattle_capability::files::Files;
 use wattle_capability::http;
 use wattle_capability::kv::{InMemory, Kv};
+use wattle_capability::shell::{Captured, Shell};
 use wattle_capability::sys::Fixed;
-use wattle_catalog::{AiAnswer, Fixtures, HttpAnswer};
+use wattle_capability::web::{Engine, EngineKind};
+use wattle_catalog::{AiAnswer, Fixtures, HttpAnswer, ShellAnswer};
 use wattle_rt::{Code, Failure, Grants};
 
 use crate::{Access, Host};
 
 /// Bytes that may be written in a scene.
 const FILE_BYTES: u64 = 64 << 20;
+
+/// Where a scene's search engine is asked: its fixtures answer `https://search.example/search?q=…&format=json` as SearXNG does.
+const ENGINE: &str = "https://search.example";
 
 /// A world of fixtures: what runs in it meets these files, this state and these answers, and nothing outside.
 ///
@@ -38,6 +44,7 @@ pub struct Scene {
     tenant: Arc<InMemory>,
     network: Arc<Recorded>,
     model: Arc<Scripted>,
+    shell: Arc<Lines>,
     fixed: Fixed,
 }
 
@@ -54,6 +61,7 @@ impl Scene {
             tenant: Arc::new(InMemory::default()),
             network: Arc::new(Recorded::new(&fixtures.http)?),
             model: Arc::new(Scripted::new(&fixtures.ai)),
+            shell: Arc::new(Lines(fixtures.shell.clone())),
             fixed: Fixed::new(fixtures.now.as_deref(), &fixtures.random)?,
         };
         for (path, content) in &fixtures.files {
@@ -81,6 +89,8 @@ impl Scene {
             tenant: Arc::<InMemory>::clone(&self.tenant),
             network: Arc::<Recorded>::clone(&self.network),
             inference: Some(Arc::<Scripted>::clone(&self.model)),
+            engine: Engine::by(Arc::<Recorded>::clone(&self.network), EngineKind::Searxng, ENGINE).map(Arc::new),
+            shell: Some(Arc::<Lines>::clone(&self.shell)),
             ..Access::new(host, Arc::clone(&self.files))
         }
     }
@@ -168,6 +178,22 @@ impl http::Backend for Recorded {
             Failure::new(Code::EREMOTE, format!("nothing answers to {} {}", request.method, request.url))
         });
         Box::pin(async { answer })
+    }
+}
+
+/// Knows what certain lines of the shell leave behind.
+struct Lines(Vec<ShellAnswer>);
+
+impl Shell for Lines {
+    fn run(&self, _: Arc<Files>, script: String, _: Vec<u8>, _: Instant) -> Answer<'_, Captured> {
+        let known = self.0.iter().find(|answer| answer.line == script).map(|answer| Captured {
+            stdout: answer.stdout.clone().into_bytes(),
+            stderr: answer.stderr.clone().into_bytes(),
+            status: answer.status,
+        });
+        Box::pin(async move {
+            known.ok_or_else(|| Failure::new(Code::ETRFM, format!("no example says what the line {script:?} does")))
+        })
     }
 }
 

@@ -1,17 +1,25 @@
 //! The parts list: which capability a run is granted, on which backend.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use wattle_capability::ai::{Ai, Budget, Inference};
+use wattle_capability::commands::{Directory, Wattle};
 use wattle_capability::files::Files;
 use wattle_capability::fs::Fs;
 use wattle_capability::help::{self, Help};
 use wattle_capability::http::{self, Http};
+use wattle_capability::issue::{Desk, Issues};
 use wattle_capability::kv::{self, InMemory, Kv};
 use wattle_capability::par::{self, Par};
+use wattle_capability::search::{Embedder, Search};
+use wattle_capability::shell::{Sh, Shell};
+use wattle_capability::web::{Engine, Web};
+use wattle_capability::{vfs, workbook};
 use wattle_rt::Grants;
 
 use crate::Host;
+use crate::issues::Kept;
 
 /// What a run works on. Authority flows from here down: whoever starts a run fills this in, and no program or model can widen it.
 #[derive(Clone)]
@@ -28,14 +36,26 @@ pub struct Access {
     pub programs: Arc<dyn par::Programs>,
     /// The manual that programs may read.
     pub guide: Arc<dyn help::Guide>,
+    /// The catalog that programs may look into.
+    pub directory: Arc<dyn Directory>,
+    /// The shell; `None` where there is none.
+    pub shell: Option<Arc<dyn Shell>>,
+    /// Where tickets go; `None` for the tenant's state.
+    pub issues: Option<Arc<dyn Desk>>,
     /// The model that programs may ask; `None` where none is configured.
     pub inference: Option<Arc<dyn Inference>>,
     /// How much they may ask of it.
     pub budget: Budget,
+    /// The search engine, or why there is none.
+    pub engine: Result<Arc<Engine>, String>,
+    /// The file that keeps the index of the files, which is a cache of that workdir alone; in memory where there is none.
+    pub index: Option<PathBuf>,
+    /// The model that places texts by their meaning, for searches in the files.
+    pub embedder: Option<Embedder>,
 }
 
 impl Access {
-    /// Those files, the host's network, programs and manual, states of its own that are gone with the run, and no model.
+    /// Those files, the host's network, search engine, programs and manual, states of its own that are gone with the run, and no model.
     #[must_use]
     pub fn new(host: &Host, files: Arc<Files>) -> Self {
         Access {
@@ -45,20 +65,37 @@ impl Access {
             network: Arc::new(host.egress().clone()),
             programs: host.programs(),
             guide: host.guide(),
+            directory: host.directory(),
+            shell: None,
+            issues: None,
             inference: None,
             budget: Budget::default(),
+            engine: host.engine(),
+            index: None,
+            embedder: None,
         }
     }
 
     /// The grants of a run with this access.
     #[must_use]
     pub fn grants(self) -> Grants {
+        let desk = self.issues.unwrap_or_else(|| Arc::new(Kept::new(Arc::clone(&self.tenant))));
         let grants = wattle_capability::pure_grants()
             .with(Kv { session: self.state, tenant: self.tenant })
             .with(Http::new(self.network))
             .with(Fs(self.files))
+            .with(Search::new(self.index, self.embedder))
+            .with(Web::new(self.engine))
+            .allow(vfs::VFS.name)
             .with(Par::new(self.programs))
+            .allow(workbook::WORKBOOK.name)
+            .with(Wattle(self.directory))
+            .with(Issues::new(desk))
             .with(Help(self.guide));
+        let grants = match self.shell {
+            Some(shell) => grants.with(Sh(shell)),
+            None => grants,
+        };
         match self.inference {
             Some(model) => grants.with(Ai::new(model, self.budget)),
             None => grants,

@@ -72,7 +72,7 @@ pub fn files(run: &Run, function: &'static str) -> Result<Arc<Files>, Failure> {
 }
 
 /// Works on the files away from the threads that run programs.
-async fn on_files<T: Send + 'static>(
+pub(crate) async fn on_files<T: Send + 'static>(
     run: &Run,
     function: &'static str,
     work: impl FnOnce(&Files) -> Result<T, FilesError> + Send + 'static,

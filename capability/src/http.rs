@@ -99,15 +99,21 @@ impl Backend for Egress {
     }
 
     fn send_within(&self, request: Request, admit: Admit) -> Answer<'_, Response> {
-        let Request { method, url, headers, body } = request;
-        Box::pin(async move {
-            let request = egress::Request { method, url, headers, body: body.into() };
-            let answer = Egress::send_within(self, request, &admit)
-                .await
-                .map_err(|e| Failure::new(code_of(&e), e.to_string()))?;
-            Ok(Response { status: answer.status.as_u16(), headers: answer.headers, body: answer.body.into() })
-        })
+        Box::pin(async move { answered(Egress::send_within(self, request.into(), &admit).await) })
     }
+}
+
+impl From<Request> for egress::Request {
+    fn from(request: Request) -> egress::Request {
+        let Request { method, url, headers, body } = request;
+        egress::Request { method, url, headers, body: body.into() }
+    }
+}
+
+/// What the guard answered, as a backend gives it.
+pub(crate) fn answered(answer: Result<egress::Response, egress::EgressError>) -> Result<Response, Failure> {
+    let answer = answer.map_err(|e| Failure::new(code_of(&e), e.to_string()))?;
+    Ok(Response { status: answer.status.as_u16(), headers: answer.headers, body: answer.body.into() })
 }
 
 fn code_of(error: &egress::EgressError) -> Code {

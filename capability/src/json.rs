@@ -5,6 +5,7 @@ mod jq;
 mod path;
 mod table;
 
+pub use jq::jq;
 use wattle_rt::{Code, Failure, Run, capability};
 
 use crate::arr::{Arrays, Handle};

@@ -47,7 +47,7 @@ capability! {
 }
 
 /// What the keys of the tenant's state begin with.
-const TENANT: &str = "tenant:";
+pub(crate) const TENANT: &str = "tenant:";
 
 /// The longest key, in bytes.
 const KEY_BYTES: usize = 1_024;
@@ -181,13 +181,13 @@ fn no_key(key: &str) -> Failure {
     Failure::new(Code::ENOENT, format!("the {whose}'s state has no key {key:?}"))
 }
 
-async fn get(run: &mut Run, k: String) -> Result<Vec<u8>, Failure> {
+pub(crate) async fn get(run: &mut Run, k: String) -> Result<Vec<u8>, Failure> {
     let kv = run.config::<Kv>()?;
     let (backend, name) = kv.place(&k);
     backend.get(checked(name)?).await?.ok_or_else(|| no_key(&k))
 }
 
-async fn set(run: &mut Run, k: String, v: Vec<u8>) -> Result<(), Failure> {
+pub(crate) async fn set(run: &mut Run, k: String, v: Vec<u8>) -> Result<(), Failure> {
     fits(&v)?;
     run.config::<Kv>()?.update(&k, Box::new(|_| Ok(Some(v)))).await
 }

@@ -1,11 +1,13 @@
 //! The host functions of the Wattle agent runtime: one namespace, one file, opened by its table of functions.
 //!
 //! A capability reaches the world only through what it was granted with: `kv` through a [`kv::Backend`], `ai` through an
-//! [`ai::Inference`], `par` through [`par::Programs`], `help` through a [`help::Guide`], `http` through the [`egress`] guard, `fs`
-//! through the run's [`files`].
+//! [`ai::Inference`], `par` through [`par::Programs`], `help` through a [`help::Guide`], `shell` through a [`shell::Shell`],
+//! `wattle` through a [`commands::Directory`], `issue` through an [`issue::Desk`], `http` and `web` through the [`egress`] guard, `fs` and
+//! `search` through the run's [`files`].
 
 pub mod ai;
 pub mod arr;
+pub mod commands;
 pub mod date;
 pub mod dbg;
 pub mod egress;
@@ -13,6 +15,7 @@ pub mod files;
 pub mod fs;
 pub mod help;
 pub mod http;
+pub mod issue;
 pub mod json;
 pub mod kv;
 pub mod manual;
@@ -21,8 +24,14 @@ pub mod par;
 pub mod policy;
 mod reply;
 pub mod schema;
+pub mod search;
+pub mod shell;
+pub mod story;
 pub mod str;
 pub mod sys;
+pub mod vfs;
+pub mod web;
+pub mod workbook;
 
 use std::pin::Pin;
 
@@ -39,8 +48,15 @@ pub const ALL: &[Capability] = &[
     kv::KV,
     http::HTTP,
     fs::FS,
+    search::SEARCH,
+    web::WEB,
     ai::AI,
     par::PAR,
+    workbook::WORKBOOK,
+    shell::SHELL,
+    vfs::VFS,
+    commands::WATTLE,
+    issue::ISSUE,
     dbg::DBG,
     help::HELP,
 ];

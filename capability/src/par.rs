@@ -4,16 +4,18 @@
 //! when it is cancelled. What the programs call and log stands in the calling run's trace. Programs that start programs may be nested
 //! three deep. A program that is marked as exclusive runs beside no other one of the same call.
 
+mod team;
+
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use serde_json::json;
-use tokio::sync::RwLock;
-use tokio::task::{AbortHandle, JoinSet};
 use wattle_rt::{Code, Config, Exit, Failure, Grants, Nested, Outcome, Run, Target, capability};
 
 use crate::Answer;
 use crate::arr::{Arrays, Handle};
+
+pub(crate) use team::Team;
 
 capability! {
     /// Catalog programs, several at once, each in its own instance with what this run was granted.
@@ -28,14 +30,26 @@ capability! {
     async run(calls: programs) -> arr: arr ! EBOUND ENOMEM = run_calls;
 }
 
+/// What is to be run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// The catalog program of that name.
+    Named(String),
+    /// The program of that text.
+    Inline(String),
+}
+
 /// The port to the catalog, implemented by whoever wires a run. It holds no grants: those come with each call.
 pub trait Programs: Send + Sync {
-    /// Runs the program of that name. What keeps it from being run is a failure: no such program (`ENOENT`), arguments that it does
-    /// not take (`EPARSE`), something that it needs and the grants lack (`EACCESS`).
-    fn run(&self, program: String, args: Vec<String>, grants: Arc<Grants>, place: Nested) -> Answer<'_, Outcome>;
+    /// Runs a program. What keeps it from being run is a failure: no such program (`ENOENT`), a text that does not compile or
+    /// arguments that it does not take (`EPARSE`), something that it needs and the grants lack (`EACCESS`).
+    fn run(&self, work: Work, args: Vec<String>, grants: Arc<Grants>, place: Nested) -> Answer<'_, Outcome>;
+
+    /// Whether a program is there and compiles; runs nothing of it.
+    fn check(&self, work: Work) -> Answer<'_, ()>;
 
     /// Whether no other program may run beside that one.
-    fn is_exclusive(&self, program: &str) -> bool;
+    fn is_exclusive(&self, work: &Work) -> bool;
 }
 
 /// Grants `par` on a catalog.
@@ -58,12 +72,12 @@ impl Config for Par {
 }
 
 /// One program to run; a failure where what the caller gave is no call.
-type Call = Result<(String, Vec<String>), Failure>;
+pub(crate) type Call = Result<(Work, Vec<String>), Failure>;
 
 async fn map(run: &mut Run, program: String, items: i32) -> Result<Handle, Failure> {
     let items = Arrays::of(run).get(Handle(items))?.clone();
     let calls = items.iter().map(|item| match std::str::from_utf8(item) {
-        Ok(item) => Ok((program.clone(), vec![item.to_owned()])),
+        Ok(item) => Ok((Work::Named(program.clone()), vec![item.to_owned()])),
         Err(_) => Err(Failure::new(Code::EPARSE, "it is not UTF-8")),
     });
     let mut results = Vec::with_capacity(items.len());
@@ -77,11 +91,11 @@ async fn map(run: &mut Run, program: String, items: i32) -> Result<Handle, Failu
 }
 
 async fn run_calls(run: &mut Run, calls: i32) -> Result<Handle, Failure> {
-    let calls: Vec<Call> = Arrays::of(run).get(Handle(calls))?.iter().map(|call| read_call(call)).collect();
+    let calls: Vec<_> = Arrays::of(run).get(Handle(calls))?.iter().map(|call| read_call(call)).collect();
     let admitted = calls.into_iter().map(|call| {
         let (program, args) = call?;
         run.admit("par.run", Target::Program, &program)?;
-        Ok((program, args))
+        Ok((Work::Named(program), args))
     });
     let calls = admitted.collect();
     let results = perform(run, calls, Failing::Stays).await?;
@@ -92,7 +106,7 @@ async fn run_calls(run: &mut Run, calls: i32) -> Result<Handle, Failure> {
     Arrays::make(run, items)
 }
 
-fn read_call(text: &[u8]) -> Call {
+fn read_call(text: &[u8]) -> Result<(String, Vec<String>), Failure> {
     let wrong = |why: &str| {
         Failure::new(
             Code::EPARSE,
@@ -126,70 +140,39 @@ enum Failing {
 
 /// Performs the calls, some at once, and gives what each puts out; where a failure ends the others, up to the first one that failed.
 async fn perform(run: &mut Run, calls: Vec<Call>, failing: Failing) -> Result<Vec<Result<Vec<u8>, Failure>>, Failure> {
-    let par = run.config::<Par>()?;
-    let place = run.nested()?;
-    let grants = Arc::clone(run.grants());
-    let alone = Arc::new(RwLock::new(()));
-    let mut room = run.room();
+    let mut team = Team::new(run)?;
     let mut done: Vec<Option<Result<Vec<u8>, Failure>>> = Vec::new();
     done.resize_with(calls.len(), || None);
-    // Dropped with this future, and then all of them end.
-    let mut under_way = JoinSet::new();
-    let mut handles: Vec<AbortHandle> = Vec::with_capacity(calls.len());
     let mut waiting = calls.into_iter().enumerate();
     let mut end = done.len();
     loop {
-        while under_way.len() < par.at_once.get()
+        while team.has_place()
             && let Some((at, call)) = waiting.next()
             && at < end
         {
-            let (par, grants, alone) = (Arc::clone(&par), Arc::clone(&grants), Arc::clone(&alone));
-            handles.push(under_way.spawn(async move { (at, one(&par, call, grants, place, &alone).await) }));
+            team.start(at, call);
         }
-        let (at, outcome) = match under_way.join_next().await {
-            None => break,
-            Some(Ok(joined)) => joined,
-            // One that was ended here.
-            Some(Err(_)) => continue,
-        };
-        if let Ok(outcome) = &outcome {
-            run.absorb(outcome);
-        }
-        let result = outcome.and_then(result_of);
-        let bytes = result.as_ref().map_or_else(|failure| failure.reason.len(), Vec::len);
-        room = room.checked_sub(bytes).ok_or_else(|| {
-            Failure::new(Code::ENOMEM, "what the programs put out takes more than the run's memory limit; run fewer")
-        })?;
+        let Some((at, result)) = team.next(run).await? else { break };
         if result.is_err() && failing == Failing::Ends && at < end {
             end = at + 1;
-            handles.iter().skip(end).for_each(AbortHandle::abort);
+            team.end_behind(at);
         }
         if let Some(slot) = done.get_mut(at) {
-            *slot = Some(result);
+            *slot = Some(result.map(|results| results.join(&b'\n')));
         }
     }
-    let stopped = || Err(Failure::new(Code::ECANCEL, "the program was stopped from outside"));
-    Ok(done.into_iter().take(end).map(|result| result.unwrap_or_else(stopped)).collect())
+    Ok(done.into_iter().take(end).map(|result| result.unwrap_or_else(|| Err(stopped()))).collect())
 }
 
-async fn one(
-    par: &Par,
-    call: Call,
-    grants: Arc<Grants>,
-    place: Nested,
-    alone: &RwLock<()>,
-) -> Result<Outcome, Failure> {
-    let (program, args) = call?;
-    let exclusive = par.programs.is_exclusive(&program);
-    let _alone = if exclusive { Some(alone.write().await) } else { None };
-    let _beside = if exclusive { None } else { Some(alone.read().await) };
-    par.programs.run(program, args, grants, place).await
+/// That a program came to no end of its own.
+pub(crate) fn stopped() -> Failure {
+    Failure::new(Code::ECANCEL, "the program was stopped from outside")
 }
 
 /// What a program put out, or why it did not come to its end.
-fn result_of(outcome: Outcome) -> Result<Vec<u8>, Failure> {
+pub(crate) fn result_of(outcome: Outcome) -> Result<Vec<Vec<u8>>, Failure> {
     match outcome.exit {
-        Exit::Returned(Code::SUCCESS) => Ok(outcome.results.join(&b'\n')),
+        Exit::Returned(Code::SUCCESS) => Ok(outcome.results),
         Exit::Returned(code) => {
             let why = match &outcome.failure {
                 Some(call) => format!("`{}`: {}", call.function, call.failure.reason),

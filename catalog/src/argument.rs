@@ -16,9 +16,21 @@ pub struct ArgumentError {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Kind {
-    Missing { arg: String, type_hint: TypeHint },
-    Unfit { arg: String, type_hint: TypeHint, required: bool, given: String },
-    TooMany { takes: usize, given: usize },
+    /// Every argument is given as a text, so what is missing is one, whatever its type.
+    Missing {
+        arg: String,
+        type_hint: TypeHint,
+    },
+    Unfit {
+        arg: String,
+        type_hint: TypeHint,
+        required: bool,
+        given: String,
+    },
+    TooMany {
+        takes: usize,
+        given: usize,
+    },
 }
 
 impl Entry {
@@ -113,7 +125,8 @@ impl fmt::Display for ArgumentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} error: ", self.program)?;
         match &self.kind {
-            Kind::Missing { arg, type_hint } | Kind::Unfit { arg, type_hint, required: true, .. } => {
+            Kind::Missing { arg, .. } => write!(f, "required arg `{arg}` missing or not a string"),
+            Kind::Unfit { arg, type_hint, required: true, .. } => {
                 write!(f, "required arg `{arg}` missing or not {}", with_article(*type_hint))
             }
             Kind::Unfit { arg, type_hint, .. } => write!(f, "optional arg `{arg}` not {}", with_article(*type_hint)),

@@ -35,6 +35,25 @@ pub struct Fixtures {
     pub random: Vec<u32>,
     /// The answers to what programs ask of a model. A call that none of them is for fails.
     pub ai: Vec<AiAnswer>,
+    /// What lines of the shell leave behind. A line that none of them is for fails.
+    pub shell: Vec<ShellAnswer>,
+}
+
+/// What a line of the shell leaves behind.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShellAnswer {
+    /// The line, as it is written.
+    pub line: String,
+    /// Its standard output.
+    #[serde(default)]
+    pub stdout: String,
+    /// Its standard error.
+    #[serde(default)]
+    pub stderr: String,
+    /// Its status; 0 where the example does not say.
+    #[serde(default)]
+    pub status: u8,
 }
 
 /// An answer to what a program asks of a model.

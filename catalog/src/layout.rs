@@ -35,6 +35,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "kv",
             "http",
             "ai",
+            "shell",
             "now",
             "random",
             "code",
@@ -46,6 +47,7 @@ const ORDER: &[(&str, &[&str])] = &[
     ),
     ("http", &["method", "url", "status", "headers", "body"]),
     ("ai", &["when", "reply"]),
+    ("shell", &["line", "stdout", "stderr", "status"]),
 ];
 
 /// Why a file was not formatted.

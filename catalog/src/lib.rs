@@ -10,7 +10,7 @@
 //! assert_eq!(entry.usage(), "http_get(url: url)");
 //!
 //! let error = entry.arguments(&[]).unwrap_err();
-//! assert_eq!(error.to_string(), "http_get error: required arg `url` missing or not a url");
+//! assert_eq!(error.to_string(), "http_get error: required arg `url` missing or not a string");
 //! ```
 
 mod argument;
@@ -33,7 +33,7 @@ mod skeleton;
 pub use argument::ArgumentError;
 pub use catalog::Catalog;
 pub use entry::{Entry, Origin};
-pub use example::{AiAnswer, Example, Expected, Fixtures, HttpAnswer, Results};
+pub use example::{AiAnswer, Example, Expected, Fixtures, HttpAnswer, Results, ShellAnswer};
 pub use folders::Folders;
 pub use layout::{FormatError, format};
 pub use meta::{Arg, Meta, TypeHint};

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::argument::excerpt;
-use crate::{AiAnswer, Entry, Example, Results};
+use crate::{AiAnswer, Entry, Example, Results, ShellAnswer};
 
 impl Entry {
     /// The program's manual page: how it is called, what it does, its arguments, what it gives, and its examples.
@@ -83,9 +83,15 @@ fn call(entry: &Entry, example: &Example) -> String {
         AiAnswer::Next(reply) => format!("the model says {}", excerpt(reply)),
         AiAnswer::When { when, reply } => format!("the model says {} to what has {}", excerpt(reply), excerpt(when)),
     });
+    let lines = fixtures.shell.iter().map(|answer| {
+        let ShellAnswer { line, stdout, stderr, status } = answer;
+        let stderr = if stderr.is_empty() { String::new() } else { format!(", complains {}", excerpt(stderr)) };
+        format!("the line {} prints {}{stderr} and ends with {status}", excerpt(line), excerpt(stdout))
+    });
     let now = fixtures.now.iter().map(|now| format!("it is {now}"));
     let random = (!fixtures.random.is_empty()).then(|| format!("random numbers come from {:?}", fixtures.random));
-    let world: Vec<String> = files.chain(state).chain(answers).chain(said).chain(now).chain(random).collect();
+    let world: Vec<String> =
+        files.chain(state).chain(answers).chain(said).chain(lines).chain(now).chain(random).collect();
     if !world.is_empty() {
         _ = write!(line, ", where {}", world.join(", "));
     }

@@ -80,7 +80,7 @@ fn what_does_not_is_told() {
     for (args, message, hint) in [
         (
             &[][..],
-            "x error: required arg `from` missing or not a url",
+            "x error: required arg `from` missing or not a string",
             "expected an absolute URL that begins with http:// or https://; ",
         ),
         (

@@ -6,7 +6,9 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use wattle_catalog::{AiAnswer, Entry, Example, Expected, Fixtures, HttpAnswer, Origin, Problem, Results, TypeHint};
+use wattle_catalog::{
+    AiAnswer, Entry, Example, Expected, Fixtures, HttpAnswer, Origin, Problem, Results, ShellAnswer, TypeHint,
+};
 use wattle_rt::{Code, Signature};
 
 fn parse(text: &str) -> Result<Entry, Problem> {
@@ -89,6 +91,7 @@ const FULL: &str = r##"
 ;;; files = { "a/b.txt" = "b" }
 ;;; kv = { k = "v" }
 ;;; ai = ["yes", { when = "tea", reply = "no" }]
+;;; shell = [{ line = "ls", stdout = "a\n" }]
 ;;; now = 2026-03-01T12:00:00Z
 ;;; random = [4, 2]
 ;;; http = [{ url = "https://example.org/", method = "post", status = 201, headers = { content-type = "text/plain" }, body = "é" }]
@@ -147,6 +150,7 @@ fn every_key_is_read() {
             now: Some(text("2026-03-01T12:00:00Z")),
             random: vec![4, 2],
             ai: vec![AiAnswer::Next(text("yes")), AiAnswer::When { when: text("tea"), reply: text("no") }],
+            shell: vec![ShellAnswer { line: text("ls"), stdout: text("a\n"), ..ShellAnswer::default() }],
         },
         expected: Expected {
             code: Code::SUCCESS,

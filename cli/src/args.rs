@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use wattle_agent::DialectSetting;
 use wattle_agent::capability::egress::HostRule;
 use wattle_agent::capability::policy::Rule;
+use wattle_agent::capability::web::EngineKind;
 use wattle_agent::machine::Dollars;
 use wattle_server::{HostName, Origin};
 
@@ -37,6 +38,8 @@ impl Cli {
             Some(Command::Eval(args)) => args.flags.verbose,
             Some(Command::Doctor(args)) => args.flags.verbose,
             Some(Command::Config(ConfigCommand::Show { flags, .. })) => flags.verbose,
+            Some(Command::Ledger(command)) => command.flags().verbose,
+            Some(Command::Vars(command)) => command.flags().verbose,
             _ => false,
         };
         self.flags.verbose || behind
@@ -65,6 +68,17 @@ pub(crate) enum Command {
     Catalog(CatalogCommand),
     /// Give a set of tasks to models and score them
     Eval(EvalArgs),
+    /// What runs did: the lines of `_steps.jsonl`
+    #[command(subcommand)]
+    Trace(TraceCommand),
+    /// Traces in figures: all below a folder
+    Telemetry(TraceArgs),
+    /// Whether traces are as they were written
+    #[command(subcommand)]
+    Ledger(LedgerCommand),
+    /// The tenant's variables
+    #[command(subcommand)]
+    Vars(VarsCommand),
     /// Play recorded runs: all real but the model's words
     Demo(DemoArgs),
     /// Tell what is missing and how to mend it
@@ -318,6 +332,127 @@ pub(crate) struct FmtArgs {
     pub(crate) flags: CatalogFlags,
 }
 
+/// What `trace` does.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TraceCommand {
+    /// Show the calls of runs, one after the other
+    Show {
+        /// The run, or how its id begins [default: all]
+        #[arg(long, value_name = "ID")]
+        run: Option<String>,
+        #[command(flatten)]
+        trace: TraceArgs,
+    },
+    /// Put the calls through a jq filter; the input is an array of them
+    Query {
+        /// The filter, such as `map(select(.exit_code != 0)) | length`
+        filter: String,
+        /// The trace, or a folder with all that are below it
+        #[arg(default_value = ".", value_name = "FILE|DIR")]
+        path: PathBuf,
+    },
+    /// What was tried, what failed, and which tickets are open
+    Digest(TraceArgs),
+    /// Who was active, without arguments and outputs
+    Feed(TraceArgs),
+}
+
+/// Which traces, and in which form.
+#[derive(Debug, Args)]
+pub(crate) struct TraceArgs {
+    /// The trace, or a folder with all that are below it
+    #[arg(default_value = ".", value_name = "FILE|DIR")]
+    pub(crate) path: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What `ledger` does.
+#[derive(Debug, Subcommand)]
+pub(crate) enum LedgerCommand {
+    /// Hold the trace in a folder against its seals
+    Verify {
+        /// The folder
+        #[arg(default_value = ".")]
+        dir: PathBuf,
+        /// Only the run whose id begins so
+        #[arg(long, value_name = "ID")]
+        run: Option<String>,
+        /// The public key of the tenant, where the trace was sealed elsewhere; 64 hexadecimal digits
+        #[arg(long, value_name = "KEY")]
+        key: Option<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        flags: Box<Flags>,
+    },
+    /// Print the tenant's public key, for those who verify elsewhere
+    Key {
+        #[command(flatten)]
+        flags: Box<Flags>,
+    },
+}
+
+impl LedgerCommand {
+    fn flags(&self) -> &Flags {
+        match self {
+            LedgerCommand::Verify { flags, .. } | LedgerCommand::Key { flags } => flags,
+        }
+    }
+}
+
+/// What `vars` does.
+#[derive(Debug, Subcommand)]
+pub(crate) enum VarsCommand {
+    /// Print the value of a variable
+    Get {
+        /// Its name
+        name: String,
+        #[command(flatten)]
+        flags: Box<Flags>,
+    },
+    /// Set a variable
+    Set {
+        /// Its name
+        name: String,
+        /// Its value; `-` reads it from stdin
+        value: String,
+        #[command(flatten)]
+        flags: Box<Flags>,
+    },
+    /// List the names of the variables
+    List {
+        /// Only those that begin so
+        #[arg(default_value = "")]
+        prefix: String,
+        /// Print JSON, with the values
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        flags: Box<Flags>,
+    },
+    /// Remove a variable
+    Rm {
+        /// Its name
+        name: String,
+        #[command(flatten)]
+        flags: Box<Flags>,
+    },
+}
+
+impl VarsCommand {
+    fn flags(&self) -> &Flags {
+        match self {
+            VarsCommand::Get { flags, .. }
+            | VarsCommand::Set { flags, .. }
+            | VarsCommand::List { flags, .. }
+            | VarsCommand::Rm { flags, .. } => flags,
+        }
+    }
+}
+
 /// What `demo` takes.
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
@@ -400,6 +535,15 @@ pub(crate) struct Flags {
     /// The model for embeddings, where it is another one
     #[arg(long, value_name = "NAME")]
     pub(crate) embed_model: Option<String>,
+    /// The search engine for the web: searxng, brave, or page
+    #[arg(long, value_name = "KIND")]
+    pub(crate) search_engine: Option<EngineKind>,
+    /// Where the search engine is asked
+    #[arg(long, value_name = "URL")]
+    pub(crate) search_url: Option<String>,
+    /// The environment variable that holds its key [default: WATTLE_SEARCH_KEY]
+    #[arg(long, value_name = "VAR")]
+    pub(crate) search_key_env: Option<String>,
     /// Programs write to the workdir itself, not to the overlay
     #[arg(long)]
     pub(crate) write: bool,
@@ -472,6 +616,9 @@ impl From<Flags> for Layer {
             ai_calls: flags.ai_calls,
             ai_tokens: flags.ai_tokens,
             embed_model: flags.embed_model.map(Some),
+            search_engine: flags.search_engine.map(Some),
+            search_url: flags.search_url.map(Some),
+            search_key_env: flags.search_key_env,
             write: flags.write.then_some(true),
             apply: flags.apply.then_some(true),
             exec: flags.exec.then_some(true),

@@ -35,6 +35,10 @@ pub(crate) async fn serve(args: ServeArgs, outer: Layer) -> Result<Exit, Fault> 
         .with_tenant(setup.tenant()?)
         .with_workdir(setup.config.root.value.clone())
         .with_policy(setup.config.policy.clone());
+    let app = match setup.signer()? {
+        Some(signer) => app.with_signer(signer),
+        None => app,
+    };
     let settings = ServerSettings {
         allowed_hosts: args.allow_name,
         allowed_origins: args.allow_origin,

@@ -1,7 +1,7 @@
 //! From settings to the parts of a run: the wiring that `run`, `exec`, `repl` and `serve` share.
 
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,18 +9,24 @@ use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::ai::{Budget, Inference};
 use wattle_agent::capability::egress::{Egress, Policy};
 use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
+use wattle_agent::capability::issue::Desk;
 use wattle_agent::capability::kv;
 use wattle_agent::capability::policy::Preflight;
+use wattle_agent::capability::search::{Embedder, index_file};
+use wattle_agent::capability::web::{Engine, EngineSettings};
 use wattle_agent::catalog::Folders;
+use wattle_agent::ledger::{Keys, Signer};
 use wattle_agent::machine;
 use wattle_agent::model::{
     Cassette, RemoteModel, Endpoint, EndpointError, EndpointErrorKind, EndpointSettings, Model, Recorder, resolve,
 };
 use wattle_agent::moderation::{Classifier, Look, Moderation};
 use wattle_agent::rt::{Grants, Limits};
-use wattle_agent::{Access, Host, LateState, Meter, ModelInference, Settings, Store, StoreError};
+use wattle_agent::{
+    Access, Host, LateState, Meter, ModelInference, NO_ENGINE, Settings, Store, StoreError, Tickets,
+};
 
-use crate::config::Config;
+use crate::config::{Config, Places};
 use crate::fault::{Exit, Fault};
 use crate::{ask, output};
 
@@ -56,7 +62,9 @@ impl Setup {
     pub(crate) fn new(config: Config) -> Result<Setup, Fault> {
         let folders = folders(&config);
         let egress = Egress::new(Policy { allow: config.allow_host.value.clone(), ..Policy::default() });
+        let engine = engine(&config, &egress);
         let host = Host::new(Limits::default(), folders, egress).map_err(|error| Fault::failed(error.to_string()))?;
+        let host = host.searching(engine);
         let preflight = Arc::new(Preflight::new(config.policy.clone(), ask::terminal()));
         Ok(Setup { config, host, preflight })
     }
@@ -161,17 +169,21 @@ impl Setup {
     /// # Errors
     /// Where the name cannot be one.
     pub(crate) fn tenant(&self) -> Result<String, Fault> {
-        let name = self.config.tenant.value.clone();
-        match is_name(&name) {
-            true => Ok(name),
-            false => Err(Fault::configuration(format!(
-                "a tenant's name has 1 to {SESSION_BYTES} bytes and no control characters"
-            ))),
-        }
+        tenant(&self.config)
     }
 
-    /// What a run works on: its files, the session's state or one of its own, the tenant's, the network, and the model if any, with the
-    /// meter that counts what programs take of it.
+    /// The key that the tenant's traces are sealed with; `None` where there is no folder to keep keys in.
+    ///
+    /// # Errors
+    /// Where the tenant's name cannot be one, or the key cannot be had.
+    pub(crate) fn signer(&self) -> Result<Option<Arc<Signer>>, Fault> {
+        let tenant = self.tenant()?;
+        let signer = keys(&self.config).map(|keys| keys.signer(&tenant).map(Arc::new)).transpose();
+        signer.map_err(|error| Fault::configuration(error.to_string()))
+    }
+
+    /// What a run works on: its files, the session's state or one of its own, the tenant's, the network, and the model if any, with
+    /// the meter that counts what programs take of it. Tickets go to the workdir.
     ///
     /// # Errors
     /// Where the tenant's name cannot be one.
@@ -191,7 +203,11 @@ impl Setup {
         let inference = model.map(|(model, meter)| -> Arc<dyn Inference> {
             Arc::new(ModelInference::new(model, &settings).metered(meter))
         });
-        Ok(Access { state, tenant, inference, budget: settings.ai, ..base })
+        let embeds = self.config.embed_model.value.clone().zip(inference.clone());
+        let embedder = embeds.map(|(name, model)| Embedder { name, model });
+        let index = index(&self.config.root.value);
+        let issues: Option<Arc<dyn Desk>> = Some(Arc::new(Tickets::of(&self.config.root.value)));
+        Ok(Access { state, tenant, inference, budget: settings.ai, issues, index, embedder, ..base })
     }
 
     /// The tenant's state where no store is open yet; where there can be none, a state that is gone with the run.
@@ -208,6 +224,26 @@ impl Setup {
 
 fn no_store(error: StoreError) -> Fault {
     Fault::configuration(error.to_string()).hint("name another file with `--store FILE`")
+}
+
+/// The tenant that the settings name.
+///
+/// # Errors
+/// Where the name cannot be one.
+pub(crate) fn tenant(config: &Config) -> Result<String, Fault> {
+    let name = config.tenant.value.clone();
+    match is_name(&name) {
+        true => Ok(name),
+        false => Err(Fault::configuration(format!(
+            "a tenant's name has 1 to {SESSION_BYTES} bytes and no control characters"
+        ))),
+    }
+}
+
+/// The keys of traces: beside the store, where there is one.
+pub(crate) fn keys(config: &Config) -> Option<Keys> {
+    let folder = store_path(config).ok()?.parent()?;
+    Some(Keys::new(folder.join("keys")))
 }
 
 /// Opens the store in that file, in a folder that only the user can look into.
@@ -227,6 +263,22 @@ pub(crate) fn folders(config: &Config) -> Folders {
     let folders = Folders::open(&config.catalog.value, &|_| Ok(()));
     folders.catalog().problems().iter().for_each(|problem| output::warn(&problem.to_string()));
     folders
+}
+
+/// The search engine that the settings mean.
+///
+/// # Errors
+/// What is wrong with them; told to whoever searches, since all else works without.
+pub(crate) fn engine(config: &Config, egress: &Egress) -> Result<Engine, String> {
+    let kind = config.search_engine.value.ok_or_else(|| NO_ENGINE.to_owned())?;
+    let url = config.search_url.value.as_deref();
+    Engine::new(&EngineSettings { kind, url, key_variable: &config.search_key_env.value }, egress, variable)
+}
+
+/// The file for the index of a workdir's files; `None` where there can be none.
+fn index(root: &Path) -> Option<PathBuf> {
+    let folder = Places::of_user().cache?.join("search");
+    Some(index_file(&folder, &root.canonicalize().ok()?))
 }
 
 /// The endpoint that the settings mean.

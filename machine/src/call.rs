@@ -107,6 +107,14 @@ impl Execution {
         }
     }
 
+    /// Gives the answer that ends the run, where the program gave one and did not fail.
+    pub fn answer(&self) -> Option<&str> {
+        match self {
+            Self::Ran(Ran { answer, failure: None, .. }) => answer.as_deref(),
+            _ => None,
+        }
+    }
+
     /// Gives what it cost; nothing where the program did not run.
     pub fn cost(&self) -> Cost {
         match self {
@@ -123,6 +131,9 @@ pub struct Ran {
     pub results: Vec<String>,
     /// Why it did not leave 0; `None` where it did.
     pub failure: Option<Failure>,
+    /// The answer that it gives for the run, which ends with it; nothing of a program that failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
     /// What it cost.
     pub cost: Cost,
     /// What the author should know though the program ran, one sentence each.

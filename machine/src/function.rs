@@ -132,8 +132,9 @@ pub fn function_tools(programs: &[ProgramFunction]) -> Vec<FunctionTool> {
             tools.push(tool);
         }
     }
-    let reachable = programs.iter().any(|program| !tools.iter().any(|tool| tool.name == program.name()));
-    tools.extend(reachable.then(catalog_tool));
+    let is_told = |program: &ProgramFunction| program.is_shadowed() || tools.iter().any(|tool| tool.name == program.name());
+    let are_all = programs.iter().all(is_told);
+    tools.extend((!are_all).then(catalog_tool));
     tools.extend([wat_tool(), done_tool()]);
     tools
 }

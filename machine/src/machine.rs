@@ -183,7 +183,8 @@ impl State {
         effects
     }
 
-    /// Ends a step: reports each call, writes the observation down, and goes on to the next turn.
+    /// Ends a step: reports each call, writes the observation down, and goes on to the next turn, or ends with the answer that a
+    /// call gave; the first one of several.
     fn settle(
         &mut self,
         said: Message,
@@ -195,6 +196,7 @@ impl State {
         let missing = || Execution::Refused { reason: "the program was not run".to_owned() };
         let mut executions = executions.into_iter().chain(std::iter::repeat_with(missing));
         let (mut effects, mut outputs) = (Vec::new(), Vec::new());
+        let mut answer = None;
         for (Planned { call, refused }, number) in planned.iter().zip(1..) {
             let execution = match refused {
                 Some(reason) => Some(Execution::Refused { reason: reason.clone() }),
@@ -203,6 +205,7 @@ impl State {
             let execution = execution.unwrap_or_else(missing);
             let output = observation::output(&execution, self.settings.observation_limit);
             let cost = execution.cost();
+            answer = answer.or_else(|| execution.answer().map(str::to_owned));
             effects.push(Effect::Emit(Event::ToolResult {
                 step: self.steps,
                 call: number,
@@ -223,7 +226,14 @@ impl State {
         let told = (times >= TOLD_OF_REPETITION).then(|| prompt::repeated(times, MOST_REPETITIONS));
         let notes: Vec<String> = notes.iter().cloned().chain(told).collect();
         self.conversation.extend(self.dialect.observed(self.steps, said, &outputs, &notes));
-        effects.extend(if times >= MOST_REPETITIONS { self.end(Ending::repeated(times)) } else { self.next_turn() });
+        effects.extend(match answer {
+            Some(text) => {
+                self.conversation.push(Message::assistant(text.as_str()));
+                self.end(Ending::Answered { text })
+            }
+            None if times >= MOST_REPETITIONS => self.end(Ending::repeated(times)),
+            None => self.next_turn(),
+        });
         effects
     }
 

@@ -67,11 +67,14 @@ fn limits(limits: &Limits) -> String {
     )
 }
 
+/// The functions of each capability; those of which only names stand here share one line at the end.
 fn functions(capabilities: &[CapabilityPart]) -> String {
     let mut section = String::new();
+    let mut named: Vec<&str> = Vec::new();
     for capability in capabilities {
-        if section.is_empty() {
-            section.push_str("# Host functions\nThey give a string where no → says otherwise.\n");
+        if capability.functions.is_empty() && !capability.seldom.is_empty() {
+            named.extend(capability.seldom.iter().map(String::as_str));
+            continue;
         }
         match capability.about.trim() {
             "" => _ = writeln!(section, "## {}", capability.name),
@@ -87,7 +90,13 @@ fn functions(capabilities: &[CapabilityPart]) -> String {
             _ = writeln!(section, "more, by help: {}", capability.seldom.join(" "));
         }
     }
-    section
+    if !named.is_empty() {
+        _ = writeln!(section, "## Others, by help\n{}", named.join(" "));
+    }
+    match section.as_str() {
+        "" => section,
+        section => format!("# Host functions\nThey give a string where no → says otherwise.\n{section}"),
+    }
 }
 
 /// Lists the catalog programs by name, and says how to find those that are not named.

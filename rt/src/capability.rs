@@ -65,8 +65,9 @@ pub enum Shown {
 /// `fn` rows are synchronous, `async` rows may wait. A row with codes after `!` is fallible: it pushes `err` last. A row without
 /// codes traps where its function fails. Types: `str`, `opt_str`, `bytes`, `opt_bytes`, `int`, `long`, `float`, `bool`, `arr`, `map`,
 /// `addr`, `any` (a number of unknown meaning, with the bytes that it points to, for rows that may not fail); and texts that name something outside the program, which authority and policy go by: `url`, `read_path`, `write_path`,
-/// `tree_path` (with everything below), `key`, `key_prefix`, `program`, `agent` ([`Target`](crate::Target)), each `str` in all else, and `urls` and `programs`, handles of arrays of them, whose items the
-/// function itself has [admitted](Run::admit).
+/// `tree_path` (with everything below), `key`, `key_prefix`, `program`, `agent` ([`Target`](crate::Target)), each `str` in all else. Where an argument holds such names and is none itself, the function has each of them
+/// [admitted](Run::admit): `urls` and `programs`, handles of arrays, and the texts `script`, which may touch any file, `sought`, for which any file may be read, and `plan`, which may
+/// name any program.
 /// The Rust function takes [`&mut Run`](Run) and the arguments (`&str`, `Option<&str>`, `&[u8]`, `Option<&[u8]>`, `i32`, `i64`, `f64`, `wire::Any`;
 /// owned in `async` rows) and gives `Result<value, Failure>`, where a value is anything that is [`Value`](crate::Value).
 ///
@@ -115,11 +116,13 @@ macro_rules! capability {
                             name: stringify!($param),
                             ty: $crate::__ty!($ty),
                             target: $crate::__target!($ty),
+                            inside: $crate::__inside!($ty),
                         }),*],
                         results: &[$($crate::Param {
                             name: stringify!($result),
                             ty: $crate::__ty!($rty),
                             target: None,
+                            inside: false,
                         })?],
                         errors: &[$($($crate::Code::$code),+)?],
                     },
@@ -229,6 +232,38 @@ macro_rules! __text {
     (agent => $then:expr) => {
         $then
     };
+    (script => $then:expr) => {
+        $then
+    };
+    (sought => $then:expr) => {
+        $then
+    };
+    (plan => $then:expr) => {
+        $then
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __inside {
+    (urls) => {
+        true
+    };
+    (programs) => {
+        true
+    };
+    (script) => {
+        true
+    };
+    (sought) => {
+        true
+    };
+    (plan) => {
+        true
+    };
+    ($plain:ident) => {
+        false
+    };
 }
 
 #[doc(hidden)]
@@ -262,6 +297,15 @@ macro_rules! __target {
         Some($crate::Target::Url)
     };
     (programs) => {
+        Some($crate::Target::Program)
+    };
+    (script) => {
+        Some($crate::Target::Tree)
+    };
+    (sought) => {
+        Some($crate::Target::Read)
+    };
+    (plan) => {
         Some($crate::Target::Program)
     };
     ($plain:ident) => {

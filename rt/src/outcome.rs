@@ -13,6 +13,8 @@ pub struct Outcome {
     pub exit: Exit,
     /// What it put out, in order, also where it failed in the end. Text by convention, bytes in fact.
     pub results: Vec<Vec<u8>>,
+    /// The result that answers whoever had the program run, so that nothing more is to be done; only where it left with 0.
+    pub answer: Option<String>,
     /// The host call that explains a non-zero exit: the last one that failed with the code the program left with.
     pub failure: Option<CallFailure>,
     /// Lines that the program logged.

@@ -30,6 +30,7 @@ pub struct Run {
     grants: Arc<Grants>,
     states: Vec<(TypeId, Box<dyn Any + Send + Sync>)>,
     results: Vec<Vec<u8>>,
+    answer: Option<String>,
     log: Vec<String>,
     /// Bytes that the host still holds for this run at the most: results, arrays, logs.
     budget: usize,
@@ -73,6 +74,7 @@ impl Run {
             grants,
             states: Vec::new(),
             results: Vec::new(),
+            answer: None,
             log: Vec::new(),
             budget: memory_limit,
             level,
@@ -182,6 +184,21 @@ impl Run {
         Ok(())
     }
 
+    /// Puts out a result that is the answer to whoever had the program run: with it there is nothing more to do. The last one counts,
+    /// and only if the program leaves with 0.
+    ///
+    /// # Errors
+    /// `EACCESS` in a program that another one started: that one has its own answer to give. `ENOMEM` as [`put_out`](Run::put_out).
+    pub fn answer(&mut self, answer: &str) -> Result<(), Failure> {
+        if self.level > 0 {
+            let words = "a program that another one started cannot end the run; it gives its result to that one";
+            return Err(Failure::new(Code::EACCESS, words));
+        }
+        self.put_out(answer.as_bytes())?;
+        self.answer = Some(answer.to_owned());
+        Ok(())
+    }
+
     /// Writes a line into the run's log; long lines are cut, and past 1,000 lines the rest is dropped.
     pub fn log(&mut self, line: &str) {
         if self.log.len() < LOG_LINES {
@@ -229,6 +246,10 @@ impl Run {
 
     pub(crate) fn take_results(&mut self) -> Vec<Vec<u8>> {
         std::mem::take(&mut self.results)
+    }
+
+    pub(crate) fn take_answer(&mut self) -> Option<String> {
+        self.answer.take()
     }
 
     pub(crate) fn take_log(&mut self) -> Vec<String> {

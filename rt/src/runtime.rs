@@ -362,7 +362,9 @@ impl Inner {
                 None => calls.push(other),
             }
         }
-        Outcome { calls, results: run.take_results(), log: run.take_log(), exit, failure, fuel, memory_bytes, duration }
+        let answer = run.take_answer().filter(|_| exit == Exit::Returned(Code::SUCCESS));
+        let (results, log) = (run.take_results(), run.take_log());
+        Outcome { calls, results, answer, log, exit, failure, fuel, memory_bytes, duration }
     }
 }
 

@@ -145,6 +145,9 @@ pub struct Param {
     pub ty: Ty,
     /// What outside the program its text names, where it names anything.
     pub target: Option<Target>,
+    /// Whether it holds such names, as a script or an array does, and is none itself: what it names is known only when the function
+    /// comes to touch it, and the function asks the guard about each.
+    pub inside: bool,
 }
 
 /// The signature of one host function: enough to check a call, to import it and to describe it.
@@ -189,8 +192,8 @@ impl Signature {
     /// const GET: Signature = Signature {
     ///     module: "kv",
     ///     name: "get",
-    ///     params: &[Param { name: "k", ty: Ty::Str, target: None }],
-    ///     results: &[Param { name: "ptr", ty: Ty::Str, target: None }],
+    ///     params: &[Param { name: "k", ty: Ty::Str, target: None, inside: false }],
+    ///     results: &[Param { name: "ptr", ty: Ty::Str, target: None, inside: false }],
     ///     errors: &[Code::ENOENT],
     /// };
     /// assert_eq!(GET.usage(), "(kv.get? k)");

@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
+use wattle_agent::capability::issue::Desk;
 use wattle_agent::capability::policy::{Policy, Preflight};
+use wattle_agent::ledger::Signer;
 use wattle_agent::machine::Message;
 use wattle_agent::model::Model;
-use wattle_agent::{Access, DEFAULT_TENANT, Host, Job, Meter, ModelInference, News, Settings, Store};
+use wattle_agent::{Access, DEFAULT_TENANT, Host, Job, Meter, ModelInference, News, Settings, Store, Tickets};
 
 use crate::request::SessionId;
 
@@ -22,6 +24,7 @@ pub struct App {
     tenant: String,
     inference: Arc<ModelInference>,
     workdir: Option<PathBuf>,
+    signer: Option<Arc<Signer>>,
     preflight: Arc<Preflight>,
 }
 
@@ -37,6 +40,7 @@ impl App {
             tenant: DEFAULT_TENANT.to_owned(),
             inference,
             workdir: None,
+            signer: None,
             preflight: Arc::new(Preflight::new(Policy::default(), None)),
         }
     }
@@ -51,6 +55,12 @@ impl App {
     #[must_use]
     pub fn with_workdir(self, folder: PathBuf) -> App {
         App { workdir: Some(folder), ..self }
+    }
+
+    /// Seals the trace of every run with that key.
+    #[must_use]
+    pub fn with_signer(self, signer: Arc<Signer>) -> App {
+        App { signer: Some(signer), ..self }
     }
 
     /// Holds the programs of every run to that policy. Nobody can be asked: what the policy wants asked about is refused.
@@ -83,6 +93,7 @@ impl App {
             tenant: Arc::new(self.store.tenant(&self.tenant)),
             inference: Some(Arc::new(self.inference.metered(meter.clone()))),
             budget: self.settings.ai,
+            issues: self.workdir.as_deref().map(|dir| Arc::new(Tickets::of(dir)) as Arc<dyn Desk>),
             ..Access::new(&self.host, Arc::new(Files::overlay(None, OVERLAY_LIMIT)))
         };
         Job {
@@ -91,6 +102,7 @@ impl App {
             session_id: Some(session.to_string()),
             grants: Arc::new(access.grants().guarded(Arc::<Preflight>::clone(&self.preflight))),
             workdir: self.workdir.clone(),
+            signer: self.signer.clone(),
             cancel,
             meter,
         }

@@ -129,6 +129,9 @@ async fn of_many_programs_a_prompt_names_those_that_the_session_is_about() {
     let other = asked(&host, None, Vec::new(), "hello").await;
     assert!(!other.contains("zz_tide") && other.contains("\nhelp(topic?)"));
     assert_eq!(lines(&about), lines(&other));
+    for tool in ["shell(", "vfs_read(", "vfs_write(", "wattle(", "file_issue(", "run(", "done("] {
+        assert!(about.contains(&format!("\n{tool}")) && other.contains(&format!("\n{tool}")), "{tool} is always named");
+    }
 
     // The first message decides, whatever is said later and in whichever process.
     let history = vec![Message::user("How high are the tides in Emden tomorrow?"), Message::assistant("done")];

@@ -43,6 +43,13 @@ impl Found {
         }
     }
 
+    pub(super) fn modified(&self) -> Option<SystemTime> {
+        match self {
+            Found::File { modified, .. } | Found::Folder { modified } => *modified,
+            _ => None,
+        }
+    }
+
     pub(super) fn size(&self) -> u64 {
         if let Found::File { size, .. } = self { *size } else { 0 }
     }

@@ -115,8 +115,8 @@ impl FilesError {
         FilesError::new(ErrorKind::Denied, format!("{} blocked: {why}", intent.verb()))
     }
 
-    pub(super) fn trace(path: &RunPath) -> FilesError {
-        let text = format!("write blocked: `{path}` is the run's trace, which only the host writes");
+    pub(super) fn kept(name: &str, what: &str) -> FilesError {
+        let text = format!("write blocked: `{name}` is {what}, which only the host writes");
         FilesError::new(ErrorKind::Denied, text)
     }
 

@@ -74,6 +74,19 @@ pub const READ_LIMIT: u64 = 64 << 20;
 pub const FILE_LIMIT: u64 = 16 << 30;
 /// The run's trace at the top of the workdir: the host writes it, and the files of a run can be read but not changed there.
 pub const TRACE_FILE: &str = "_steps.jsonl";
+/// The tickets that runs filed, at the top of the workdir: written by the host alone, as the trace.
+pub const ISSUES_FILE: &str = "_issues.jsonl";
+/// The seals of the run's trace, at the top of the workdir: written by the host alone.
+pub const LEDGER_FILE: &str = "_ledger.jsonl";
+/// The outline of runs, at the top of the workdir: written by the host alone.
+pub const EVENTS_FILE: &str = "events.org";
+/// What only the host writes at the top of the workdir, and what each is.
+const KEPT: &[(&str, &str)] = &[
+    (TRACE_FILE, "the run's trace"),
+    (LEDGER_FILE, "the ledger of the run's trace"),
+    (EVENTS_FILE, "the outline of runs"),
+    (ISSUES_FILE, "the list of tickets"),
+];
 /// The most entries that a listing gives, and that a folder which is moved or removed as a whole may hold.
 pub const ENTRY_LIMIT: usize = 100_000;
 
@@ -106,6 +119,8 @@ pub struct Entry {
     pub kind: EntryKind,
     /// A file's size in bytes, else 0.
     pub size: u64,
+    /// When its content changed last; `None` for a link, and where the host does not say.
+    pub modified: Option<SystemTime>,
 }
 
 /// What is known about one entry.

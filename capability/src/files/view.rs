@@ -96,10 +96,8 @@ impl Store {
     pub(super) fn resolve(&self, text: &str, last: Last, intent: Intent) -> Result<RunPath, FilesError> {
         let path = self.walk(text, last, intent)?;
         // A run that could edit its own trace could not be trusted by it.
-        if intent == Intent::Write && path.names().eq([super::TRACE_FILE]) {
-            return Err(FilesError::trace(&path));
-        }
-        Ok(path)
+        let kept = super::KEPT.iter().find(|(name, _)| intent == Intent::Write && path.names().eq([*name]));
+        kept.map_or(Ok(path), |(name, what)| Err(FilesError::kept(name, what)))
     }
 
     fn walk(&self, text: &str, last: Last, intent: Intent) -> Result<RunPath, FilesError> {
@@ -230,6 +228,7 @@ impl Store {
             name,
             kind: found.kind().unwrap_or(EntryKind::Other),
             size: found.size(),
+            modified: found.modified(),
         });
         Ok(entries.collect())
     }
@@ -237,11 +236,7 @@ impl Store {
     pub(super) fn stat(&self, path: &RunPath) -> Result<Stat, FilesError> {
         let found = self.found(path, Intent::Read)?;
         let kind = found.kind().ok_or_else(|| self.missing(path))?;
-        let modified = match found {
-            Found::File { modified, .. } | Found::Folder { modified } => modified,
-            _ => None,
-        };
-        Ok(Stat { kind, size: found.size(), modified })
+        Ok(Stat { kind, size: found.size(), modified: found.modified() })
     }
 
     pub(super) fn read_link(&self, path: &RunPath) -> Result<String, FilesError> {

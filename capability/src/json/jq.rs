@@ -1,6 +1,7 @@
 //! `json.query`: a jq filter, run as a guest of the sandbox, so that one without an end meets a clock and a memory of its own.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use tokio::sync::OnceCell;
 use wattle_rt::{Code, Failure, Guest, GuestFault, Run};
@@ -30,7 +31,17 @@ async fn guest() -> Result<Arc<Guest>, Failure> {
 }
 
 pub(super) async fn query(run: &mut Run, doc: String, filter: String) -> Result<Vec<u8>, Failure> {
-    let filter_words = shown(&filter);
+    let now = crate::sys::now_ms(run) as f64 / 1_000.0;
+    jq(&filter, doc.as_bytes(), now, run.deadline()).await
+}
+
+/// Gives what a jq filter puts out for a JSON document of at most 16 MiB, one value a line. It runs in a sandbox of its own; `now` is what
+/// it takes for the time, in seconds since 1970, and at the deadline it ends.
+///
+/// # Errors
+/// Where the filter or the document cannot be read, the filter fails, or it takes too much time or memory.
+pub async fn jq(filter: &str, doc: &[u8], now: f64, deadline: Instant) -> Result<Vec<u8>, Failure> {
+    let filter_words = shown(filter);
     if filter.len() > FILTER {
         return Err(Failure::new(Code::EPARSE, format!("the filter has {} bytes, more than {FILTER}", filter.len())));
     }
@@ -39,8 +50,7 @@ pub(super) async fn query(run: &mut Run, doc: String, filter: String) -> Result<
             format!("the document has {} bytes, more than 16 MiB; take it apart with `str.lines` first", doc.len());
         return Err(Failure::new(Code::ENOMEM, words));
     }
-    let now = crate::sys::now_ms(run) as f64 / 1_000.0;
-    let answer = guest().await?.call((filter.as_bytes(), doc.as_bytes()), now, MEMORY, run.deadline()).await;
+    let answer = guest().await?.call((filter.as_bytes(), doc), now, MEMORY, deadline).await;
     let answer = answer.map_err(|fault| match fault {
         GuestFault::Time => {
             Failure::new(Code::ETIME, format!("the filter {filter_words} did not end in the run's time"))

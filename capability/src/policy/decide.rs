@@ -185,7 +185,7 @@ fn what(function: &Signature, named: &Named) -> String {
                 Target::Url => "reach any host",
                 Target::Read => "read any file",
                 Target::Write => "write any file",
-                Target::Tree => "move any file",
+                Target::Tree => "read and write any file",
                 Target::Key | Target::Keys => "use any key",
                 Target::Program => "run any program",
                 Target::Agent => "ask any agent",

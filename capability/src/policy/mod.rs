@@ -5,7 +5,7 @@
 //! | rule | is about |
 //! |---|---|
 //! | `*` | everything that reaches outside the run |
-//! | `http` | a capability |
+//! | `http` | a capability; `fs` is about `vfs` and `shell` too, which reach the same files |
 //! | `http.post` | one function |
 //! | `host:api.example.com`, `host:*.example.com:8443`, `host:*` | hosts, on one port or on all |
 //! | `read:notes`, `write:notes`, `path:notes` | that path and all below it, when read, when written, and both |

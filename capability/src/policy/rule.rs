@@ -46,6 +46,9 @@ impl fmt::Display for RuleError {
 
 impl std::error::Error for RuleError {}
 
+/// The capabilities that reach the run's files, and that a rule on `fs` is about too.
+const FILES: &[&str] = &[crate::vfs::VFS.name, crate::shell::SHELL.name];
+
 /// The kinds of rules, for errors.
 const KINDS: &str = "write `*`, a capability such as `http`, a function such as `http.post`, or `host:`, `read:`, `write:`, `path:`, \
                      `key:`, `program:` or `agent:` with a name behind it";
@@ -89,7 +92,9 @@ impl Rule {
 
     pub(super) fn on_capability(&self, capability: &str) -> Option<Rank> {
         match &self.0 {
-            About::Capability(own) if own == capability => Some((1, 0, 0)),
+            About::Capability(own) if own == capability => Some((2, 0, 0)),
+            // The same files, by another name.
+            About::Capability(own) if own == crate::fs::FS.name && FILES.contains(&capability) => Some((1, 0, 0)),
             About::Everything if crate::reaches_out(capability) => Some((0, 0, 0)),
             _ => None,
         }

@@ -54,6 +54,13 @@ const TEXTS: &[&str] = &[
     "GET",
     "range(1e9)",
     "def f: f; f",
+    "cat a.txt",
+    "put dir/b.txt x",
+    "catalog run deeper x",
+    "vars list",
+    "vars set a '",
+    "[components.a]\nprogram = 'upper'\nargs = ['x']\n[components.b]\nsource = '(ret (arg 0))'\nargs = [{ from = 'a' }]\n[exports]\nb = 'b'",
+    "[components.a]\nprogram = 'a'\nneeds = ['a']\n[exports]\na = 'a'",
 ];
 
 /// Numbers that are at some edge.

@@ -6,11 +6,17 @@
 mod world;
 
 mod ai;
+mod commands;
 mod dbg;
+mod done;
 mod http;
+mod issue;
 mod kv;
 mod par;
+mod shell;
 mod site;
+mod vfs;
+mod workbook;
 
 use serde_json::Value as Json;
 use wattle_rt::{Code, Exit, Outcome};

@@ -4,23 +4,29 @@
 #![allow(clippy::unwrap_used, reason = "a test cannot go on without its world")]
 
 use std::pin::Pin;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use wattle_capability::Answer;
 use wattle_capability::ai::{Ai, Budget, Embedding, Inference, Question, Reply};
+use wattle_capability::commands::{Directory, Wattle};
 use wattle_capability::egress::HeaderMap;
 use wattle_capability::files::Files;
 use wattle_capability::fs::Fs;
 use wattle_capability::help::{Guide, Help};
 use wattle_capability::http::{self, Http};
+use wattle_capability::issue::{Desk, Issues, Ticket};
 use wattle_capability::kv::{InMemory, Kv};
-use wattle_capability::par::{Par, Programs};
+use wattle_capability::par::{Par, Programs, Work};
+use wattle_capability::search::Search;
+use wattle_capability::shell::{Captured, Sh, Shell};
+use wattle_capability::web::{self, Engine, EngineKind};
 use wattle_rt::{Code, Failure, Grants, Limits, Nested, Outcome, RunError, Runtime};
 
 pub(crate) struct World {
     pub(crate) runtime: Runtime,
     pub(crate) files: Arc<Files>,
+    pub(crate) desk: Arc<Pile>,
 }
 
 impl World {
@@ -30,7 +36,7 @@ impl World {
 
     pub(crate) fn with(limits: Limits) -> World {
         let runtime = Runtime::new(wattle_capability::ALL, limits).unwrap();
-        World { runtime, files: Arc::new(Files::overlay(None, 64 << 20)) }
+        World { runtime, files: Arc::new(Files::overlay(None, 64 << 20)), desk: Arc::default() }
     }
 
     pub(crate) fn grants(&self) -> Arc<Grants> {
@@ -40,6 +46,15 @@ impl World {
                 .with(Http::new(Arc::new(Web)))
                 .with(Par::new(Arc::new(Shelf(self.runtime.clone()))))
                 .with(Fs(Arc::clone(&self.files)))
+                .with(Search::new(None, None))
+                .with(web::Web::new(
+                    Engine::by(Arc::new(Web), EngineKind::Searxng, "https://search.example/").map(Arc::new),
+                ))
+                .allow("vfs")
+                .allow("workbook")
+                .with(Sh(Arc::new(Toy)))
+                .with(Wattle(Arc::new(Shelf(self.runtime.clone()))))
+                .with(Issues::new(Arc::<Pile>::clone(&self.desk)))
                 .with(Help(Arc::new(Tables)))
                 .with(Ai::new(Arc::new(Echo), Budget { calls: 3, tokens: 1_000 })),
         )
@@ -81,6 +96,11 @@ impl http::Backend for Web {
             if path == "refused" {
                 return Err(Failure::new(Code::EACCESS, "refused: that host is not allowed"));
             }
+            if request.url.starts_with("https://search.example/search?q=") {
+                let body = br#"{"results":[{"title":"Example","url":"https://example.com/","content":"It is one."}]}"#
+                    .to_vec();
+                return Ok(http::Response { status: 200, headers: HeaderMap::new(), body });
+            }
             // What the examples of the manual ask for.
             if request.url.starts_with("https://example.com/") {
                 let body = match (request.method.as_str(), path.as_str()) {
@@ -103,6 +123,7 @@ pub(crate) struct Shelf(pub(crate) Runtime);
 
 const SHELF: &[(&str, &str)] = &[
     ("file_read", "(ret (fs.read? (arg 0)))"),
+    ("finish", "(sys.done? (arg 0))"),
     ("upper", "(argv 0 $a) (call $str.upper (local.get $a)) (drop) (call $sys.resv) (i32.const 0)"),
     ("two", "(argv 0 $a) (resv $a) (resv $a) (i32.const 0)"),
     (
@@ -118,14 +139,23 @@ const SHELF: &[(&str, &str)] = &[
     ),
 ];
 
-impl Programs for Shelf {
-    fn run(&self, program: String, args: Vec<String>, grants: Arc<Grants>, place: Nested) -> Answer<'_, Outcome> {
-        Box::pin(async move {
-            let (_, text) = SHELF
+impl Shelf {
+    fn text(work: &Work) -> Result<String, Failure> {
+        match work {
+            Work::Inline(text) => Ok(text.clone()),
+            Work::Named(program) => SHELF
                 .iter()
-                .find(|(name, _)| *name == program.strip_suffix("!").unwrap_or(&program))
-                .ok_or_else(|| Failure::new(Code::ENOENT, format!("there is no program `{program}`")))?;
-            let prepared = self.0.prepare(text).await.unwrap();
+                .find(|(name, _)| *name == program.strip_suffix("!").unwrap_or(program))
+                .map(|(_, text)| (*text).to_owned())
+                .ok_or_else(|| Failure::new(Code::ENOENT, format!("there is no program `{program}`"))),
+        }
+    }
+}
+
+impl Programs for Shelf {
+    fn run(&self, work: Work, args: Vec<String>, grants: Arc<Grants>, place: Nested) -> Answer<'_, Outcome> {
+        Box::pin(async move {
+            let prepared = self.0.prepare(&Shelf::text(&work)?).await.unwrap();
             let time = Duration::from_secs(60);
             self.0.run_nested(&prepared, &grants, args, time, place).await.map_err(|error| match error {
                 RunError::Denied(missing) => Failure::new(Code::EACCESS, format!("not granted: {missing:?}")),
@@ -135,8 +165,68 @@ impl Programs for Shelf {
         })
     }
 
-    fn is_exclusive(&self, program: &str) -> bool {
-        program.ends_with('!')
+    fn check(&self, work: Work) -> Answer<'_, ()> {
+        Box::pin(async move {
+            let prepared = self.0.prepare(&Shelf::text(&work)?).await;
+            prepared.map(drop).map_err(|why| Failure::new(Code::EPARSE, why.to_string()))
+        })
+    }
+
+    fn is_exclusive(&self, work: &Work) -> bool {
+        matches!(work, Work::Named(program) if program.ends_with('!'))
+    }
+}
+
+impl Directory for Shelf {
+    fn list(&self) -> Vec<(String, String)> {
+        SHELF.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
+    }
+
+    fn search(&self, words: &str) -> Vec<(String, String)> {
+        self.list().into_iter().filter(|(name, _)| name == words).collect()
+    }
+
+    fn show(&self, name: &str) -> Result<String, Failure> {
+        Shelf::text(&Work::Named(name.to_owned()))
+    }
+}
+
+/// A shell of three commands: `tr a-z A-Z`, `cat FILE`, `put FILE WORD`; `hang` never ends.
+struct Toy;
+
+impl Shell for Toy {
+    fn run(&self, files: Arc<Files>, script: String, stdin: Vec<u8>, _: Instant) -> Answer<'_, Captured> {
+        Box::pin(async move {
+            let words: Vec<&str> = script.split_whitespace().collect();
+            let failed =
+                |status, stderr: String| Captured { stderr: stderr.into_bytes(), status, ..Captured::default() };
+            Ok(match words.as_slice() {
+                ["tr", "a-z", "A-Z"] => Captured { stdout: stdin.to_ascii_uppercase(), ..Captured::default() },
+                ["cat", path] => match files.read(path) {
+                    Ok(bytes) => Captured { stdout: bytes.into(), ..Captured::default() },
+                    Err(error) if error.is_not_found() => failed(1, format!("cat: {path}: no such file\n")),
+                    Err(error) => failed(1, format!("cat: {error}\n")),
+                },
+                ["put", path, word] => match files.write(path, word.as_bytes()) {
+                    Ok(()) => Captured::default(),
+                    Err(error) => failed(2, format!("put: {error}\n")),
+                },
+                ["hang"] => std::future::pending().await,
+                ["silent"] => failed(3, String::new()),
+                _ => failed(127, format!("{script}: not found\n")),
+            })
+        })
+    }
+}
+
+/// Keeps the tickets.
+#[derive(Default)]
+pub(crate) struct Pile(pub(crate) Mutex<Vec<Ticket>>);
+
+impl Desk for Pile {
+    fn file(&self, ticket: Ticket) -> Answer<'_, ()> {
+        self.0.lock().unwrap().push(ticket);
+        Box::pin(async { Ok(()) })
     }
 }
 

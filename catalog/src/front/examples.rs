@@ -59,7 +59,15 @@ fn example(raw: RawExample, line: usize, block: &Block) -> Result<Example, Wrong
     Ok(Example {
         line,
         args: raw.args.iter().map(ToString::to_string).collect(),
-        fixtures: Fixtures { files: raw.files, kv: raw.kv, http, now, random: raw.random, ai: raw.ai },
+        fixtures: Fixtures {
+            files: raw.files,
+            kv: raw.kv,
+            http,
+            now,
+            random: raw.random,
+            ai: raw.ai,
+            shell: raw.shell,
+        },
         expected: Expected { code, results, files: raw.files_after, kv: raw.kv_after },
     })
 }

@@ -8,7 +8,7 @@ use toml::Spanned;
 use toml::value::Datetime;
 
 use crate::front::Texts;
-use crate::{AiAnswer, TypeHint};
+use crate::{AiAnswer, ShellAnswer, TypeHint};
 
 #[derive(DeriveDeserialize)]
 #[serde(deny_unknown_fields)]
@@ -54,6 +54,8 @@ pub(super) struct RawExample {
     pub(super) http: Vec<RawHttp>,
     #[serde(default)]
     pub(super) ai: Vec<AiAnswer>,
+    #[serde(default)]
+    pub(super) shell: Vec<ShellAnswer>,
     pub(super) now: Option<Spanned<Datetime>>,
     #[serde(default)]
     pub(super) random: Vec<u32>,

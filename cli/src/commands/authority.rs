@@ -83,8 +83,8 @@ pub(super) fn to_json(runtime: &Runtime, program: &Program) -> Json {
             .zip(&one.arguments)
             .filter_map(|(param, argument)| {
                 let values = match argument {
-                    Argument::Unknown => Json::Null,
-                    Argument::OneOf(texts) => texts.iter().map(value).collect(),
+                    Argument::OneOf(texts) if !param.inside => texts.iter().map(value).collect(),
+                    _ => Json::Null,
                 };
                 Some(
                     json!({"argument": param.name, "kind": noun(param.target?).to_ascii_lowercase(), "values": values}),

@@ -32,13 +32,14 @@ fn wrong(what: impl ToString, mend: &str) -> Wrong {
 /// Checks everything, also where something fails.
 pub(crate) async fn doctor(args: DoctorArgs, outer: Layer) -> Result<Exit, Fault> {
     let setup = Setup::new(Config::gather(&[args.flags.into(), outer])?)?;
-    let checks: [(&str, Found); 6] = [
+    let checks: [(&str, Found); 7] = [
         ("engine", engine(&setup).await),
         ("catalog", catalog(&setup).await),
         ("root", root(&setup)),
         ("store", store(&setup).await),
         ("model", model(&setup)),
         ("endpoint", endpoint(&setup).await),
+        ("search", search(&setup)),
     ];
     let sound = checks.iter().all(|(_, found)| found.is_ok());
     if args.json {
@@ -128,6 +129,15 @@ fn model(setup: &Setup) -> Found {
         None => "no key".to_owned(),
     };
     Ok(format!("{} at {}, {key}", endpoint.model, endpoint.base_url))
+}
+
+/// The web can be searched, if that is wanted at all. The engine is not asked: some count requests.
+fn search(setup: &Setup) -> Found {
+    let Some(kind) = setup.config.search_engine.value else {
+        return Ok("the web cannot be searched, since `search.engine` is not set".to_owned());
+    };
+    let engine = setup.host.engine().map_err(|why| wrong(why, "correct `search` in the settings, or leave it out"))?;
+    Ok(format!("{kind} at {}", engine.url()))
 }
 
 fn no_endpoint(fault: Fault) -> Wrong {

@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 use wattle_agent::Meter;
 use wattle_agent::capability::files::Change;
 use wattle_agent::catalog::{Entry, Origin};
-use wattle_agent::rt::{Diagnostic, Exit as Ended, Outcome, RunError};
+use wattle_agent::rt::{Diagnostic, Exit as Ended, Outcome, RunError, Signature};
 
 use crate::args::ExecArgs;
 use crate::changes::{self, Fate};
@@ -39,8 +39,13 @@ pub(crate) async fn exec(args: ExecArgs, outer: Layer) -> Result<Exit, Fault> {
         program.warnings().iter().for_each(|warning| output::note(&visible(warning.to_string().trim_end())));
     }
 
-    // The programs that `par` starts may ask a model, too.
-    let needs_model = program.imports().iter().any(|function| matches!(function.module, "ai" | "par"));
+    // The programs that it starts may ask a model, too, and so may a search by meaning.
+    let searches = setup.config.embed_model.value.is_some();
+    let asks = |function: &Signature| match function.module {
+        "search" => searches,
+        module => matches!(module, "ai" | "par" | "workbook" | "wattle"),
+    };
+    let needs_model = program.imports().iter().any(asks);
     let model = if needs_model { Some(setup.model()) } else { None };
     let (model, why_not) = match model.transpose() {
         Ok(model) => (model, None),

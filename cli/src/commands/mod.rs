@@ -9,8 +9,11 @@ pub(crate) mod doctor;
 pub(crate) mod eval;
 pub(crate) mod exec;
 pub(crate) mod expand;
+pub(crate) mod ledger;
 pub(crate) mod parse;
 pub(crate) mod run;
+pub(crate) mod trace;
+pub(crate) mod vars;
 
 use wattle_agent::catalog::Catalog;
 

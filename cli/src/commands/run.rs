@@ -38,6 +38,7 @@ pub(crate) async fn run(args: RunArgs, outer: Layer) -> Result<Exit, Fault> {
         session_id: session.as_ref().map(|session| session.id.clone()),
         grants: setup.grants(access),
         workdir: Some(setup.config.root.value.clone()),
+        signer: setup.signer()?,
         cancel: cancel.clone(),
         meter,
     };

@@ -17,6 +17,7 @@ use serde_json::Value as Json;
 use wattle_agent::capability::ai::Budget;
 use wattle_agent::capability::egress::{HostRule, Url};
 use wattle_agent::capability::policy::{Policy, Rule};
+use wattle_agent::capability::web::EngineKind;
 
 use wattle_agent::machine::Dollars;
 use wattle_agent::model::Prices;
@@ -202,6 +203,12 @@ keys! {
     ai_tokens as "ai.tokens" "WATTLE_AI_TOKENS": NonZeroU32 = |_| budget(Budget::default().tokens), Trusted;
     /// The model for embeddings; the model itself where it is not set.
     embed_model as "ai.embed_model" "WATTLE_AI_EMBED_MODEL": Option<String> = |_| None, Open;
+    /// The kind of search engine that searches the web.
+    search_engine as "search.engine" "WATTLE_SEARCH_ENGINE": Option<EngineKind> = |_| None, Trusted;
+    /// Where it is asked; the kind's own place where it is not set.
+    search_url as "search.url" "WATTLE_SEARCH_URL": Option<String> = |_| None, Trusted;
+    /// The variable that holds its key.
+    search_key_env as "search.key_env" "WATTLE_SEARCH_KEY_ENV": String = |_| "WATTLE_SEARCH_KEY".to_owned(), Trusted;
     /// The workdir.
     root "WATTLE_ROOT": PathBuf = |_| PathBuf::from("."), User;
     /// Whether programs write to the workdir itself.
@@ -244,6 +251,8 @@ pub(crate) struct Places {
     pub(crate) user_file: Option<PathBuf>,
     /// The store.
     pub(crate) store: Option<PathBuf>,
+    /// The folder of what can be made anew.
+    pub(crate) cache: Option<PathBuf>,
 }
 
 impl Places {
@@ -254,6 +263,7 @@ impl Places {
             Ok(xdg) => Places {
                 user_file: Some(xdg.config_dir().join("wattle/wattle.toml")),
                 store: Some(xdg.data_dir().join("wattle/wattle.db")),
+                cache: Some(xdg.cache_dir().join("wattle")),
             },
             Err(_) => Places::default(),
         }
@@ -291,16 +301,26 @@ impl Config {
     fn names_no_secret(&self) -> Result<(), Fault> {
         let is_name =
             |text: &str| !text.starts_with(|c: char| c.is_ascii_digit()) && text.chars().all(is_name_character);
-        if !self.api_key_env.value.as_deref().is_none_or(is_name) {
-            let message = format!("`api_key_env` (from {}) is not the name of a variable", self.api_key_env.origin);
-            return Err(Fault::configuration(message).hint("put the key into a variable, and give the variable's name"));
+        let names = [
+            ("api_key_env", self.api_key_env.value.as_deref(), &self.api_key_env.origin),
+            ("search.key_env", Some(self.search_key_env.value.as_str()), &self.search_key_env.origin),
+        ];
+        for (key, name, origin) in names {
+            if !name.is_none_or(is_name) {
+                let message = format!("`{key}` (from {origin}) is not the name of a variable");
+                let hint = "put the key into a variable, and give the variable's name";
+                return Err(Fault::configuration(message).hint(hint));
+            }
         }
-        let url = self.base_url.value.as_deref().and_then(|text| Url::parse(text).ok());
-        if url.is_some_and(|url| url.password().is_some() || !url.username().is_empty()) {
-            let message = format!("`base_url` (from {}) carries a user name or password", self.base_url.origin);
-            return Err(
-                Fault::configuration(message).hint("put the key into a variable, and name it by `--api-key-env VAR`")
-            );
+        for (key, url, flag) in
+            [("base_url", &self.base_url, "--api-key-env"), ("search.url", &self.search_url, "--search-key-env")]
+        {
+            let parsed = url.value.as_deref().and_then(|text| Url::parse(text).ok());
+            if parsed.is_some_and(|url| url.password().is_some() || !url.username().is_empty()) {
+                let message = format!("`{key}` (from {}) carries a user name or password", url.origin);
+                let hint = format!("put the key into a variable, and name it by `{flag} VAR`");
+                return Err(Fault::configuration(message).hint(hint));
+            }
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 use wattle_agent::capability::egress::HostRule;
 use wattle_agent::capability::policy::Rule;
+use wattle_agent::capability::web::EngineKind;
 
 /// A type that a setting may have. The error of the readers says what was expected and found.
 pub(crate) trait Value: Sized {
@@ -182,6 +183,20 @@ impl Value for Rule {
 
     fn to_json(&self) -> Json {
         json!(self.to_string())
+    }
+}
+
+impl Value for EngineKind {
+    fn from_text(text: &str) -> Result<Self, String> {
+        text.parse()
+    }
+
+    fn from_toml(value: &toml::Value, folder: &Path) -> Result<Self, String> {
+        String::from_toml(value, folder)?.parse()
+    }
+
+    fn to_json(&self) -> Json {
+        json!(self.name())
     }
 }
 

@@ -118,6 +118,7 @@ async fn play(host: &Host, site: &Site, demo: &Demo, cancel: &CancellationToken)
         session_id: None,
         grants: Arc::new(access.grants()),
         workdir: Some(workdir.path().to_owned()),
+        signer: None,
         cancel: cancel.clone(),
         meter: Meter::default(),
     };

@@ -77,6 +77,7 @@ impl Session {
             session_id: Some(self.kept.id.clone()),
             grants: self.setup.grants(access),
             workdir: Some(self.setup.config.root.value.clone()),
+            signer: self.setup.signer()?,
             cancel: cancel.clone(),
             meter,
         };

@@ -88,6 +88,26 @@ fn a_table_of_a_file_is_the_first_part_of_a_key() {
 }
 
 #[test]
+fn the_search_engine_is_set_as_everything_is() {
+    let place = Place::new();
+    user_file(&place, "search = { engine = \"brave\", key_env = \"MY_KEY\" }\n");
+    let settings = shown(place.wattle(["config", "show", "--json", "--search-url", "https://s.example"]));
+    let keys = ["search.engine", "search.url", "search.key_env"];
+    assert_eq!(keys.map(|key| settings[key].clone()), ["brave", "https://s.example", "MY_KEY"].map(Json::from));
+    let doctor = || place.wattle(["doctor", "--json"]);
+    let found = |call: Call| {
+        let json: Json = serde_json::from_str(&call.run().code(1).stdout).unwrap();
+        json["checks"].as_array().unwrap().iter().find(|check| check["name"] == "search").unwrap().clone()
+    };
+    assert!(found(doctor())["found"].as_str().unwrap().contains("`MY_KEY` has none"));
+    let with_key = found(doctor().env("MY_KEY", "brave-secret"));
+    assert!(with_key["ok"] == true && !with_key.to_string().contains("brave-secret"), "{with_key}");
+    place.wattle(["exec", "web_search", "cats"]).run().code(1).tells(&["`MY_KEY` has none"]);
+    let bare = Place::new();
+    bare.wattle(["exec", "web_search", "cats"]).run().code(1).tells(&["`search.engine`", "searxng"]);
+}
+
+#[test]
 fn what_cannot_be_read_is_an_error_that_names_its_place() {
     for (file, words) in [
         ("modle = \"x\"", &["unknown key `modle`", "wattle.toml", "did you mean `model`?"][..]),
@@ -102,6 +122,9 @@ fn what_cannot_be_read_is_an_error_that_names_its_place() {
         ("allow_host = [\"http://x\"]", &["`allow_host`"]),
         ("catalog = \"tools\"", &["`catalog`", "a list"]),
         ("model = ", &["wattle.toml", "line 1"]),
+        ("search = { engine = \"gogle\" }", &["`search.engine`", "`searxng`, `brave` or `page`"]),
+        ("[search]\nkey_env = \"sk-not a name\"", &["`search.key_env`", "not the name of a variable"]),
+        ("[search]\nurl = \"https://me:pw@s.example\"", &["`search.url`", "--search-key-env"]),
         ("trusted = \"x\"", &["`trusted`", "a list"]),
         ("[ai]\ncals = 1", &["unknown key `ai.cals`", "did you mean `ai.calls`?"]),
         ("[ai]\ncalls = 0", &["`ai.calls`", "from 1 on"]),

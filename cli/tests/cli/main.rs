@@ -10,4 +10,5 @@ mod interrupt;
 mod place;
 mod readme;
 mod run;
+mod traces;
 mod transcripts;

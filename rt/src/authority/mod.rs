@@ -96,9 +96,11 @@ impl Use {
         Use { function, arguments: vec![Argument::Unknown; function.params.len()], offset: None }
     }
 
-    /// The arguments that name something outside the program.
+    /// The arguments that name something outside the program. One that only holds such names may name anything.
     pub fn targets(&self) -> impl Iterator<Item = (Target, &Argument)> {
-        self.function.params.iter().zip(&self.arguments).filter_map(|(param, argument)| Some((param.target?, argument)))
+        const UNKNOWN: &Argument = &Argument::Unknown;
+        let named = self.function.params.iter().zip(&self.arguments);
+        named.filter_map(|(param, argument)| Some((param.target?, if param.inside { UNKNOWN } else { argument })))
     }
 }
 

@@ -41,7 +41,7 @@ pub struct Mended {
 /// ```
 /// # use wattle_rt::{Param, Signature, Signatures, Ty};
 /// # let host = Signatures::new([Signature {
-/// #     module: "dbg", name: "log", params: &[Param { name: "ptr", ty: Ty::Str, target: None }], results: &[], errors: &[],
+/// #     module: "dbg", name: "log", params: &[Param { name: "ptr", ty: Ty::Str, target: None, inside: false }], results: &[], errors: &[],
 /// # }]);
 /// let mended = wattle_rt::mend("(call $dbg.lgo “hello”)", &host);
 /// assert_eq!(mended.source, "(call $dbg.log \"hello\")");

@@ -77,8 +77,8 @@ const MAX_WARNINGS: usize = 16;
 /// # use wattle_rt::{Code, Param, Signature, Signatures, Ty};
 /// # const S: Ty = Ty::Str;
 /// # let host = Signatures::new([
-/// #     Signature { module: "sys", name: "argv", params: &[Param { name: "n", ty: Ty::Int, target: None }], results: &[Param { name: "ptr", ty: S, target: None }], errors: &[Code::EBOUND] },
-/// #     Signature { module: "sys", name: "resv", params: &[Param { name: "ptr", ty: S, target: None }], results: &[], errors: &[] },
+/// #     Signature { module: "sys", name: "argv", params: &[Param { name: "n", ty: Ty::Int, target: None, inside: false }], results: &[Param { name: "ptr", ty: S, target: None, inside: false }], errors: &[Code::EBOUND] },
+/// #     Signature { module: "sys", name: "resv", params: &[Param { name: "ptr", ty: S, target: None, inside: false }], results: &[], errors: &[] },
 /// # ]);
 /// let program = wattle_rt::assemble("(argv 0 $name) (resv $name) (resv \"hello\") (i32.const 0)", &host)?;
 /// assert_eq!(program.imports.len(), 2);

@@ -7,8 +7,8 @@ macro_rules! host {
         &[$(Signature {
             module: stringify!($module),
             name: stringify!($name),
-            params: &[$(Param { name: stringify!($param), ty: Ty::$pty, target: None }),*],
-            results: &[$(Param { name: stringify!($result), ty: Ty::$rty, target: None }),*],
+            params: &[$(Param { name: stringify!($param), ty: Ty::$pty, target: None, inside: false }),*],
+            results: &[$(Param { name: stringify!($result), ty: Ty::$rty, target: None, inside: false }),*],
             errors: &[$($(Code::$error),+)?],
         }),*]
     };

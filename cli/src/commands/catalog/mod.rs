@@ -127,6 +127,9 @@ fn example_json(example: &Example) -> Json {
         })).collect::<Vec<_>>(),
         "now": fixtures.now,
         "random": fixtures.random,
+        "shell": fixtures.shell.iter().map(|a| json!({
+            "line": a.line, "stdout": a.stdout, "stderr": a.stderr, "status": a.status,
+        })).collect::<Vec<_>>(),
         "ai": fixtures.ai.iter().map(answer).collect::<Vec<_>>(),
         "code": example.expected.code.number(),
         "results": results,

@@ -1,0 +1,61 @@
+//! What a run's programs are told about the run: its id, and its steps so far.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+use wattle_capability::story::Story;
+use wattle_machine::{Call, Execution};
+
+use crate::trace::outcome;
+
+/// The most steps that are told; the oldest give way.
+const STEPS: usize = 100;
+/// The most characters of a call's arguments and of its output.
+const SHOWN: usize = 200;
+
+/// The steps of one run as they are done.
+pub(crate) struct Teller {
+    run_id: String,
+    lines: Mutex<VecDeque<String>>,
+}
+
+impl Teller {
+    pub(crate) fn new(run_id: &str) -> Teller {
+        Teller { run_id: run_id.to_owned(), lines: Mutex::default() }
+    }
+
+    /// Takes a call in that is done.
+    pub(crate) fn add(&self, step: u32, call: &Call, execution: &Execution, dur_ms: u64) {
+        let args: Vec<String> = call.args().iter().map(|arg| format!("{:?}", cut(arg))).collect();
+        let (exit_code, output, error) = outcome(execution);
+        let ended = match (exit_code, error) {
+            (Some(0), _) => cut(&output),
+            (_, Some(error)) => format!("FAILED: {}", cut(&error)),
+            (code, None) => format!("FAILED: {}", code.map_or_else(|| "not run".to_owned(), |code| code.to_string())),
+        };
+        let line = format!("step {step}: {}({}) in {dur_ms} ms: {ended}", call.label(), args.join(", "));
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() == STEPS {
+            lines.pop_front();
+        }
+        lines.push_back(line.replace('\n', "\\n"));
+    }
+}
+
+impl Story for Teller {
+    fn run_id(&self) -> &str {
+        &self.run_id
+    }
+
+    fn steps(&self) -> Vec<String> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+}
+
+/// The beginning of a text.
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(SHOWN) {
+        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,160 @@
+//! Cutting a text into passages: pieces that are read as one, with the lines that they stand in.
+
+/// The most characters of a passage.
+const CHARS: usize = 1_200;
+
+/// The most lines of a passage.
+const LINES: usize = 40;
+
+/// From this many lines, or half of the characters, a passage ends where the text has a pause.
+const ENOUGH_LINES: usize = 20;
+
+/// A piece of a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Passage {
+    /// Its first line, from 1.
+    pub(super) first: usize,
+    /// Its last line.
+    pub(super) last: usize,
+    /// Its text, without blank lines around it.
+    pub(super) text: String,
+}
+
+/// One line, or a part of one that is too long for a passage.
+struct Line<'a> {
+    number: usize,
+    text: &'a str,
+    chars: usize,
+}
+
+/// Cuts a text at headings, else at blank lines, else where a passage is full. No passage is blank.
+pub(super) fn passages(text: &str) -> Vec<Passage> {
+    let mut all = Vec::new();
+    let mut open: Vec<Line<'_>> = Vec::new();
+    let mut chars = 0;
+    let mut fenced = false;
+    for (at, line) in text.lines().enumerate() {
+        if line.trim_start().starts_with("```") {
+            fenced = !fenced;
+        }
+        let heading = !fenced && is_heading(line);
+        let enough = open.len() >= ENOUGH_LINES || chars >= CHARS / 2;
+        if heading || (enough && line.trim().is_empty()) {
+            close(&mut all, &mut open);
+            chars = 0;
+        }
+        for part in parts(line) {
+            let line = Line { number: at + 1, text: part, chars: part.chars().count() + 1 };
+            if !open.is_empty() && (chars + line.chars > CHARS || open.len() >= LINES) {
+                split(&mut all, &mut open);
+                chars = open.iter().map(|line| line.chars).sum();
+                if chars + line.chars > CHARS {
+                    close(&mut all, &mut open);
+                    chars = 0;
+                }
+            }
+            chars += line.chars;
+            open.push(line);
+        }
+    }
+    close(&mut all, &mut open);
+    all
+}
+
+/// A heading of Markdown or Org.
+fn is_heading(line: &str) -> bool {
+    let marks = line.trim_start_matches('#');
+    let hashes = line.len() - marks.len();
+    let stars = line.len() - line.trim_start_matches('*').len();
+    ((1..=6).contains(&hashes) && marks.starts_with(' '))
+        || ((1..=6).contains(&stars) && line.get(stars..).is_some_and(|rest| rest.starts_with(' ')) && stars > 1)
+}
+
+/// A line in parts that fit into a passage each.
+fn parts(line: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(line);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let (part, more) = match text.char_indices().nth(CHARS - 1) {
+            Some((end, _)) => {
+                let space = text.get(..end).and_then(|part| part.rfind(' ')).filter(|space| *space > end / 2);
+                let (part, more) = text.split_at(space.map_or(end, |space| space + 1));
+                (part, Some(more))
+            }
+            None => (text, None),
+        };
+        rest = more;
+        Some(part)
+    })
+}
+
+/// Ends a passage that is full at its last blank line in the second half, where it has one; what stands behind stays open.
+fn split<'a>(all: &mut Vec<Passage>, open: &mut Vec<Line<'a>>) {
+    let blank = open.iter().rposition(|line| line.text.trim().is_empty()).filter(|at| *at > open.len() / 2);
+    let mut rest = blank.map_or_else(Vec::new, |at| open.split_off(at));
+    close(all, open);
+    open.append(&mut rest);
+}
+
+fn close(all: &mut Vec<Passage>, open: &mut Vec<Line<'_>>) {
+    let full = |line: &Line<'_>| !line.text.trim().is_empty();
+    let lines: Vec<Line<'_>> = std::mem::take(open);
+    let (Some(first), Some(last)) = (lines.iter().position(full), lines.iter().rposition(full)) else { return };
+    let Some(kept) = lines.get(first..=last) else { return };
+    let mut text = String::new();
+    let mut before = None;
+    for line in kept {
+        if before.is_some_and(|before| before != line.number) {
+            text.push('\n');
+        }
+        before = Some(line.number);
+        text.push_str(line.text);
+    }
+    let (Some(first), Some(last)) = (kept.first(), kept.last()) else { return };
+    all.push(Passage { first: first.number, last: last.number, text: text.trim_end().to_owned() });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_that_is_not_blank_stands_in_one_passage() {
+        let prose = (1..=300).map(|n| if n % 7 == 0 { String::new() } else { format!("line {n} of a long text") });
+        let long = format!("{}\n{}\n\nend", "word ".repeat(2_000), "x".repeat(5_000));
+        let headed = "intro\n# One\ntext\n## Two\n\nmore\n```\n# no heading\n```\n** Org\nlast".to_owned();
+        for text in [prose.collect::<Vec<_>>().join("\n"), long, headed, String::new(), "\n\n \n".to_owned()] {
+            let passages = passages(&text);
+            let mut seen: Vec<usize> = Vec::new();
+            for passage in &passages {
+                let chars = passage.text.chars().count();
+                assert!(chars <= CHARS && passage.last - passage.first < LINES, "{chars} {passage:?}");
+                assert!(!passage.text.trim().is_empty());
+                seen.extend(passage.first..=passage.last);
+            }
+            seen.dedup();
+            assert!(seen.is_sorted(), "{seen:?}");
+            let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).map(|(at, _)| at + 1);
+            assert!(lines.clone().all(|line| seen.contains(&line)));
+            let squeezed = |text: &str| text.split_whitespace().collect::<String>();
+            let joined: String = passages.iter().map(|passage| squeezed(&passage.text)).collect();
+            assert_eq!(joined, squeezed(&text));
+        }
+    }
+
+    #[test]
+    fn a_heading_begins_a_passage() {
+        let text = "intro\n# One\ntext\n```\n# code\n```\n## Two\n\nmore\n#tag\n";
+        let found: Vec<(usize, usize)> = passages(text).iter().map(|passage| (passage.first, passage.last)).collect();
+        assert_eq!(found, [(1, 1), (2, 6), (7, 10)]);
+    }
+
+    #[test]
+    fn a_full_passage_ends_at_a_blank_line() {
+        let paragraph = "a line of the text that is about forty long\n".repeat(10);
+        let text = [paragraph.as_str(); 6].join("\n");
+        for passage in passages(&text) {
+            assert_eq!((passage.first % 11, passage.last % 11), (1, 10), "{passage:?}");
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Words: how texts are prepared for the index, and how a query becomes an expression of it.
+
+/// The most words of a query that are looked for.
+const WORDS: usize = 48;
+
+/// From this many letters on, a word also finds words that begin with it.
+const PREFIX: usize = 4;
+
+/// Words of questions that say nothing of what is sought. They count where a query has no others.
+const STOP: &[&str] = &[
+    "a", "about", "an", "and", "are", "as", "at", "be", "by", "can", "do", "does", "for", "from", "how", "i", "in",
+    "is", "it", "its", "me", "my", "of", "on", "or", "our", "so", "that", "the", "their", "there", "these", "this",
+    "to", "was", "we", "were", "what", "when", "where", "which", "who", "why", "will", "with", "you", "your",
+];
+
+/// What is looked for: plain words, whatever signs stood between them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Query(String);
+
+impl Query {
+    /// Reads the words of a query; `None` where it has none.
+    pub(super) fn read(text: &str) -> Option<Query> {
+        let mut words: Vec<String> = Vec::new();
+        for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
+            if !words.iter().any(|known| known == word) {
+                words.push(word.to_owned());
+            }
+        }
+        let says = |word: &String| !STOP.contains(&word.to_lowercase().as_str());
+        if words.iter().any(says) {
+            words.retain(says);
+        }
+        words.truncate(WORDS);
+        let terms: Vec<String> = words.iter().flat_map(|word| terms(word)).collect();
+        (!terms.is_empty()).then(|| Query(terms.join(" OR ")))
+    }
+
+    /// The expression for the index: terms in quotes, so that no word of a query is a sign of its language.
+    pub(super) fn expression(&self) -> &str {
+        &self.0
+    }
+}
+
+/// What is looked for to find a word: the word, what begins with it, and the words that it is made of.
+fn terms(word: &str) -> Vec<String> {
+    let mut terms = Vec::new();
+    if word.chars().any(is_ideograph) {
+        // Nothing stands between the words of such a text: its characters are sought in their order.
+        return runs(word).into_iter().map(|run| format!("\"{run}\"")).collect();
+    }
+    terms.push(format!("\"{word}\""));
+    if word.chars().count() >= PREFIX {
+        terms.push(format!("\"{word}\" *"));
+    }
+    let parts = parts_of_name(word);
+    if parts.len() > 1 {
+        terms.extend(parts.iter().filter(|part| part.chars().count() > 1).map(|part| format!("\"{part}\"")));
+    }
+    terms
+}
+
+/// What a text is found by besides its words: the words that names such as `readFile` are made of, and single ideographs.
+pub(super) fn parts(text: &str) -> String {
+    let mut found = String::new();
+    for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
+        if word.chars().any(is_ideograph) {
+            for run in runs(word) {
+                push(&mut found, &run);
+            }
+            continue;
+        }
+        let parts = parts_of_name(word);
+        if parts.len() > 1 {
+            parts.iter().for_each(|part| push(&mut found, part));
+        }
+    }
+    found
+}
+
+fn push(text: &mut String, word: &str) {
+    if !text.is_empty() {
+        text.push(' ');
+    }
+    text.push_str(word);
+}
+
+/// The words of a name: `HTTPServer2` is `HTTP`, `Server2`.
+fn parts_of_name(word: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut start = 0;
+    let chars: Vec<(usize, char)> = word.char_indices().collect();
+    for (at, window) in chars.windows(2).enumerate() {
+        let [(_, one), (end, two)] = window else { continue };
+        let follows = chars.get(at + 2).is_some_and(|(_, three)| three.is_lowercase());
+        if two.is_uppercase() && (!one.is_uppercase() || follows) {
+            parts.extend(word.get(start..*end));
+            start = *end;
+        }
+    }
+    parts.extend(word.get(start..));
+    parts
+}
+
+/// The ideographs of a word with spaces between them, and the runs of other characters as they are.
+fn runs(word: &str) -> Vec<String> {
+    let mut runs: Vec<(bool, String)> = Vec::new();
+    for c in word.chars() {
+        let ideograph = is_ideograph(c);
+        match runs.last_mut() {
+            Some((same, run)) if *same == ideograph => {
+                if ideograph {
+                    run.push(' ');
+                }
+                run.push(c);
+            }
+            _ => runs.push((ideograph, c.to_string())),
+        }
+    }
+    runs.into_iter().map(|(_, run)| run).collect()
+}
+
+/// A character of a script that sets no spaces between words: Han, kana, Thai, Lao, Khmer, Burmese.
+fn is_ideograph(c: char) -> bool {
+    matches!(u32::from(c), 0x0E00..=0x0EFF | 0x1000..=0x109F | 0x1780..=0x17FF | 0x3040..=0x30FF | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xF900..=0xFAFF | 0x20000..=0x323AF)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queries_are_words_whatever_they_look_like() {
+        for (text, expected) in [
+            ("cat", Some("\"cat\"")),
+            ("Where is the retry delay?", Some("\"retry\" OR \"retry\" * OR \"delay\" OR \"delay\" *")),
+            ("the of", Some("\"the\" OR \"of\"")),
+            (
+                "a\" OR b* NEAR(c) -d ^e {x}: y",
+                Some("\"OR\" OR \"b\" OR \"NEAR\" OR \"NEAR\" * OR \"c\" OR \"d\" OR \"e\" OR \"x\" OR \"y\""),
+            ),
+            ("HostRule", Some("\"HostRule\" OR \"HostRule\" * OR \"Host\" OR \"Rule\"")),
+            ("検索", Some("\"検 索\"")),
+            ("", None),
+            ("?! -- \"\"", None),
+        ] {
+            // `or` is a stop word however it is written.
+            let expected = expected.map(|text| text.replace("\"OR\" OR ", ""));
+            assert_eq!(Query::read(text).as_ref().map(Query::expression), expected.as_deref(), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_are_taken_apart() {
+        for (text, expected) in [
+            ("readFile of HTTPServer2", "read File HTTP Server2"),
+            ("plain words", ""),
+            ("全文検索 works", "全 文 検 索"),
+            ("snake_case", ""),
+        ] {
+            assert_eq!(parts(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! `web`: pages as text to read, and what a search engine finds.
+//!
+//! Pages come by the run's own way out, held to its guard hop by hop. The search engine is the operator's: it is reached by a way of
+//! its own, which programs do not have.
+
+mod charset;
+mod engine;
+mod page;
+mod results;
+mod strip;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use wattle_rt::{Code, Config, Failure, Run, Target, capability};
+
+use crate::egress::{HeaderMap, HeaderValue, Method, header};
+use crate::http::{Http, Request, Response};
+
+pub use engine::{Engine, EngineKind, EngineSettings};
+
+capability! {
+    /// Pages as readable text, and web search.
+    pub const WEB: "web" 1;
+
+    /// Fetches a page and gives its text as Markdown, other texts as they are: 4,000 characters from offset on, with a last line that tells how much there is
+    #[example = r#"(ret (web.fetch? "https://example.com/" 0))"# => "Example Domain\n\n[characters 0–14 of 14]"]
+    #[prompt(name)]
+    async fetch(url: url, offset: int) -> ptr: str ! EREMOTE EACCESS ETIME EPARSE EBOUND = fetch;
+
+    /// Asks the search engine that the operator has set up and gives at most 8 results as JSON [{title, url, snippet}]
+    #[example = r#"(ret (json.get? (web.search? "example") "[0].url"))"# => "https://example.com/"]
+    #[prompt(name)]
+    async search(query: str) -> ptr: str ! EACCESS EREMOTE ETIME EBOUND = search;
+}
+
+/// How much of a text one call gives, in characters.
+const PIECE: usize = 4_000;
+
+/// How long a page is waited for, and a search.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The most bytes of a page that is made readable; of a larger one, its beginning.
+const PAGE_BYTES: usize = 5 << 20;
+
+/// The most characters of a query.
+const QUERY_CHARS: usize = 400;
+
+/// What is asked for where a server has a choice.
+const ACCEPT: &str = "text/html, application/xhtml+xml, text/markdown, text/plain, application/json, */*;q=0.5";
+
+/// Grants `web`; pages come through the run's `http`.
+pub struct Web {
+    engine: Result<Arc<Engine>, String>,
+}
+
+impl Web {
+    /// Grants pages, and searches with that engine, or with none for that reason.
+    #[must_use]
+    pub fn new(engine: Result<Arc<Engine>, String>) -> Web {
+        Web { engine }
+    }
+}
+
+impl Config for Web {
+    const CAPABILITY: &'static str = "web";
+}
+
+async fn fetch(run: &mut Run, url: String, offset: i32) -> Result<String, Failure> {
+    let offset = usize::try_from(offset)
+        .map_err(|_| Failure::new(Code::EBOUND, format!("an offset is 0 or more, and {offset} is not")))?;
+    let until = deadline(run);
+    let (response, base) = within(run, until, get(run, &url)).await?;
+    let status = response.status;
+    let work = move || page::text_of(&base, &response.headers, &response.body, until);
+    let text = match tokio::task::spawn_blocking(work).await {
+        Ok(text) => text,
+        Err(_) => {
+            return Err(Failure::new(
+                Code::EREMOTE,
+                format!("{url} cannot be made readable; `http.get` gives it as it is"),
+            ));
+        }
+    };
+    if status >= 400 {
+        let said = text.unwrap_or_default();
+        let said: String = said.trim().chars().take(300).collect();
+        let said = if said.is_empty() { said } else { format!(": {said}") };
+        return Err(Failure::new(Code::EREMOTE, format!("{url} answered with status {status}{said}")));
+    }
+    let text = text.map_err(|why| Failure::new(Code::EPARSE, format!("{url} {why}")))?;
+    piece(&text, offset)
+}
+
+/// A piece of a text, with a last line that tells where it stands.
+fn piece(text: &str, offset: usize) -> Result<String, Failure> {
+    let all = text.chars().count();
+    if offset > 0 && offset >= all {
+        let why = format!("the text has {all} characters, and nothing stands at offset {offset}");
+        return Err(Failure::new(Code::EBOUND, why));
+    }
+    let piece: String = text.chars().skip(offset).take(PIECE).collect();
+    let end = offset + piece.chars().count();
+    let more = if end < all { format!("; read on with offset {end}") } else { String::new() };
+    Ok(format!("{}\n\n[characters {offset}–{end} of {all}{more}]", piece.trim_end()))
+}
+
+/// Gets a URL, each hop of it held to the run's guard; gives the URL that answered, too.
+async fn get(run: &Run, url: &str) -> Result<(Response, String), Failure> {
+    let http = run.config::<Http>()?;
+    let mut headers = HeaderMap::new();
+    headers.insert(header::ACCEPT, HeaderValue::from_static(ACCEPT));
+    let request = Request { method: Method::GET, url: url.to_owned(), headers, body: Vec::new() };
+    let last = Arc::new(Mutex::new(url.to_owned()));
+    let (guard, hops) = (run.grants().guard().cloned(), Arc::clone(&last));
+    let admit = move |url: &crate::egress::Url| {
+        if let Some(guard) = &guard {
+            guard.call(WEB.name, "web.fetch", Target::Url, url.as_str())?;
+        }
+        url.as_str().clone_into(&mut hops.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok(())
+    };
+    let response = http.backend.send_within(request, Box::new(admit)).await?;
+    let last = last.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    Ok((response, last))
+}
+
+async fn search(run: &mut Run, query: String) -> Result<String, Failure> {
+    let web = run.config::<Web>()?;
+    let engine = web.engine.as_ref().map_err(|why| Failure::new(Code::EACCESS, why.as_str()))?;
+    let query = query.split_whitespace().collect::<Vec<_>>().join(" ");
+    let length = query.chars().count();
+    if length == 0 || length > QUERY_CHARS {
+        let why = format!("a query has 1 to {QUERY_CHARS} characters, and this one has {length}");
+        return Err(Failure::new(Code::EBOUND, why));
+    }
+    let hits = within(run, deadline(run), engine.search(&query)).await?;
+    serde_json::to_string(&hits).map_err(|why| Failure::new(Code::EREMOTE, why.to_string()))
+}
+
+/// When a call gives up: before the run's own time is up, so that the program is told.
+fn deadline(run: &Run) -> Instant {
+    let reserve = Duration::from_millis(200);
+    let latest = run.deadline().checked_sub(reserve).unwrap_or_else(|| run.deadline());
+    latest.min(Instant::now() + PATIENCE)
+}
+
+async fn within<T>(_: &Run, until: Instant, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    match tokio::time::timeout_at(until.into(), work).await {
+        Ok(done) => done,
+        Err(_) => Err(Failure::new(Code::ETIME, format!("nothing came within {} s", PATIENCE.as_secs()))),
+    }
+}

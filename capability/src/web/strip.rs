@@ -1,0 +1,96 @@
+//! A page's text without a look at its structure: what is left when the tags are taken out. Takes time linear in the page's length.
+
+/// Elements whose content nobody reads.
+const HIDDEN: &[&str] = &["script", "style", "template", "noscript", "svg"];
+
+/// Elements that stand within a line.
+const INLINE: &[&str] = &[
+    "a", "abbr", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "em", "font", "i", "ins", "kbd", "label",
+    "mark", "q", "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr",
+];
+
+/// The text of a page, a line for each block of it.
+pub(super) fn text(html: &str) -> String {
+    let mut text = String::new();
+    let mut rest = html;
+    while let Some(at) = rest.find('<') {
+        let (before, tag) = rest.split_at(at);
+        push(&mut text, before);
+        rest = if let Some(comment) = tag.strip_prefix("<!--") {
+            comment.find("-->").and_then(|end| comment.get(end + 3..)).unwrap_or_default()
+        } else if tag
+            .get(1..)
+            .is_some_and(|tag| tag.starts_with(|c: char| c.is_ascii_alphabetic() || "/!?".contains(c)))
+        {
+            let end = tag.find('>').map_or(tag.len(), |end| end + 1);
+            let (inside, behind) = tag.split_at(end);
+            let name: String = inside
+                .trim_start_matches(['<', '/'])
+                .chars()
+                .take_while(char::is_ascii_alphanumeric)
+                .map(|c| c.to_ascii_lowercase())
+                .collect();
+            if !INLINE.contains(&name.as_str()) {
+                end_line(&mut text);
+            }
+            match HIDDEN.contains(&name.as_str()) && !inside.starts_with("</") && !inside.ends_with("/>") {
+                true => behind_end(behind, &name),
+                false => behind,
+            }
+        } else {
+            push(&mut text, "<");
+            tag.get(1..).unwrap_or_default()
+        };
+    }
+    push(&mut text, rest);
+    text.trim().to_owned()
+}
+
+/// What stands behind the end of an element; nothing where it has none.
+fn behind_end<'a>(text: &'a str, name: &str) -> &'a str {
+    let ends = text.match_indices("</").find(|(at, _)| {
+        let tag = text.get(at + 2..at + 2 + name.len());
+        tag.is_some_and(|tag| tag.eq_ignore_ascii_case(name))
+    });
+    let behind = ends.and_then(|(at, _)| text.get(at..));
+    behind.and_then(|tag| tag.find('>').and_then(|end| tag.get(end + 1..))).unwrap_or_default()
+}
+
+/// Adds words with single spaces between them.
+fn push(text: &mut String, raw: &str) {
+    let decoded = htmlize::unescape(raw);
+    for (at, word) in decoded.split(char::is_whitespace).enumerate() {
+        if at > 0 && !text.is_empty() && !text.ends_with([' ', '\n']) {
+            text.push(' ');
+        }
+        text.push_str(word);
+    }
+}
+
+fn end_line(text: &mut String) {
+    text.truncate(text.trim_end_matches(' ').len());
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::text;
+
+    #[test]
+    fn tags_are_taken_out() {
+        for (html, expected) in [
+            ("<p>One <b>two</b>&amp; <i>three</i></p><p>four", "One two& three\nfour"),
+            ("a<br>b<div>c</div>", "a\nb\nc"),
+            ("a <script>var x = '<p>';</SCRIPT > b<style>p{}</style>c", "a\nb\nc"),
+            ("a<!-- <p> --> b<!-- open", "a b"),
+            ("1 < 2 <3 <", "1 < 2 <3 <"),
+            ("<script>never closed", ""),
+            ("x <a href='y'", "x"),
+            ("  \n ", ""),
+        ] {
+            assert_eq!(text(html), expected, "{html}");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! `workbook`: programs that need each other's results, run as one: those that need nothing of each other at the same time.
+//!
+//! The format is described in `docs/workbooks.md`. Every component runs as one of [`par`](crate::par) does: in an instance of its own, with what
+//! the calling run was granted and no more, and ended with it.
+
+mod graph;
+mod text;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value as Json};
+use wattle_rt::{Failure, Run, Target, capability};
+
+use crate::par::{Par, Team, Work};
+use graph::Graph;
+
+capability! {
+    /// Workbooks: programs that need each other's results.
+    pub const WORKBOOK: "workbook" 1;
+
+    /// Runs a workbook, TOML with [components.NAME] (program or source, args, needs) and [exports], and gives its exports as a JSON object
+    #[example = r#"(ret (workbook.run? """
+[components.part]
+source = '(ret (str.upper? (arg 0)))'
+args = ["ada"]
+[components.whole]
+source = '(ret (str.cat? "hello " (arg 0)))'
+args = [{ from = "part" }]
+[exports]
+greeting = "whole"
+"""))"# => r#"{"greeting":"hello ADA"}"#]
+    #[prompt(name)]
+    async run(book: plan) -> ptr: str
+        ! EPARSE ENOENT EACCESS EBOUND ENOMEM ETRFM EREMOTE ETIME EBUDGET EEXIST ECANCEL = perform;
+}
+
+/// What the components put out, in their order; `None` for one that did not come to its end.
+type Outputs = Vec<Option<Vec<Vec<u8>>>>;
+
+async fn perform(run: &mut Run, book: String) -> Result<String, Failure> {
+    let graph = Graph::read(&book)?;
+    check(run, &graph).await?;
+    let (outputs, failures) = run_all(run, &graph).await?;
+    if let Some(code) = failures.values().next().map(|failure| failure.code) {
+        return Err(Failure::new(code, told(&graph, &outputs, &failures)));
+    }
+    let mut exports = Map::new();
+    for (name, source) in &graph.exports {
+        let value = graph
+            .value(source, &outputs)
+            .map_err(|why| Failure::new(why.code, format!("the export `{name}` cannot be given: {}", why.reason)))?;
+        exports.insert(name.clone(), Json::String(value));
+    }
+    Ok(Json::Object(exports).to_string())
+}
+
+/// Whether each component may be run, is there and compiles; tells of all that do not.
+async fn check(run: &Run, graph: &Graph) -> Result<(), Failure> {
+    let par = run.config::<Par>()?;
+    let mut wrong: Vec<String> = Vec::new();
+    let mut code = None;
+    for component in &graph.components {
+        let checked = match &component.work {
+            Work::Named(name) => run.admit("workbook.run", Target::Program, name),
+            Work::Inline(_) => Ok(()),
+        };
+        let checked = match checked {
+            Ok(()) => par.programs.check(component.work.clone()).await,
+            refused => refused,
+        };
+        if let Err(failure) = checked {
+            wrong.push(format!("component `{}`: {}", component.name, failure.reason));
+            code = code.or(Some(failure.code));
+        }
+    }
+    code.map_or(Ok(()), |code| Err(Failure::new(code, wrong.join("\n"))))
+}
+
+/// Runs the components, each as soon as it has what it needs. After the first failure none is started any more; those under way come to
+/// their end.
+async fn run_all(run: &mut Run, graph: &Graph) -> Result<(Outputs, BTreeMap<usize, Failure>), Failure> {
+    let mut team = Team::new(run)?;
+    let mut outputs: Outputs = vec![None; graph.components.len()];
+    let mut failures = BTreeMap::new();
+    let mut started = BTreeSet::new();
+    loop {
+        for at in 0..graph.components.len() {
+            if !failures.is_empty() || !team.has_place() {
+                break;
+            }
+            if graph.is_ready(at, &outputs) && started.insert(at) {
+                match graph.call(at, &outputs) {
+                    Ok(call) => team.start(at, Ok(call)),
+                    Err(failure) => drop(failures.insert(at, failure)),
+                }
+            }
+        }
+        match team.next(run).await? {
+            None => return Ok((outputs, failures)),
+            Some((at, Err(failure))) => drop(failures.insert(at, failure)),
+            Some((at, Ok(results))) => {
+                if let Some(output) = outputs.get_mut(at) {
+                    *output = Some(results);
+                }
+            }
+        }
+    }
+}
+
+/// Which components failed and why, and which were not run for that.
+fn told(graph: &Graph, outputs: &Outputs, failures: &BTreeMap<usize, Failure>) -> String {
+    let name = |at: usize| graph.components.get(at).map_or("", |component| component.name.as_str());
+    let each = failures.iter().map(|(at, failure)| format!("component `{}` failed: {}", name(*at), failure.reason));
+    let mut lines: Vec<String> = each.collect();
+    let left = outputs.iter().enumerate().filter(|(at, output)| output.is_none() && !failures.contains_key(at));
+    let left: Vec<String> = left.map(|(at, _)| format!("`{}`", name(at))).collect();
+    if !left.is_empty() {
+        lines.push(format!("not run: {}", left.join(", ")));
+    }
+    lines.join("\n")
+}

@@ -1,0 +1,83 @@
+//! Search by meaning: what a model adds, what it costs, and what happens without it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use wattle_capability::Answer;
+use wattle_capability::ai::{Embedding, Inference, Question, Reply};
+use wattle_capability::search::Embedder;
+use wattle_rt::{Code, Failure};
+
+use crate::{Place, overlay};
+
+/// Knows that some words are about the sea and others about money; fails after so many answers.
+struct Model {
+    asked: AtomicUsize,
+    fails_after: usize,
+}
+
+impl Inference for Model {
+    fn ask(&self, _: Question) -> Answer<'_, Reply> {
+        Box::pin(async { Err(Failure::new(Code::EREMOTE, "not asked for that")) })
+    }
+
+    fn embed(&self, text: String) -> Answer<'_, Embedding> {
+        let asked = self.asked.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async move {
+            if asked >= self.fails_after {
+                return Err(Failure::new(Code::EREMOTE, "the endpoint is down"));
+            }
+            let about = |words: &[&str]| words.iter().filter(|word| text.contains(**word)).count() as f64;
+            let vector = vec![about(&["ocean", "whale", "ship"]), about(&["bank", "coin", "price"]), 0.1];
+            Ok(Embedding { vector, tokens: 1 })
+        })
+    }
+}
+
+fn place(fails_after: usize) -> (Place, Arc<Model>) {
+    let model = Arc::new(Model { asked: AtomicUsize::new(0), fails_after });
+    let embedder = Embedder { name: "m".to_owned(), model: Arc::clone(&model) as Arc<_> };
+    let place = Place::new(overlay(), None, Some(embedder));
+    for (path, text) in
+        [("sea.txt", "a whale follows the ship"), ("money.txt", "a coin from the bank"), ("word.txt", "ocean")]
+    {
+        place.files.write(path, text.as_bytes()).unwrap();
+    }
+    (place, model)
+}
+
+#[tokio::test]
+async fn passages_without_the_words_are_found_by_meaning() {
+    let (place, model) = place(usize::MAX);
+    assert_eq!(place.paths("ocean").await, ["word.txt", "sea.txt", "money.txt"]);
+    assert_eq!(model.asked.load(Ordering::SeqCst), 4);
+    // What was placed once is not asked about again.
+    assert_eq!(place.paths("price").await[0], "money.txt");
+    assert_eq!(model.asked.load(Ordering::SeqCst), 5);
+}
+
+#[tokio::test]
+async fn without_the_model_words_are_enough() {
+    for answers in [0, 2] {
+        let (place, _) = place(answers);
+        let outcome = place.outcome("ocean", 0).await;
+        assert!(outcome.success() && outcome.texts()[0].contains("word.txt"), "{:?}", outcome.failure);
+        assert!(
+            outcome.log.iter().any(|line| line.contains("by words alone: the endpoint is down")),
+            "{:?}",
+            outcome.log
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_search_places_a_few_passages_and_the_next_one_goes_on() {
+    let (place, model) = place(usize::MAX);
+    for n in 0..40 {
+        place.files.write(&format!("more/{n}.txt"), b"nothing of note").unwrap();
+    }
+    place.search("ocean").await;
+    assert_eq!(model.asked.load(Ordering::SeqCst), 17);
+    place.search("ocean").await;
+    assert_eq!(model.asked.load(Ordering::SeqCst), 34);
+}

@@ -1,0 +1,48 @@
+//! Pages as text, and search engines against a server that misbehaves.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests may panic")]
+
+#[path = "../world/mod.rs"]
+mod world;
+
+mod engines;
+mod pages;
+
+use std::io::Write as _;
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex};
+
+/// A server that gives each connection the next of its answers, the last one again and again, and keeps what it was asked.
+pub(crate) struct Server {
+    pub(crate) base: String,
+    pub(crate) rule: String,
+    pub(crate) asked: Arc<Mutex<Vec<String>>>,
+}
+
+pub(crate) fn answer(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
+    let head = format!("HTTP/1.1 {status}\r\n{headers}content-length: {}\r\nconnection: close\r\n\r\n", body.len());
+    [head.as_bytes(), body].concat()
+}
+
+pub(crate) fn serve(answers: Vec<Vec<u8>>) -> Server {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let rule = listener.local_addr().unwrap().to_string();
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&asked);
+    std::thread::spawn(move || {
+        let mut answers = answers.into_iter();
+        let mut last = Vec::new();
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let mut request = Vec::new();
+            let mut byte = [0; 1];
+            while !request.ends_with(b"\r\n\r\n") && matches!(std::io::Read::read(&mut stream, &mut byte), Ok(1)) {
+                request.push(byte[0]);
+            }
+            kept.lock().unwrap().push(String::from_utf8_lossy(&request).into_owned());
+            last = answers.next().unwrap_or(last);
+            let _ = stream.write_all(&last);
+        }
+    });
+    Server { base: format!("http://{rule}"), rule, asked }
+}

@@ -1,0 +1,164 @@
+//! What becomes of pages: `pages/NAME.html` is read as `pages/NAME.md`; `UPDATE=1` writes those anew.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use wattle_capability::egress::{Egress, Policy};
+use wattle_capability::http::Http;
+use wattle_capability::policy::{Policy as Rules, Preflight};
+use wattle_rt::{Code, Exit, Grants, Outcome};
+
+use crate::world::World;
+use crate::{Server, answer, serve};
+
+const FETCH: &str = "(ret (web.fetch? (arg 0) (str.to_int? (arg 1))))";
+
+async fn fetch_granted(grants: &Grants, url: &str, offset: &str) -> Outcome {
+    World::new().run_granted(FETCH, &[url, offset], &Arc::new(grants.clone())).await.unwrap()
+}
+
+fn grants(servers: &[&Server]) -> Grants {
+    let allow = servers.iter().map(|server| server.rule.parse().unwrap()).collect();
+    let egress = Egress::new(Policy { allow, ..Policy::default() });
+    (*World::new().grants()).clone().with(Http::new(Arc::new(egress)))
+}
+
+async fn fetch(headers: &str, body: &[u8], offset: &str) -> Outcome {
+    let server = serve(vec![answer("200 OK", headers, body)]);
+    fetch_granted(&grants(&[&server]), &format!("{}/docs/page.html", server.base), offset).await
+}
+
+fn failed(outcome: &Outcome, code: Code, words: &str) {
+    assert_eq!(outcome.exit, Exit::Returned(code), "{:?}", outcome.failure);
+    let reason = &outcome.failure.as_ref().unwrap().failure.reason;
+    assert!(reason.contains(words), "{reason}");
+}
+
+#[tokio::test]
+async fn pages_are_read_as_people_read_them() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/web/pages");
+    let mut wrong = String::new();
+    let mut pages: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    pages.retain(|path| path.extension().is_some_and(|end| end == "html"));
+    assert!(pages.len() >= 14);
+    for path in pages {
+        let server = serve(vec![answer("200 OK", "content-type: text/html\r\n", &std::fs::read(&path).unwrap())]);
+        let outcome = fetch_granted(&grants(&[&server]), &format!("{}/docs/page.html", server.base), "0").await;
+        assert!(outcome.success(), "{path:?}: {:?}", outcome.failure);
+        let found = outcome.texts()[0].replace(&server.base, "http://site");
+        // The length depends on the port.
+        let found = format!("{}\n", found.rsplit_once("\n\n[characters").map_or(&*found, |(text, _)| text));
+        let path = path.with_extension("md");
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::write(&path, &found).unwrap();
+        }
+        let expected = std::fs::read_to_string(&path).unwrap_or_default();
+        if found != expected {
+            writeln!(wrong, "{}\n{}", path.display(), similar::TextDiff::from_lines(&expected, &found).unified_diff())
+                .unwrap();
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[tokio::test]
+async fn a_long_text_is_read_in_pieces() {
+    let text: String = (0..1_500).map(|n| format!("wörd{n:04} ")).collect();
+    let all = text.trim_end().chars().count();
+    let mut whole = String::new();
+    let mut offset = 0;
+    loop {
+        let outcome = fetch("content-type: text/plain; charset=utf-8\r\n", text.as_bytes(), &offset.to_string()).await;
+        let given = outcome.texts()[0].clone();
+        let (piece, note) = given.rsplit_once("\n\n").unwrap();
+        let end = (offset + 4_000).min(all);
+        let more = if end < all { format!("; read on with offset {end}") } else { String::new() };
+        assert_eq!(note, format!("[characters {offset}–{end} of {all}{more}]"));
+        whole.push_str(piece);
+        if end == all {
+            break;
+        }
+        offset = end;
+    }
+    assert_eq!(whole.replace(' ', ""), text.replace(' ', ""));
+    failed(&fetch("", b"short", "5").await, Code::EBOUND, "has 5 characters, and nothing stands at offset 5");
+    failed(&fetch("", b"short", "-1").await, Code::EBOUND, "0 or more");
+}
+
+#[tokio::test]
+async fn other_answers_are_given_as_they_are_or_told() {
+    for (headers, body, expected) in [
+        ("content-type: application/json\r\n", &b"{\"a\":1}"[..], Ok("{\"a\":1}")),
+        ("content-type: application/atom+xml\r\n", b"<feed/>", Ok("<feed/>")),
+        ("content-type: text/markdown\r\n", b"# A *b*", Ok("# A *b*")),
+        ("content-type: text/plain\r\n", b"<html>not read", Ok("<html>not read")),
+        ("", b"<!DOCTYPE html><p>page", Ok("page")),
+        ("", b"plain <b>", Ok("plain <b>")),
+        ("content-type: text/html; charset=windows-1251\r\n", b"<p>\xcf\xf0\xe8", Ok("При")),
+        ("content-type: text/html\r\n", b"<meta charset=iso-8859-1><p>caf\xe9", Ok("café")),
+        ("content-type: application/octet-stream\r\n", b"just text", Ok("just text")),
+        ("content-type: application/octet-stream\r\n", b"\x00\x01", Err("is no text but data (2 bytes)")),
+        ("content-type: application/pdf\r\n", b"%PDF-1.7", Err("is no text but application/pdf (8 bytes)")),
+        ("", b"%PDF-1.7", Err("application/pdf")),
+        ("content-type: image/png\r\n", b"\x89PNG", Err("image/png")),
+        ("content-type: text/html\r\n", b"", Ok("")),
+    ] {
+        let outcome = fetch(headers, body, "0").await;
+        match expected {
+            Ok(text) => {
+                assert!(outcome.success(), "{headers} {:?}", outcome.failure);
+                let found = outcome.texts()[0].clone();
+                assert_eq!(found.rsplit_once("\n\n[characters").unwrap().0, text, "{headers}");
+            }
+            Err(words) => failed(&outcome, Code::EPARSE, words),
+        }
+    }
+}
+
+#[tokio::test]
+async fn hostile_pages_are_read_within_bounds() {
+    let deep = format!("{}deep{}", "<div>".repeat(100_000), "</div>".repeat(100_000));
+    let unclosed = (0..30_000).map(|n| format!("<b id={n}>x")).collect::<String>() + "<p>end";
+    let rows = format!("<table>{}</table>", "<tr><td>cell<td>cell".repeat(20_000));
+    let lists = format!("{}deep", "<ul><li>".repeat(3_000));
+    let scripts = "<script>".repeat(100_000);
+    let siblings = "<p>a paragraph of words, with a comma".repeat(30_000);
+    let [long, broken] = ["<a href=x>link</a> ".repeat(30_000), "<a><table><b><td></a><i></b>".repeat(4_000)];
+    for (what, page, expected) in [
+        ("long", long, "link"),
+        ("broken", broken, ""),
+        ("deep", deep, "deep"),
+        ("unclosed", unclosed, "x"),
+        ("rows", rows, "cell"),
+        ("lists", lists, "deep"),
+        ("scripts", scripts, ""),
+        ("siblings", siblings, "a paragraph"),
+    ] {
+        let outcome = fetch("content-type: text/html\r\n", page.as_bytes(), "0").await;
+        assert!(outcome.success(), "{what}: {:?}", outcome.failure);
+        assert!(outcome.texts()[0].contains(expected), "{what}: {}", outcome.texts()[0]);
+    }
+}
+
+#[tokio::test]
+async fn refusals_and_errors_are_told() {
+    let server =
+        serve(vec![answer("404 Not Found", "content-type: text/html\r\n", b"<title>Oh</title><p>No <b>such</b> page")]);
+    let outcome = fetch_granted(&grants(&[&server]), &server.base, "0").await;
+    failed(&outcome, Code::EREMOTE, "answered with status 404: # Oh\n\nNo **such** page");
+    failed(&fetch_granted(&grants(&[]), &server.base, "0").await, Code::EACCESS, "loopback");
+    failed(&fetch_granted(&grants(&[]), "no url", "0").await, Code::EPARSE, "");
+
+    // A redirect is held to the policy of the run, hop by hop; links start from where it led.
+    let other = serve(vec![answer("200 OK", "content-type: text/html\r\n", b"<p><a href=b>link</a>")]);
+    let to = format!("location: {}/in/page\r\n", other.base);
+    let first = serve(vec![answer("302 Found", &to, b"")]);
+    let open = grants(&[&first, &other]);
+    let outcome = fetch_granted(&open, &first.base, "0").await;
+    assert!(outcome.texts()[0].contains(&format!("[link]({}/in/b)", other.base)), "{:?}", outcome.texts());
+    let deny = vec![format!("host:{}", other.rule).parse().unwrap()];
+    let guarded = open.guarded(Arc::new(Preflight::new(Rules::new(Vec::new(), Vec::new(), deny), None)));
+    let outcome = fetch_granted(&guarded, &first.base, "0").await;
+    failed(&outcome, Code::EACCESS, "the policy denies it");
+}

@@ -1,0 +1,67 @@
+//! `wattle vars`: the tenant's variables, which programs reach as `tenant:NAME` by `kv`.
+
+use serde_json::{Map, Value as Json};
+use wattle_agent::capability::kv::Backend;
+use wattle_agent::rt::Failure;
+
+use crate::args::VarsCommand;
+use crate::config::{Config, Layer};
+use crate::fault::{Exit, Fault};
+use crate::setup::Setup;
+use crate::{input, output};
+
+/// Reads and writes variables.
+pub(crate) async fn vars(command: VarsCommand, outer: Layer) -> Result<Exit, Fault> {
+    let variables = |flags: crate::args::Flags| -> Result<_, Fault> {
+        let setup = Setup::new(Config::gather(&[flags.into(), outer])?)?;
+        Ok(setup.store()?.tenant(&setup.tenant()?))
+    };
+    match command {
+        VarsCommand::Get { name, flags } => {
+            let value = variables(*flags)?.get(name.clone()).await.map_err(failed)?;
+            output::data(&value.ok_or_else(|| missing(&name))?)?;
+            Ok(Exit::Done)
+        }
+        VarsCommand::Set { name, value, flags } => {
+            if name.is_empty() {
+                return Err(Fault::usage("a variable needs a name"));
+            }
+            let value = if value == "-" { input::stdin()? } else { value.into_bytes() };
+            let set = Box::new(move |_| Ok(Some(value)));
+            variables(*flags)?.update(name, set).await.map_err(failed)?;
+            Ok(Exit::Done)
+        }
+        VarsCommand::List { prefix, json, flags } => {
+            let variables = variables(*flags)?;
+            let names = variables.keys(prefix).await.map_err(failed)?;
+            if !json {
+                names.iter().try_for_each(|name| output::text(&output::visible(name)))?;
+                return Ok(Exit::Done);
+            }
+            let mut all = Map::new();
+            for name in names {
+                if let Some(value) = variables.get(name.clone()).await.map_err(failed)? {
+                    all.insert(name, String::from_utf8_lossy(&value).into());
+                }
+            }
+            output::json(&Json::Object(all))?;
+            Ok(Exit::Done)
+        }
+        VarsCommand::Rm { name, flags } => {
+            let variables = variables(*flags)?;
+            if variables.get(name.clone()).await.map_err(failed)?.is_none() {
+                return Err(missing(&name));
+            }
+            variables.update(name, Box::new(|_| Ok(None))).await.map_err(failed)?;
+            Ok(Exit::Done)
+        }
+    }
+}
+
+fn missing(name: &str) -> Fault {
+    Fault::failed(format!("there is no variable `{name}`")).hint("`wattle vars list` shows those that there are")
+}
+
+fn failed(failure: Failure) -> Fault {
+    Fault::failed(failure.reason)
+}

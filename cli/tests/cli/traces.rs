@@ -1,0 +1,151 @@
+//! `wattle trace`, `telemetry`, `ledger` and `vars`: what runs left, looked at and proved.
+
+use serde_json::{Value as Json, json};
+
+use crate::place::{Done, Place};
+
+/// A recorded run of three calls, one of which fails.
+const RECORDING: &[&str] = &[
+    "ToolCall::Catalog(\"text_count\", \"one two\")",
+    "ToolCall::Catalog(\"file_read\", \"missing.txt\")",
+    "ToolCall::Wat(```wat\n(ret \"* no headline\\n:END:\")\n```)",
+    "ToolCall::Response(\"* done\\n#+title: no\")",
+];
+
+/// A place in which the recorded run was made.
+fn ran() -> Place {
+    let place = Place::new();
+    let head = json!({"wattle_cassette": 1, "model": "recorded"});
+    let replies = RECORDING.iter().map(|reply| json!({"reply": reply}));
+    let lines: String = std::iter::once(head).chain(replies).map(|line| format!("{line}\n")).collect();
+    place.write("run.jsonl", lines);
+    wattle(&place, &["run", "count", "--cassette", "run.jsonl"]).code(0);
+    place
+}
+
+fn wattle(place: &Place, args: &[&str]) -> Done {
+    place.wattle(args).run()
+}
+
+/// The output with the run's id replaced.
+fn scrubbed(place: &Place, done: &Done) -> String {
+    let first = place.read("_steps.jsonl").lines().next().unwrap().to_owned();
+    let run: Json = serde_json::from_str(&first).unwrap();
+    done.stdout.replace(run["run_id"].as_str().unwrap(), "RUN")
+}
+
+#[test]
+fn a_run_leaves_lines_an_outline_and_seals() {
+    let place = ran();
+    let lines: Vec<Json> = place.read("_steps.jsonl").lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    assert_eq!(lines.len(), 3);
+    assert_eq!(
+        (&lines[0]["tool"], &lines[0]["model"], &lines[0]["step"]),
+        (&json!("text_count"), &json!("recorded"), &json!(1))
+    );
+    assert!(lines[1]["error"].as_str().unwrap().starts_with("ENOENT"), "{}", lines[1]);
+    assert_eq!(place.read("_ledger.jsonl").lines().count(), 4);
+
+    let org = place.read("events.org");
+    let headlines: Vec<&str> = org.lines().filter(|line| line.starts_with('*')).collect();
+    let expected = [
+        "* Agent run :session:",
+        "** step 1: text_count :tool_call:",
+        "** step 2: file_read :tool_call:",
+        "** step 3: wat :tool_call:",
+        "* Result",
+    ];
+    assert_eq!(headlines, expected);
+    assert!(org.contains(":ARGS: [\"one two\"]\n") && org.contains(": * no headline\n: :END:\n"), "{org}");
+    assert!(org.ends_with("* Result\n: * done\n: #+title: no\n"), "{org}");
+}
+
+#[test]
+fn what_programs_write_does_not_touch_the_hosts_files() {
+    let place = ran();
+    for file in ["_steps.jsonl", "_ledger.jsonl", "events.org", "_issues.jsonl"] {
+        let before = std::fs::read(place.work().join(file)).unwrap_or_default();
+        wattle(&place, &["exec", "file_write", file, "forged", "--write"])
+            .code(1)
+            .tells(&["which only the host writes"]);
+        assert_eq!(std::fs::read(place.work().join(file)).unwrap_or_default(), before);
+    }
+}
+
+#[test]
+fn a_trace_is_shown_asked_and_summed_up() {
+    let place = ran();
+    let show = wattle(&place, &["trace", "show"]).code(0);
+    let shown = scrubbed(&place, &show);
+    assert!(shown.starts_with("RUN wattle\n    1  ok text_count [\"one two\"]"), "{shown}");
+    assert!(shown.contains("    2  failed file_read [\"missing.txt\"]"), "{shown}");
+    assert_eq!(wattle(&place, &["trace", "show", "--json"]).code(0).json_lines().len(), 3);
+    wattle(&place, &["trace", "show", "--run", "none"]).code(2).tells(&["no run `none` in the trace"]);
+
+    let failed = wattle(&place, &["trace", "query", "map(select(.exit_code != 0) | .tool)"]).code(0);
+    assert_eq!(failed.stdout, "[\"file_read\"]\n");
+    wattle(&place, &["trace", "query", "map("]).code(2).tells(&["is no jq"]);
+
+    let telemetry = wattle(&place, &["telemetry"]).code(0).stdout;
+    assert!(telemetry.starts_with("1 runs, 3 steps, 3 calls, 1 failed\n"), "{telemetry}");
+    assert!(telemetry.contains("agent wattle: 3 calls\nmodel recorded: 3 calls\n"), "{telemetry}");
+    let all: Json = serde_json::from_str(&wattle(&place, &["telemetry", "--json"]).code(0).stdout).unwrap();
+    assert_eq!((&all["runs"], &all["failures"], &all["tools"][0]["tool"]), (&json!(1), &json!(1), &json!("file_read")));
+
+    let digest = scrubbed(&place, &wattle(&place, &["trace", "digest"]).code(0));
+    assert!(
+        digest.starts_with("RUN wattle: file_read 1×, text_count 1×, wat 1×; 1 failed\n  file_read: ENOENT"),
+        "{digest}"
+    );
+    let feed = wattle(&place, &["trace", "feed"]).code(0).stdout;
+    assert_eq!(feed, "wattle: 1 runs, 3 calls (file_read 1×, text_count 1×, wat 1×)\n");
+}
+
+#[test]
+fn lines_that_are_none_are_counted_and_passed_over() {
+    let place = ran();
+    let text = place.read("_steps.jsonl");
+    place.write("below/_steps.jsonl", format!("{{\nnoise\n\n[1]\n{text}"));
+    let done = wattle(&place, &["telemetry"]).code(0).tells(&["3 lines are no lines of a trace"]);
+    assert!(done.stdout.starts_with("1 runs, 3 steps, 6 calls"), "{}", done.stdout);
+    let empty = Place::new();
+    wattle(&empty, &["telemetry"]).code(2).tells(&["there is no `_steps.jsonl`"]);
+    wattle(&empty, &["trace", "show", "absent"]).code(2).tells(&["failed to read the trace `absent`"]);
+}
+
+#[test]
+fn a_ledger_verifies_and_names_what_was_changed() {
+    let place = ran();
+    let sound = wattle(&place, &["ledger", "verify"]).code(0);
+    assert_eq!(scrubbed(&place, &sound), "RUN: sound 3 lines\n");
+    let key = wattle(&place, &["ledger", "key"]).code(0).stdout;
+    wattle(&place, &["ledger", "verify", "--key", key.trim()]).code(0);
+
+    let text = place.read("_steps.jsonl");
+    place.write("_steps.jsonl", text.replacen("one two", "one too", 1));
+    let broken = wattle(&place, &["ledger", "verify"]).code(1);
+    assert_eq!(scrubbed(&place, &broken), "RUN: BROKEN _steps.jsonl line 1: edited\n");
+    let all: Json = serde_json::from_str(&wattle(&place, &["ledger", "verify", "--json"]).code(1).stdout).unwrap();
+    assert_eq!((&all[0]["sound"], &all[0]["finding"]), (&json!(false), &json!("_steps.jsonl line 1: edited")));
+
+    let other = "3b6a27bcceb6a42d62a3a8d02a6f0d73653215771de243a63ac048a18b59da29";
+    wattle(&place, &["ledger", "verify", "--key", other]).code(1);
+    wattle(&place, &["ledger", "verify", "--key", "xyz"]).code(2).tells(&["64 hexadecimal digits"]);
+    wattle(&place, &["ledger", "verify", "--tenant", "other"]).code(1);
+    wattle(&place, &["ledger", "key", "--tenant", "nobody"]).code(1).tells(&["`nobody` has no key yet"]);
+}
+
+#[test]
+fn variables_are_the_tenants() {
+    let place = Place::new();
+    wattle(&place, &["vars", "set", "city", "Ghent"]).code(0);
+    place.wattle(["vars", "set", "note", "-"]).stdin("two\nlines").run().code(0);
+    assert_eq!(wattle(&place, &["vars", "get", "note"]).code(0).stdout, "two\nlines");
+    assert_eq!(wattle(&place, &["vars", "list"]).code(0).stdout, "city\nnote\n");
+    assert_eq!(wattle(&place, &["vars", "list", "c", "--json"]).code(0).stdout, "{\"city\":\"Ghent\"}\n");
+    place.write("city.wat", "(ret (kv.get? \"tenant:city\"))");
+    assert_eq!(wattle(&place, &["exec", "city.wat"]).code(0).stdout, "Ghent\n");
+    wattle(&place, &["vars", "get", "city", "--tenant", "other"]).code(1).tells(&["there is no variable `city`"]);
+    wattle(&place, &["vars", "rm", "city"]).code(0);
+    wattle(&place, &["vars", "rm", "city"]).code(1).tells(&["there is no variable `city`"]);
+}

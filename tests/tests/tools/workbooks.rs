@@ -1,0 +1,46 @@
+//! The page on workbooks: each of them runs, and gives what stands behind it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+use wattle_agent::Access;
+use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
+use wattle_rt::Exit;
+use wattle_tests::World;
+
+#[tokio::test]
+async fn every_workbook_of_the_page_gives_what_follows_it() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/workbooks.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let world = World::new();
+    let run = world.host.catalog().get("run").unwrap().clone();
+    let program = world.host.runtime().prepare(run.source()).await.unwrap();
+    let mut ran = 0;
+    for part in page.split("```toml\n").skip(1) {
+        let (book, rest) = part.split_once("```\n```").unwrap();
+        let (kind, rest) = rest.split_once('\n').unwrap();
+        let (expected, _) = rest.split_once("```").unwrap();
+        for as_file in [false, true] {
+            let files = Arc::new(Files::overlay(None, OVERLAY_LIMIT));
+            files.write("book.toml", book.as_bytes()).unwrap();
+            let args = vec![if as_file { "book.toml".to_owned() } else { book.to_owned() }];
+            let grants = Arc::new(Access::new(&world.host, files).grants());
+            let outcome = world.host.runtime().run(&program, &grants, args).await.unwrap();
+            if kind == "json" {
+                assert!(outcome.success(), "{book}\n{:?}", outcome.failure);
+                let found: Json = serde_json::from_str(&outcome.texts()[0]).unwrap();
+                assert_eq!(found, serde_json::from_str::<Json>(expected).unwrap(), "{book}");
+            } else {
+                let Exit::Returned(code) = outcome.exit else { panic!("{:?}", outcome.exit) };
+                let told = format!("{}: {}", code.name().unwrap(), outcome.failure.unwrap().failure.reason);
+                // Each line that stands there begins one of what is told.
+                for line in expected.lines() {
+                    assert!(told.lines().any(|found| found.starts_with(line)), "{line}\n{told}");
+                }
+            }
+        }
+        ran += 1;
+    }
+    assert_eq!(ran, 5);
+}
