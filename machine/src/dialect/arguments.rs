@@ -42,7 +42,7 @@ pub(super) fn of_value(name: &str, value: Value, programs: &[ProgramFunction]) -
                 Value::Object(fields) => fields.into_iter().map(|(_, value)| plain(value)).collect(),
                 _ => Vec::new(),
             };
-            Meant::Run(Planned::of(Call::Catalog { name: name.trim().to_owned(), args }))
+            Meant::Run(Planned::of(Call::Catalog { name: bare(name).to_owned(), args }))
         }
     }
 }
@@ -62,6 +62,7 @@ enum Known<'a> {
 
 /// Finds the function that a name means, in whatever spelling; what stands before it (`functions.`) does not count.
 fn known<'a>(name: &str, programs: &'a [ProgramFunction]) -> Option<Known<'a>> {
+    let name = bare(name);
     let exact = programs.iter().find(|function| function.program == name);
     let same = |function: &&ProgramFunction| normal(&function.program) == normal(name);
     let by_name = |name: &str| match normal(name).as_str() {
@@ -70,13 +71,16 @@ fn known<'a>(name: &str, programs: &'a [ProgramFunction]) -> Option<Known<'a>> {
         "catalog" | "toolcallcatalog" => Some(Known::Catalog),
         _ => None,
     };
-    by_name(name)
-        .or_else(|| exact.or_else(|| programs.iter().find(same)).map(Known::Program))
-        .or_else(|| {
-            let (space, rest) = name.split_once(['.', ':', '/'])?;
-            let is_space = ["functions", "function", "tools", "tool", "default_api", "catalog"].contains(&space);
-            if is_space { known(rest.trim_start_matches([':', '.']), programs) } else { None }
-        })
+    by_name(name).or_else(|| exact.or_else(|| programs.iter().find(same)).map(Known::Program))
+}
+
+/// A name without the space that some models put before it.
+fn bare(name: &str) -> &str {
+    const SPACES: &[&str] = &["functions", "function", "tools", "tool", "default_api", "catalog"];
+    match name.trim().split_once(['.', ':', '/']) {
+        Some((space, rest)) if SPACES.contains(&space) => rest.trim_start_matches([':', '.']),
+        _ => name.trim(),
+    }
 }
 
 fn normal(name: &str) -> String {

@@ -169,9 +169,8 @@ fn tags(content: &str) -> Value {
         let open = rest.get(at + "<parameter".len()..).unwrap_or_default();
         let Some((head, value)) = open.split_once('>') else { break };
         let name = head.trim().trim_start_matches("name").trim_start_matches('=').trim().trim_matches(['"', '\'']);
-        let end = value.find("</parameter>");
-        let next = value.find("<parameter");
-        let end = [end, next].into_iter().flatten().min().unwrap_or(value.len());
+        let next = value.find("<parameter").unwrap_or(value.len());
+        let end = value.get(..next).and_then(|value| value.find("</parameter>")).unwrap_or(next);
         let text = value.get(..end).unwrap_or_default();
         let text = text.strip_prefix('\n').unwrap_or(text);
         fields.insert(name.to_owned(), Value::from(text.strip_suffix('\n').unwrap_or(text)));

@@ -90,8 +90,10 @@ fn called(
     let mut ids = BTreeSet::new();
     let (mut planned, mut said) = (Vec::new(), Vec::new());
     for ((call, meant), number) in meant.into_iter().zip(1..) {
-        let id = Some(call.id.clone()).filter(|id| !id.is_empty() && !ids.contains(id)).unwrap_or_else(|| made_up(step, number));
-        ids.insert(id.clone());
+        let mut id = Some(call.id.clone()).filter(|id| !id.is_empty() && !ids.contains(id)).unwrap_or_else(|| made_up(step, number));
+        while !ids.insert(id.clone()) {
+            id.push('_');
+        }
         let plan = match meant {
             Meant::Run(plan) => plan,
             Meant::Done(_) => {
