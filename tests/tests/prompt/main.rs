@@ -39,6 +39,25 @@ async fn the_prompt_with_everything_on() {
     assert!(tokens <= MOST, "the prompt has {tokens} tokens:\n{cost}");
 }
 
+/// What a model is told that calls functions; the functions themselves come on top.
+#[tokio::test]
+async fn the_prompt_of_the_native_dialect() {
+    let world = World::new();
+    let everything = world.host.runtime().capabilities().iter().fold(Grants::new(), |grants, c| grants.allow(c.name));
+    let listing = world.host.listing(None, "");
+    let system = world.host.prompt(&Settings::default(), &everything, &listing, Dialect::Native);
+    same("native.md", &system);
+    let tokens = tiktoken_rs::o200k_base().unwrap().encode_ordinary(&system).len();
+    assert!(tokens <= MOST, "the prompt has {tokens} tokens");
+    let functions = world.host.functions(&listing);
+    assert_eq!(serde_json::to_string(&functions).unwrap(), serde_json::to_string(&world.host.functions(&listing)).unwrap());
+    for function in &functions {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        assert!((1..=64).contains(&function.name.len()) && function.name.chars().all(is_plain), "{}", function.name);
+        assert_eq!(function.parameters["type"], "object", "{}", function.name);
+    }
+}
+
 #[tokio::test]
 async fn what_is_not_granted_is_told() {
     let world = World::new();
