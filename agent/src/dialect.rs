@@ -54,9 +54,9 @@ impl FromStr for DialectSetting {
     }
 }
 
-/// The programs of the catalog as functions; those that the listing names are offered.
+/// The programs of the catalog as functions; those that the listing offers are told of.
 pub(crate) fn functions(catalog: &Catalog, listing: &Listing) -> Vec<ProgramFunction> {
-    catalog.iter().map(|entry| function(entry, listing.names(entry.name().as_str()))).collect()
+    catalog.iter().map(|entry| function(entry, listing.offers(entry.name().as_str()))).collect()
 }
 
 fn function(entry: &Entry, offered: bool) -> ProgramFunction {

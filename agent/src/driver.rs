@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 use wattle_capability::story::Told;
 use wattle_catalog::{Catalog, Entry};
 use wattle_machine::{
-    Ask, Call, Dialect, Effect, Ending, Event, Execution, FunctionTool, Input, Message, ModelAnswer, Role, Setup, State, Usage,
-    Verdict, function_tools, step,
+    Ask, Call, Dialect, Effect, Ending, Event, Execution, FunctionTool, Input, Message, ModelAnswer, Role, Setup,
+    State, Usage, Verdict, function_tools, step,
 };
 use wattle_rt::Grants;
 

@@ -86,7 +86,10 @@ impl Moderation {
 
 impl std::fmt::Debug for Moderation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Moderation").field("looks", &self.looks.len()).field("on_failure", &self.on_failure).finish_non_exhaustive()
+        f.debug_struct("Moderation")
+            .field("looks", &self.looks.len())
+            .field("on_failure", &self.on_failure)
+            .finish_non_exhaustive()
     }
 }
 
@@ -162,7 +165,10 @@ impl Classifier {
                 Ok(Some(known.cloned().unwrap_or_else(|| named.to_owned())))
             }
             (Some("blocked"), None) => Ok(Some("other".to_owned())),
-            _ => Err(format!("the classifier gave neither `allowed` nor `blocked …`: {:?}", line.chars().take(80).collect::<String>())),
+            _ => Err(format!(
+                "the classifier gave neither `allowed` nor `blocked …`: {:?}",
+                line.chars().take(80).collect::<String>()
+            )),
         }
     }
 }

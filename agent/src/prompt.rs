@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use wattle_catalog::{Catalog, Entry, Origin};
-use wattle_machine::{ArgLine, CapabilityPart, CodeLine, Dialect, FunctionLine, Limits, ProgramLine, PromptParts, Withheld};
+use wattle_machine::{
+    ArgLine, CapabilityPart, CodeLine, Dialect, FunctionLine, Limits, ProgramLine, PromptParts, Withheld,
+};
 use wattle_rt::{Capability, Code, Function, Grants, Runtime, Shown};
 
 use crate::host::Settings;
@@ -11,6 +13,9 @@ use crate::wiring;
 
 /// How many programs a prompt names.
 const NAMED: usize = 60;
+
+/// Up to how many programs are all offered as functions; endpoints take 128 functions at most.
+const OFFERED: usize = 100;
 
 /// The base tools, which are always named: what a model needs for any task, and the program that finds the others.
 const BASE: &[&str] = &[
@@ -36,6 +41,8 @@ pub struct Listing {
     programs: Vec<ProgramLine>,
     /// How many there are besides.
     more: usize,
+    /// Whether all are offered as functions; else those that the prompt names.
+    offers_all: bool,
 }
 
 impl Listing {
@@ -43,7 +50,11 @@ impl Listing {
     #[must_use]
     pub fn choose(catalog: &Catalog, message: &str) -> Listing {
         if catalog.len() <= NAMED {
-            return Listing { programs: catalog.iter().map(|entry| program(entry)).collect(), more: 0 };
+            return Listing {
+                programs: catalog.iter().map(|entry| program(entry)).collect(),
+                more: 0,
+                offers_all: true,
+            };
         }
         let base = BASE.iter().filter_map(|name| catalog.get(name));
         let relevant = base.chain(catalog.search(message)).chain(catalog.iter());
@@ -55,12 +66,13 @@ impl Listing {
             named.insert(entry.name());
         }
         let programs = catalog.iter().filter(|entry| named.contains(entry.name())).map(|entry| program(entry));
-        Listing { programs: programs.collect(), more: catalog.len() - named.len() }
+        let offers_all = catalog.len() <= OFFERED;
+        Listing { programs: programs.collect(), more: catalog.len() - named.len(), offers_all }
     }
 
-    /// Whether it names that program.
-    pub(crate) fn names(&self, program: &str) -> bool {
-        self.programs.iter().any(|line| line.name == program)
+    /// Whether that program is offered as a function.
+    pub(crate) fn offers(&self, program: &str) -> bool {
+        self.offers_all || self.programs.iter().any(|line| line.name == program)
     }
 }
 
@@ -114,7 +126,7 @@ pub(crate) fn parts(
             .map(|c| Withheld { capability: c.name.to_owned(), why: wiring::how_to_grant(c.name).to_owned() })
             .collect(),
         programs: listing.programs.clone(),
-        more_programs: listing.more,
+        more_programs: if dialect == Dialect::Native && listing.offers_all { 0 } else { listing.more },
         codes: codes.collect(),
         limits: Limits {
             memory_mib: u32::try_from(runtime.limits().memory >> 20).unwrap_or(u32::MAX),

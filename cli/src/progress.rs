@@ -83,7 +83,9 @@ impl Progress {
                 let (style, what) = match verdict {
                     Verdict::Allowed => return None,
                     Verdict::Blocked { category, .. } => (BAD, format!("blocked: {category}")),
-                    Verdict::Failed { reason, let_through: true, .. } => (WARN, format!("let through unchecked: {reason}")),
+                    Verdict::Failed { reason, let_through: true, .. } => {
+                        (WARN, format!("let through unchecked: {reason}"))
+                    }
                     Verdict::Failed { reason, .. } => (BAD, reason.clone()),
                 };
                 block(&mut lines, style, "guard", &what, self.bound(3));

@@ -18,13 +18,11 @@ use wattle_agent::catalog::Folders;
 use wattle_agent::ledger::{Keys, Signer};
 use wattle_agent::machine;
 use wattle_agent::model::{
-    Cassette, RemoteModel, Endpoint, EndpointError, EndpointErrorKind, EndpointSettings, Model, Recorder, resolve,
+    Cassette, Endpoint, EndpointError, EndpointErrorKind, EndpointSettings, Model, Recorder, RemoteModel, resolve,
 };
 use wattle_agent::moderation::{Classifier, Look, Moderation};
 use wattle_agent::rt::{Grants, Limits};
-use wattle_agent::{
-    Access, Host, LateState, Meter, ModelInference, NO_ENGINE, Settings, Store, StoreError, Tickets,
-};
+use wattle_agent::{Access, Host, LateState, Meter, ModelInference, NO_ENGINE, Settings, Store, StoreError, Tickets};
 
 use crate::config::{Config, Places};
 use crate::fault::{Exit, Fault};

@@ -132,7 +132,8 @@ pub fn function_tools(programs: &[ProgramFunction]) -> Vec<FunctionTool> {
             tools.push(tool);
         }
     }
-    let is_told = |program: &ProgramFunction| program.is_shadowed() || tools.iter().any(|tool| tool.name == program.name());
+    let is_told =
+        |program: &ProgramFunction| program.is_shadowed() || tools.iter().any(|tool| tool.name == program.name());
     let are_all = programs.iter().all(is_told);
     tools.extend((!are_all).then(catalog_tool));
     tools.extend([wat_tool(), done_tool()]);
@@ -142,7 +143,10 @@ pub fn function_tools(programs: &[ProgramFunction]) -> Vec<FunctionTool> {
 fn wat_tool() -> FunctionTool {
     let properties = [
         ("body", json!({"type": "string", "description": "The program's body, over as many lines as it takes"})),
-        ("args", json!({"type": "array", "items": {"type": "string"}, "description": "Its arguments: (arg 0), (arg 1) …"})),
+        (
+            "args",
+            json!({"type": "array", "items": {"type": "string"}, "description": "Its arguments: (arg 0), (arg 1) …"}),
+        ),
     ];
     FunctionTool {
         name: WAT.to_owned(),

@@ -13,7 +13,8 @@ use crate::{
     observation::{self, Output},
     prompt,
     state::{
-        Again, Ask, Bound, Broken, Effect, Ending, Input, ModelAnswer, OnMaxSteps, Phase, Purpose, Repeated, State, Turn,
+        Again, Ask, Bound, Broken, Effect, Ending, Input, ModelAnswer, OnMaxSteps, Phase, Purpose, Repeated, State,
+        Turn,
     },
 };
 
@@ -220,7 +221,9 @@ impl State {
             outputs.push(output);
         }
         let times = self.repeated(planned, &outputs);
-        for (plan, output) in planned.iter().zip(&mut outputs).filter(|(plan, output)| output.success && self.is_silent(plan)) {
+        for (plan, output) in
+            planned.iter().zip(&mut outputs).filter(|(plan, output)| output.success && self.is_silent(plan))
+        {
             *output = Output::silent(plan.call.label());
         }
         let told = (times >= TOLD_OF_REPETITION).then(|| prompt::repeated(times, MOST_REPETITIONS));

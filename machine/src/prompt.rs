@@ -118,7 +118,9 @@ fn programs(programs: &[ProgramLine], more: usize) -> String {
 fn more_functions(more: usize) -> String {
     match more {
         0 => String::new(),
-        more => format!("There are {more} more programs: `help` finds them by words, `catalog` calls one by its name.\n"),
+        more => {
+            format!("There are {more} more programs: `help` finds them by words, `catalog` calls one by its name.\n")
+        }
     }
 }
 

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 
 use proptest::prelude::*;
 use wattle_machine::{
-    Call, Dialect, Effect, Ending, Event, Execution, FunctionCall, Input, ModelAnswer, Param, ParamKind, ProgramFunction, Ran, Role, Setup,
-    State, function_tools, step,
+    Call, Dialect, Effect, Ending, Event, Execution, FunctionCall, Input, ModelAnswer, Param, ParamKind,
+    ProgramFunction, Ran, Role, Setup, State, function_tools, step,
 };
 
 fn program(name: &str, params: &[(&str, ParamKind, Option<&str>)]) -> ProgramFunction {
@@ -38,7 +38,10 @@ fn programs() -> Vec<ProgramFunction> {
         program("kv_get", &[("key", Text, None)]),
         program("now", &[]),
         program("quiet", &[("x", Text, Some(""))]),
-        program("search_text", &[("pattern", Text, None), ("max", Integer, Some("10")), ("deep", Boolean, Some("false"))]),
+        program(
+            "search_text",
+            &[("pattern", Text, None), ("max", Integer, Some("10")), ("deep", Boolean, Some("false"))],
+        ),
     ]
 }
 
@@ -51,7 +54,9 @@ fn answered(dialect: Dialect, answer: ModelAnswer) -> (State, Vec<Effect>) {
 
 fn shown(call: &Call) -> String {
     match call {
-        Call::Wat { body, args } => [format!("wat: {body}")].into_iter().chain(args.iter().cloned()).collect::<Vec<_>>().join(" | "),
+        Call::Wat { body, args } => {
+            [format!("wat: {body}")].into_iter().chain(args.iter().cloned()).collect::<Vec<_>>().join(" | ")
+        }
         Call::Catalog { name, args } => {
             format!("{name}({})", args.iter().map(|arg| format!("{arg:?}")).collect::<Vec<_>>().join(", "))
         }
@@ -64,7 +69,9 @@ fn read(effects: &[Effect]) -> String {
         _ => None,
     });
     match effects.last() {
-        Some(Effect::Execute { calls, .. }) => format!("=> {}", calls.iter().map(shown).collect::<Vec<_>>().join(" + ")),
+        Some(Effect::Execute { calls, .. }) => {
+            format!("=> {}", calls.iter().map(shown).collect::<Vec<_>>().join(" + "))
+        }
         Some(Effect::Finish(Ending::Answered { text })) => format!("=> answer: {text}"),
         _ => refused.unwrap_or_else(|| format!("{effects:?}")),
     }
@@ -159,7 +166,12 @@ fn results(state: &State) -> Vec<(String, String)> {
 fn calls_of_one_turn_share_its_step_and_each_has_its_result_in_order() {
     let (state, effects) = answered(
         Dialect::Native,
-        calling(&[("a", "kv_get", "{\"key\":\"1\"}"), ("", "now", "{}"), ("a", "kv_get", "{oops"), ("d", "kv_get", "{\"key\":\"4\"}")]),
+        calling(&[
+            ("a", "kv_get", "{\"key\":\"1\"}"),
+            ("", "now", "{}"),
+            ("a", "kv_get", "{oops"),
+            ("d", "kv_get", "{\"key\":\"4\"}"),
+        ]),
     );
     let Some(Effect::Execute { step: 1, calls }) = effects.last() else { panic!("{effects:?}") };
     assert_eq!(calls.iter().map(shown).collect::<Vec<_>>(), ["kv_get(\"1\")", "now()", "kv_get(\"4\")"]);
@@ -208,7 +220,8 @@ fn results_of_a_silent_program_stay_out_of_the_conversation_and_its_failures_do_
 
 #[test]
 fn the_end_beside_other_calls_waits_for_their_results() {
-    let (state, effects) = answered(Dialect::Native, calling(&[("a", "now", "{}"), ("b", "done", "{\"result\":\"12:00\"}")]));
+    let (state, effects) =
+        answered(Dialect::Native, calling(&[("a", "now", "{}"), ("b", "done", "{\"result\":\"12:00\"}")]));
     assert!(matches!(effects.last(), Some(Effect::Execute { .. })));
     let (state, effects) = step(state, Input::Executed(vec![ran("13:00")]));
     assert!(results(&state)[1].1.contains("not taken: read the results"), "{:?}", results(&state));
@@ -223,7 +236,10 @@ fn the_end_beside_other_calls_waits_for_their_results() {
 fn functions_have_names_and_schemas_that_endpoints_take() {
     let tools = function_tools(&programs());
     let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
-    assert_eq!(names, ["a_dotted", "alone", "file_read", "kv_get", "now", "quiet", "search_text", "catalog", "wat", "done"]);
+    assert_eq!(
+        names,
+        ["a_dotted", "alone", "file_read", "kv_get", "now", "quiet", "search_text", "catalog", "wat", "done"]
+    );
     let search = tools.iter().find(|tool| tool.name == "search_text").unwrap();
     assert_eq!(
         search.parameters.to_string(),

@@ -184,9 +184,11 @@ impl Answer {
             "text" => self.text.push_str(field("text")),
             "thinking" => self.reasoning.push_str(field("thinking")),
             "tool_use" => {
-                let input = block.get("input").filter(|input| input.as_object().is_some_and(|fields| !fields.is_empty()));
+                let input =
+                    block.get("input").filter(|input| input.as_object().is_some_and(|fields| !fields.is_empty()));
                 let arguments = input.map(Value::to_string).unwrap_or_default();
-                self.calls.push((at, FunctionCall { id: field("id").to_owned(), name: field("name").to_owned(), arguments }));
+                self.calls
+                    .push((at, FunctionCall { id: field("id").to_owned(), name: field("name").to_owned(), arguments }));
             }
             _ => {}
         }

@@ -5,8 +5,8 @@ use std::sync::PoisonError;
 use serde_json::{Value, json};
 
 use super::Embedded;
-use super::remote::{RemoteModel, Failure, Then};
 use super::error::{Asked, ModelError};
+use super::remote::{Failure, RemoteModel, Then};
 use super::wire::{read_usage, reported};
 
 impl RemoteModel {

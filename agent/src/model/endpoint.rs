@@ -215,8 +215,17 @@ mod tests {
     fn every_line_of_the_providers_is_one_that_is_read() {
         let file: toml::Table = include_str!("providers.toml").parse().unwrap();
         let keys = [
-            "name", "base_url", "key_variable", "needs_key", "model", "protocol", "functions", "length_field", "stream_usage",
-            "reasoning_fields", "headers",
+            "name",
+            "base_url",
+            "key_variable",
+            "needs_key",
+            "model",
+            "protocol",
+            "functions",
+            "length_field",
+            "stream_usage",
+            "reasoning_fields",
+            "headers",
         ];
         for preset in file["preset"].as_array().unwrap() {
             for key in preset.as_table().unwrap().keys() {
@@ -229,10 +238,23 @@ mod tests {
     fn presets_are_read() {
         let names: Vec<&str> = presets().iter().map(|preset| preset.name.as_str()).collect();
         let known = [
-            "openrouter", "cerebras", "openai", "anthropic", "groq", "mistral", "deepseek", "together", "gemini", "ollama", "llama.cpp",
-            "vllm", "lmstudio",
+            "openrouter",
+            "cerebras",
+            "openai",
+            "anthropic",
+            "groq",
+            "mistral",
+            "deepseek",
+            "together",
+            "gemini",
+            "ollama",
+            "llama.cpp",
+            "vllm",
+            "lmstudio",
         ];
         assert_eq!(names, known);
+        let manual = include_str!("../../../docs/models.md");
+        assert!(names.iter().all(|name| manual.contains(&format!("`{name}`"))), "docs/models.md lists every provider");
     }
 
     #[test]

@@ -63,7 +63,15 @@ impl RemoteModel {
         let fields = Fields { length: quirks.length_field, temperature: true, stream_options: quirks.stream_usage };
         let client = client.with_limits(limits);
         let (url, embeddings_url) = (url.into(), embeddings_url.into());
-        Ok(Self { client, url, embeddings_url, timeouts, fields: Mutex::new(fields), functions_refused: AtomicBool::new(false), endpoint })
+        Ok(Self {
+            client,
+            url,
+            embeddings_url,
+            timeouts,
+            fields: Mutex::new(fields),
+            functions_refused: AtomicBool::new(false),
+            endpoint,
+        })
     }
 
     async fn ask(

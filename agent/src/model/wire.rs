@@ -459,7 +459,10 @@ fn index(choice: &Value) -> u64 {
 
 pub(super) fn read_usage(usage: &Value) -> Usage {
     let count = |value: &Value| {
-        value.as_u64().or_else(|| value.as_f64().map(|count| count as u64)).or_else(|| value.as_str()?.trim().parse().ok())
+        value
+            .as_u64()
+            .or_else(|| value.as_f64().map(|count| count as u64))
+            .or_else(|| value.as_str()?.trim().parse().ok())
     };
     let field = |names: &[&str]| names.iter().find_map(|name| count(usage.pointer(name)?)).unwrap_or(0);
     Usage {

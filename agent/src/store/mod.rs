@@ -163,7 +163,8 @@ impl Store {
 }
 
 fn read_history(connection: &Connection, session: &str) -> rusqlite::Result<Vec<Message>> {
-    let mut statement = connection.prepare("SELECT role, content, whole FROM message WHERE session = ?1 ORDER BY id DESC")?;
+    let mut statement =
+        connection.prepare("SELECT role, content, whole FROM message WHERE session = ?1 ORDER BY id DESC")?;
     let mut rows = statement.query(params![session])?;
     let (mut newest_first, mut chars) = (Vec::new(), 0);
     while let Some(row) = rows.next()? {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use wattle_agent::Settings;
-use wattle_agent::model::{RemoteModel, Model};
+use wattle_agent::model::{Model, RemoteModel};
 use wattle_eval::{
     Answers, Approach, Attempt, Contender, Evaluation, Plan, Results, Scorecard, Suite, Verdict, evaluate,
 };

@@ -52,7 +52,11 @@ pub(crate) async fn exec(args: ExecArgs, outer: Layer) -> Result<Exit, Fault> {
         Err(fault) => (None, Some(fault.message().to_owned())),
     };
     let (files, session) = (setup.files()?, setup.session()?);
-    let grants = setup.grants(setup.access(Arc::clone(&files), session.as_ref(), model.map(|model| (model, Meter::default())))?);
+    let grants = setup.grants(setup.access(
+        Arc::clone(&files),
+        session.as_ref(),
+        model.map(|model| (model, Meter::default())),
+    )?);
     let cancel = crate::setup::interrupt();
     let ran = tokio::select! {
         biased;

@@ -30,7 +30,9 @@ impl Value for DialectSetting {
 pub(crate) fn dollars(text: &str) -> Result<Dollars, String> {
     let bare = text.trim();
     let amount = bare.strip_prefix('$').unwrap_or(bare).parse().ok().and_then(Dollars::new);
-    amount.filter(|amount| amount.nanos() > 0).ok_or_else(|| format!("expected an amount of dollars above zero, such as 0.50, found {text:?}"))
+    amount
+        .filter(|amount| amount.nanos() > 0)
+        .ok_or_else(|| format!("expected an amount of dollars above zero, such as 0.50, found {text:?}"))
 }
 
 impl Value for Dollars {
@@ -152,7 +154,8 @@ impl Value for ContentGuard {
         if let Some(enabled) = value.as_bool() {
             return Ok(ContentGuard::switched(enabled));
         }
-        let guard: ContentGuard = value.clone().try_into().map_err(|error: toml::de::Error| error.message().to_owned())?;
+        let guard: ContentGuard =
+            value.clone().try_into().map_err(|error: toml::de::Error| error.message().to_owned())?;
         guard.patterns()?;
         if guard.enabled && guard.deny.is_empty() && !guard.classifier {
             return Err("it is enabled and looks for nothing: give `deny = [{ pattern = …, category = … }]` or `classifier = true`".to_owned());
@@ -179,7 +182,10 @@ mod tests {
         let text = "[guard]\nenabled = true\ndeny = [{ pattern = \"bombs?\", category = \"violence\" }]\non_failure = \"open\"\n\
                     [guard.messages]\nviolence = \"No.\"\n";
         let read = guard(text).unwrap();
-        assert_eq!((read.deny.len(), read.on_failure, read.looked_for()), (1, Failing::Open, vec!["violence".to_owned()]));
+        assert_eq!(
+            (read.deny.len(), read.on_failure, read.looked_for()),
+            (1, Failing::Open, vec!["violence".to_owned()])
+        );
         assert!(guard("guard = true").unwrap().classifier);
         assert!(!guard("guard = false").unwrap().enabled);
         for (text, words) in [

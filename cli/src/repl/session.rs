@@ -70,7 +70,8 @@ impl Session {
         let cancel = CancellationToken::new();
         let meter = Meter::default();
         let settings = self.setup.run_settings(STEPS, &model)?;
-        let access = self.setup.access(Arc::clone(&self.files), Some(&self.kept), Some((Arc::clone(&model), meter.clone())))?;
+        let access =
+            self.setup.access(Arc::clone(&self.files), Some(&self.kept), Some((Arc::clone(&model), meter.clone())))?;
         let job = Job {
             message,
             history,

@@ -7,6 +7,7 @@ mod config;
 mod eval;
 mod exec;
 mod interrupt;
+mod models;
 mod place;
 mod readme;
 mod run;

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::json::{self, Lenient};
 use super::Planned;
+use super::json::{self, Lenient};
 use crate::call::Call;
 use crate::function::{CATALOG, Param, ParamKind, ProgramFunction, WAT};
 
@@ -23,7 +23,9 @@ pub(super) fn meant(name: &str, text: &str, programs: &[ProgramFunction]) -> (Me
             (Meant::Done(text.trim().to_owned()), true)
         }
         Err(why) => {
-            let why = format!("the arguments of `{name}` are not JSON: {why}; nothing was run. Call it again with one JSON object");
+            let why = format!(
+                "the arguments of `{name}` are not JSON: {why}; nothing was run. Call it again with one JSON object"
+            );
             (Meant::Run(Planned::refused(blank(name, programs), why)), false)
         }
     }
@@ -137,10 +139,13 @@ fn answer(value: Value) -> String {
         Value::Object(mut fields) => {
             let named = ["result", "answer", "response", "text", "message", "content"];
             let found = named.iter().find_map(|name| fields.remove(*name));
-            found.or_else(|| (fields.len() == 1).then(|| fields.values().next().cloned())?).map_or_else(String::new, |value| match value {
-                Value::Null => String::new(),
-                value => plain(value),
-            })
+            found.or_else(|| (fields.len() == 1).then(|| fields.values().next().cloned())?).map_or_else(
+                String::new,
+                |value| match value {
+                    Value::Null => String::new(),
+                    value => plain(value),
+                },
+            )
         }
         Value::Null => String::new(),
         value => plain(value),
@@ -249,10 +254,12 @@ fn word(kind: ParamKind) -> &'static str {
 fn text(value: Value, kind: ParamKind) -> String {
     match &value {
         // A whole number stays one, however the model wrote it.
-        Value::Number(number) if kind == ParamKind::Integer && !number.is_i64() && !number.is_u64() => match number.as_f64() {
-            Some(float) if float.fract() == 0.0 && float.abs() < 9e15 => format!("{float:.0}"),
-            _ => number.to_string(),
-        },
+        Value::Number(number) if kind == ParamKind::Integer && !number.is_i64() && !number.is_u64() => {
+            match number.as_f64() {
+                Some(float) if float.fract() == 0.0 && float.abs() < 9e15 => format!("{float:.0}"),
+                _ => number.to_string(),
+            }
+        }
         _ => plain(value),
     }
 }

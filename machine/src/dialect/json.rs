@@ -39,7 +39,9 @@ pub(super) fn arguments(text: &str) -> Result<Lenient, String> {
                 (first, rest)
             };
             if let Some(more) = rest.chars().find(|c| !c.is_whitespace() && !matches!(c, '}' | ']' | ';')) {
-                return Err(format!("`{more}` stands behind the end of the JSON value; is a quote within a string not escaped?"));
+                return Err(format!(
+                    "`{more}` stands behind the end of the JSON value; is a quote within a string not escaped?"
+                ));
             }
             read
         }
@@ -166,7 +168,9 @@ impl Reader<'_> {
         match self.peek() {
             None => Ok(()),
             Some(c) if c == ',' || c == close => Ok(()),
-            Some(c) => Err(format!("`,` or `{close}` is missing before `{c}`; is a quote within a string not escaped?")),
+            Some(c) => {
+                Err(format!("`,` or `{close}` is missing before `{c}`; is a quote within a string not escaped?"))
+            }
         }
     }
 
@@ -211,7 +215,9 @@ impl Reader<'_> {
             Some('u') => {
                 let first = self.hex();
                 let unit = match first {
-                    Some(high @ 0xd800..0xdc00) if self.text.get(self.at..).is_some_and(|rest| rest.starts_with("\\u")) => {
+                    Some(high @ 0xd800..0xdc00)
+                        if self.text.get(self.at..).is_some_and(|rest| rest.starts_with("\\u")) =>
+                    {
                         self.at += 2;
                         let low = self.hex().filter(|low| (0xdc00..0xe000).contains(low));
                         low.map(|low| 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00))

@@ -41,7 +41,8 @@ enum Form {
 
 /// Finds the calls in a text that has no call of the text dialect.
 pub(super) fn find(text: &str, programs: &[ProgramFunction]) -> Option<Found> {
-    let first = MARKS.iter().filter_map(|(mark, form)| Some((text.find(mark)?, *mark, *form))).min_by_key(|(at, ..)| *at);
+    let first =
+        MARKS.iter().filter_map(|(mark, form)| Some((text.find(mark)?, *mark, *form))).min_by_key(|(at, ..)| *at);
     let found = first.and_then(|(start, ..)| marked(text, start));
     found.or_else(|| unmarked(text, programs))
 }
@@ -183,7 +184,8 @@ fn tags(content: &str) -> Value {
 fn shaped(value: Value) -> Option<FunctionCall> {
     let fields = value.as_object()?;
     let inner = fields.get("function").filter(|inner| inner.is_object()).and_then(Value::as_object).unwrap_or(fields);
-    let name = ["name", "function", "tool", "tool_name", "function_name"].iter().find_map(|key| inner.get(*key)?.as_str())?;
+    let name =
+        ["name", "function", "tool", "tool_name", "function_name"].iter().find_map(|key| inner.get(*key)?.as_str())?;
     let arguments = ["arguments", "parameters", "args", "input"].iter().find_map(|key| inner.get(*key));
     let arguments = match arguments {
         Some(Value::String(text)) => text.clone(),
@@ -214,7 +216,8 @@ fn unmarked(text: &str, programs: &[ProgramFunction]) -> Option<Found> {
         }
         None => {
             let begins = |at: usize| bare.get(at..).is_some_and(|rest| rest.starts_with(['{', '[']));
-            let line = if begins(0) { Some(0) } else { bare.find("\n{").or_else(|| bare.find("\n[{")).map(|at| at + 1) };
+            let line =
+                if begins(0) { Some(0) } else { bare.find("\n{").or_else(|| bare.find("\n[{")).map(|at| at + 1) };
             (line?, bare.len())
         }
     };

@@ -37,24 +37,21 @@ pub(super) fn read(answer: &ModelAnswer, purpose: Purpose, step: u32, programs: 
             said.is_whole &= found.is_whole;
             said
         }
-        Read::Uncalled(reading) if purpose == Purpose::Repair => in_text(answer, read_repair(reading), false, step, programs),
+        Read::Uncalled(reading) if purpose == Purpose::Repair => {
+            in_text(answer, read_repair(reading), false, step, programs)
+        }
         Read::Uncalled(reading) => in_text(answer, reading, false, step, programs),
     }
 }
 
 /// What is said in the text dialect; a call in it becomes one of a function, so that the model sees what it should have done.
-fn in_text(
-    answer: &ModelAnswer,
-    reading: Reading,
-    is_called: bool,
-    step: u32,
-    programs: &[ProgramFunction],
-) -> Said {
+fn in_text(answer: &ModelAnswer, reading: Reading, is_called: bool, step: u32, programs: &[ProgramFunction]) -> Said {
     let said = text::of_reading(answer, reading, is_called);
     let message = match &said.wish {
         Wish::Answer(text) => Message::assistant(text.clone()),
         Wish::Calls(planned) => {
-            let calls = planned.iter().map(|planned| function_call(made_up(step, 1), &planned.call, programs)).collect();
+            let calls =
+                planned.iter().map(|planned| function_call(made_up(step, 1), &planned.call, programs)).collect();
             Message::calling(said.thought.clone().unwrap_or_default(), calls)
         }
     };
@@ -90,7 +87,9 @@ fn called(
     let mut ids = BTreeSet::new();
     let (mut planned, mut said) = (Vec::new(), Vec::new());
     for ((call, meant), number) in meant.into_iter().zip(1..) {
-        let mut id = Some(call.id.clone()).filter(|id| !id.is_empty() && !ids.contains(id)).unwrap_or_else(|| made_up(step, number));
+        let mut id = Some(call.id.clone())
+            .filter(|id| !id.is_empty() && !ids.contains(id))
+            .unwrap_or_else(|| made_up(step, number));
         while !ids.insert(id.clone()) {
             id.push('_');
         }
@@ -98,7 +97,10 @@ fn called(
             Meant::Run(plan) => plan,
             Meant::Done(_) => {
                 let call = Call::Catalog { name: crate::function::DONE.to_owned(), args: Vec::new() };
-                Planned::refused(call, "not taken: read the results of the other calls first, then call `done` by itself")
+                Planned::refused(
+                    call,
+                    "not taken: read the results of the other calls first, then call `done` by itself",
+                )
             }
         };
         // What goes back must be JSON, whatever came.
@@ -114,31 +116,35 @@ fn called(
 
 /// Lets an exclusive program run alone, and no more than there may be of the others.
 fn alone(planned: &mut [Planned], programs: &[ProgramFunction]) {
-    let is_exclusive = |call: &Call| {
-        matches!(call, Call::Catalog { name, .. } if programs.iter().any(|known| known.exclusive && known.program == *name))
-    };
+    let is_exclusive = |call: &Call| matches!(call, Call::Catalog { name, .. } if programs.iter().any(|known| known.exclusive && known.program == *name));
     let found = planned.iter().position(|plan| plan.refused.is_none() && is_exclusive(&plan.call));
     let name = found.and_then(|at| planned.get(at)).map(|plan| plan.call.label().to_owned());
     for (at, plan) in planned.iter_mut().enumerate().filter(|(_, plan)| plan.refused.is_none()) {
         if let (Some(found), Some(name)) = (found, &name)
             && at != found
         {
-            plan.refused = Some(format!("not run: `{name}` runs with no other call beside it; call this one in a turn of its own"));
+            plan.refused = Some(format!(
+                "not run: `{name}` runs with no other call beside it; call this one in a turn of its own"
+            ));
         } else if at >= MOST {
-            plan.refused = Some(format!("not run: of one turn's calls the first {MOST} are carried out; call it in the next turn"));
+            plan.refused = Some(format!(
+                "not run: of one turn's calls the first {MOST} are carried out; call it in the next turn"
+            ));
         }
     }
 }
 
 /// Writes an answer as one that makes these calls; each keeps its id.
 pub(super) fn said_with(said: Message, planned: &[Planned], programs: &[ProgramFunction]) -> Message {
-    let calls = said.calls.into_iter().zip(planned).map(|(was, plan)| function_call(was.id, &plan.call, programs)).collect();
+    let calls =
+        said.calls.into_iter().zip(planned).map(|(was, plan)| function_call(was.id, &plan.call, programs)).collect();
     Message { calls, ..said }
 }
 
 /// A name that endpoints take back.
 fn plain_name(name: &str) -> String {
-    let plain: String = name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).take(64).collect();
+    let plain: String =
+        name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).take(64).collect();
     if plain.is_empty() { "unknown".to_owned() } else { plain }
 }
 

@@ -58,7 +58,13 @@ fn called(answer: &ModelAnswer, calls: &[FunctionCall], programs: &[ProgramFunct
     let thought = thought.or_else(|| answer.reasoning.clone());
     let notes = if calls.len() > 1 { vec![Note::DroppedAfterCall.to_string()] } else { Vec::new() };
     let Some(call) = calls.first() else {
-        return Said { thought, wish: Wish::Answer(String::new()), message: Message::assistant(before), notes, is_whole: true };
+        return Said {
+            thought,
+            wish: Wish::Answer(String::new()),
+            message: Message::assistant(before),
+            notes,
+            is_whole: true,
+        };
     };
     let (meant, is_whole) = arguments::meant(&call.name, &call.arguments, programs);
     let (wish, said) = match meant {

@@ -100,7 +100,7 @@ async fn a_provider_that_fails_fails_no_task_and_is_asked_again_by_the_next_run(
 }
 
 pub(crate) fn client(provider: &Provider) -> wattle_agent::model::RemoteModel {
-    use wattle_agent::model::{RemoteModel, EndpointSettings, resolve};
+    use wattle_agent::model::{EndpointSettings, RemoteModel, resolve};
     use wattle_capability::egress::{Egress, Policy};
     let base = provider.base_url();
     let settings = EndpointSettings { base_url: Some(&base), model: Some("m"), ..Default::default() };

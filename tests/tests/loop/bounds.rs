@@ -84,7 +84,10 @@ async fn a_program_and_a_host_call_are_killed_at_their_bound() {
     let provider = Provider::start(vec![Answer::hang(); 4]);
     let url = provider.base_url();
     for (call, told) in [
-        ("ToolCall::Wat(```wat\n(while 1)\n```)".to_owned(), "tool error: wat timed out after 300ms (killed) at line 1"),
+        (
+            "ToolCall::Wat(```wat\n(while 1)\n```)".to_owned(),
+            "tool error: wat timed out after 300ms (killed) at line 1",
+        ),
         (format!("ToolCall::Catalog(\"http_get\", \"{url}\")"), "tool error: http_get timed out after 300ms (killed)"),
     ] {
         let (world, job) = short(&provider, ms(300));
@@ -92,7 +95,10 @@ async fn a_program_and_a_host_call_are_killed_at_their_bound() {
         let (report, _) = world.run(&model, &Settings::default(), job).await;
         assert_eq!(report.ending.text(), "on");
         let observed = model.asked()[1].last().unwrap().content.clone();
-        assert!(observed.starts_with("[Observation (step 1)] Execution FAILED:\n") && observed.contains(told), "{observed}");
+        assert!(
+            observed.starts_with("[Observation (step 1)] Execution FAILED:\n") && observed.contains(told),
+            "{observed}"
+        );
     }
 }
 
@@ -149,7 +155,8 @@ async fn the_bound_on_steps_ends_as_it_is_set() {
 #[tokio::test]
 async fn memory_that_is_not_there_is_an_error_code() {
     let world = World::new();
-    let program = "ToolCall::Wat(```wat\n(let $s \"x\")\n(while 1 (set $s (str.cat? $s (str.repeat? \"y\" 1000000))))\n```)";
+    let program =
+        "ToolCall::Wat(```wat\n(let $s \"x\")\n(while 1 (set $s (str.cat? $s (str.repeat? \"y\" 1000000))))\n```)";
     let model = Scripted::new(&[program, "ToolCall::Response(\"on\")"]);
     let (report, _) = world.run(&model, &Settings::default(), world.job("go")).await;
     assert_eq!(report.ending.text(), "on");

@@ -25,5 +25,7 @@ pub(crate) fn remote(provider: &Provider, preset: &str, model: &str, timeouts: T
 pub(crate) fn calling(name: &str, arguments: &str) -> Answer {
     let call = serde_json::json!({"id": "c1", "type": "function", "function": {"name": name, "arguments": arguments}});
     let message = serde_json::json!({"role": "assistant", "content": null, "tool_calls": [call]});
-    Answer::body(serde_json::json!({"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}).to_string())
+    Answer::body(
+        serde_json::json!({"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}).to_string(),
+    )
 }

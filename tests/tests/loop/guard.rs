@@ -37,12 +37,22 @@ async fn a_message_is_let_through_or_ends_with_its_categorys_text() {
         ("a category without a message", with(vec![patterns()], close), "print the API key", Some(OTHER)),
         ("a word that only contains it", with(vec![patterns()], close), "a bombastic speech", None),
         ("the classifier", with(vec![classifier(&["blocked violence"])], close), "x", Some("I do not help with that.")),
-        ("in its own spelling", with(vec![classifier(&["**Blocked: Violence**."])], close), "x", Some("I do not help with that.")),
+        (
+            "in its own spelling",
+            with(vec![classifier(&["**Blocked: Violence**."])], close),
+            "x",
+            Some("I do not help with that."),
+        ),
         ("with thoughts before", with(vec![classifier(&["hm\n\nblocked self-harm\n"])], close), "x", Some(OTHER)),
         ("a category of its own", with(vec![classifier(&["blocked spam"])], close), "x", Some(OTHER)),
         ("allowed", with(vec![classifier(&["allowed"])], close), "x", None),
         ("both", with(vec![patterns(), classifier(&["allowed"])], close), "fine", None),
-        ("the second look", with(vec![patterns(), classifier(&["blocked violence"])], close), "fine", Some("I do not help with that.")),
+        (
+            "the second look",
+            with(vec![patterns(), classifier(&["blocked violence"])], close),
+            "fine",
+            Some("I do not help with that."),
+        ),
         ("no verdict", with(vec![classifier(&["I would rather not say"])], close), "x", Some(FAILED)),
         ("no verdict, open", with(vec![classifier(&["I would rather not say"])], OnFailure::Open), "x", None),
         ("no answer", with(vec![classifier(&[])], close), "x", Some(FAILED)),
@@ -63,7 +73,10 @@ async fn a_message_is_let_through_or_ends_with_its_categorys_text() {
                 assert!(model.asked().is_empty(), "{what}: the model was asked");
                 assert!(!events.iter().any(|envelope| matches!(envelope.event, Event::ToolStart { .. })), "{what}");
                 assert_ne!(verdict, Some(Verdict::Allowed), "{what}");
-                assert_eq!(events.iter().filter(|envelope| matches!(envelope.event, Event::Response { .. })).count(), 1);
+                assert_eq!(
+                    events.iter().filter(|envelope| matches!(envelope.event, Event::Response { .. })).count(),
+                    1
+                );
             }
             None => assert_eq!(report.ending, Ending::Answered { text: "done".to_owned() }, "{what}"),
         }

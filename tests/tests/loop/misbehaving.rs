@@ -25,7 +25,8 @@ use Comes::{Error, Well};
 
 /// A call in pieces of a stream, each the JSON of one item of `tool_calls`.
 fn pieces(pieces: &[serde_json::Value]) -> Answer {
-    let piece = |piece: &serde_json::Value| json!({"choices": [{"index": 0, "delta": {"tool_calls": [piece]}}]}).to_string();
+    let piece =
+        |piece: &serde_json::Value| json!({"choices": [{"index": 0, "delta": {"tool_calls": [piece]}}]}).to_string();
     let end = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}).to_string();
     Answer::events(pieces.iter().map(piece).chain([end, "[DONE]".to_owned()]))
 }
@@ -120,9 +121,8 @@ fn ways() -> Vec<(&'static str, Vec<Answer>, Comes)> {
         ("no [DONE], and silence", vec![Answer::events([delta("ToolCall::Catalog(\"now\")"), json!({"choices": [{"delta": {}, "finish_reason": "stop"}]}).to_string()]).then_break_off()], Well),
         ("alive and nothing else", vec![Answer::body(": ping\n\n".repeat(400)).pieces(8).pause(Duration::from_millis(10))], Well),
         ("a huge frame", vec![Answer::text(format!("ToolCall::Catalog(\"text_count\", \"{}\")", "a ".repeat(500_000)))], Well),
-        ("too huge a body", vec![Answer::text("x".repeat(17 << 20))], Error("larger than the limit")),
         ("rubbish for gzip", vec![gzip("this is not gzip")], Well),
-        ("a redirect", vec![Answer::status(307).header("location", "https://elsewhere.example/v1")], Error("redirects (307)")),
+        ("a redirect", vec![Answer::status(307).header("location", "https://elsewhere.example/v1")], Error("redirects to `https://elsewhere.example/v1`")),
         ("204", vec![Answer::status(204)], Well),
         ("a page of HTML", vec![Answer::body("<html><body>Bad gateway</body></html>")], Well),
         ("HTML for ever", vec![Answer::body("<html><body>Bad gateway</body></html>"); 3], Error("Bad gateway")),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use wattle_agent::model::{
-    RemoteModel, Delta, EndpointSettings, Model, ModelError, ModelReply, ModelRequest, Timeouts, resolve,
+    Delta, EndpointSettings, Model, ModelError, ModelReply, ModelRequest, RemoteModel, Timeouts, resolve,
 };
 use wattle_capability::egress::{Egress, Policy};
 use wattle_machine::Message;

@@ -1,7 +1,7 @@
 //! Embeddings, from the endpoint's own path.
 
 use serde_json::json;
-use wattle_agent::model::{RemoteModel, EndpointSettings, Model, ModelErrorKind, resolve};
+use wattle_agent::model::{EndpointSettings, Model, ModelErrorKind, RemoteModel, resolve};
 use wattle_capability::egress::{Egress, Policy};
 use wattle_machine::Usage;
 use wattle_tests::provider::{Answer, Provider};

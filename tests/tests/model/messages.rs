@@ -1,7 +1,9 @@
 //! The messages protocol: what goes out, and what comes back whole, in events, and wrong.
 
 use serde_json::{Value as Json, json};
-use wattle_agent::model::{EndpointSettings, FunctionTool, Model, ModelErrorKind as Kind, ModelRequest, RemoteModel, resolve};
+use wattle_agent::model::{
+    EndpointSettings, FunctionTool, Model, ModelErrorKind as Kind, ModelRequest, RemoteModel, resolve,
+};
 use wattle_capability::egress::{Egress, Policy};
 use wattle_machine::{FunctionCall, Message, Usage};
 use wattle_tests::provider::{Answer, Provider};
@@ -48,10 +50,19 @@ fn text(text: &str) -> [Json; 3] {
 
 #[tokio::test]
 async fn a_conversation_goes_out_in_turns_and_blocks() {
-    let provider = Provider::start([events(&[vec![start()], text("fine").to_vec(), end("end_turn").to_vec()].concat())]);
+    let provider =
+        Provider::start([events(&[vec![start()], text("fine").to_vec(), end("end_turn").to_vec()].concat())]);
     let parameters = json!({"type": "object", "properties": {"key": {"type": "string"}}});
-    let function = FunctionTool { name: "kv_get".to_owned(), description: "Gives a value".to_owned(), parameters: parameters.clone() };
-    let call = |id: &str, arguments: &str| FunctionCall { id: id.to_owned(), name: "kv_get".to_owned(), arguments: arguments.to_owned() };
+    let function = FunctionTool {
+        name: "kv_get".to_owned(),
+        description: "Gives a value".to_owned(),
+        parameters: parameters.clone(),
+    };
+    let call = |id: &str, arguments: &str| FunctionCall {
+        id: id.to_owned(),
+        name: "kv_get".to_owned(),
+        arguments: arguments.to_owned(),
+    };
     let messages = [
         Message::system("be brief"),
         Message::user("who?"),
@@ -62,7 +73,8 @@ async fn a_conversation_goes_out_in_turns_and_blocks() {
         Message::assistant(""),
         Message::user("well?"),
     ];
-    let request = ModelRequest { functions: std::slice::from_ref(&function), temperature: 1.5, ..ModelRequest::new(&messages) };
+    let request =
+        ModelRequest { functions: std::slice::from_ref(&function), temperature: 1.5, ..ModelRequest::new(&messages) };
     let reply = client(&provider).complete(request).await.unwrap();
     assert_eq!(reply.text, "fine");
     let sent = &provider.requests()[0];
@@ -107,7 +119,9 @@ async fn a_message_comes_back_from_events_and_from_one_body() {
         json!({"type": "content_block_delta", "index": 2, "delta": {"type": "signature_delta", "signature": "x"}}),
     ];
     let ping = json!({"type": "ping"});
-    let streamed = [vec![start(), ping], text("I look.").to_vec(), call.to_vec(), thought.to_vec(), end("tool_use").to_vec()].concat();
+    let streamed =
+        [vec![start(), ping], text("I look.").to_vec(), call.to_vec(), thought.to_vec(), end("tool_use").to_vec()]
+            .concat();
     let whole = json!({
         "type": "message",
         "role": "assistant",
@@ -127,7 +141,11 @@ async fn a_message_comes_back_from_events_and_from_one_body() {
         assert_eq!((reply.text.as_str(), shown.as_str()), ("I look.", "I look."));
         assert_eq!(reply.reasoning.as_deref(), Some("why"));
         let arguments: Json = serde_json::from_str(&reply.calls[0].arguments).unwrap();
-        assert_eq!((reply.calls[0].id.as_str(), reply.calls[0].name.as_str(), arguments), ("t1", "kv_get", json!({"key": "a"})), "{at}");
+        assert_eq!(
+            (reply.calls[0].id.as_str(), reply.calls[0].name.as_str(), arguments),
+            ("t1", "kv_get", json!({"key": "a"})),
+            "{at}"
+        );
         assert_eq!(reply.usage, Usage { prompt: 125, completion: 9, cached: 100, cost: None });
         assert_eq!((reply.finish.as_deref(), reply.is_cut()), (Some("tool_use"), false));
     }
@@ -136,13 +154,17 @@ async fn a_message_comes_back_from_events_and_from_one_body() {
 #[tokio::test]
 async fn what_goes_wrong_is_told_and_what_passes_is_asked_again() {
     let error = |kind: &str, words: &str| json!({"type": "error", "error": {"type": kind, "message": words}});
-    let failed = |status: u16, kind: &str, words: &str| Answer::status(status).with_body(error(kind, words).to_string());
+    let failed =
+        |status: u16, kind: &str, words: &str| Answer::status(status).with_body(error(kind, words).to_string());
     let well = || events(&[vec![start()], text("fine").to_vec(), end("max_tokens").to_vec()].concat());
     for (what, answer) in [
         ("529", failed(529, "overloaded_error", "Overloaded")),
         ("429", failed(429, "rate_limit_error", "slow").header("retry-after", "0")),
         ("500", failed(500, "api_error", "oops")),
-        ("an error in the stream", events(&[vec![start()], text("ha").to_vec(), vec![error("overloaded_error", "Overloaded")]].concat())),
+        (
+            "an error in the stream",
+            events(&[vec![start()], text("ha").to_vec(), vec![error("overloaded_error", "Overloaded")]].concat()),
+        ),
         ("broken off", events(&[vec![start()], text("ha").to_vec()].concat()).then_break_off()),
         ("nothing", Answer::body("")),
     ] {
@@ -153,9 +175,21 @@ async fn what_goes_wrong_is_told_and_what_passes_is_asked_again() {
         assert!(shown == "fine" || shown == "ha⟲fine", "{what}: {shown}");
     }
     for (answer, kind, words) in [
-        (failed(401, "authentication_error", "invalid x-api-key"), Kind::Key, "check `ANTHROPIC_API_KEY`: invalid x-api-key"),
-        (failed(404, "not_found_error", "model: claude-test"), Kind::NotFound, "/v1/messages for model `claude-test` (404)"),
-        (failed(400, "invalid_request_error", "prompt is too long: 9 tokens > 8 maximum"), Kind::TooLong, "prompt is too long"),
+        (
+            failed(401, "authentication_error", "invalid x-api-key"),
+            Kind::Key,
+            "check `ANTHROPIC_API_KEY`: invalid x-api-key",
+        ),
+        (
+            failed(404, "not_found_error", "model: claude-test"),
+            Kind::NotFound,
+            "/v1/messages for model `claude-test` (404)",
+        ),
+        (
+            failed(400, "invalid_request_error", "prompt is too long: 9 tokens > 8 maximum"),
+            Kind::TooLong,
+            "prompt is too long",
+        ),
         (failed(400, "invalid_request_error", "messages: first role"), Kind::Request, "first role"),
     ] {
         let provider = Provider::start([answer]);

@@ -1,6 +1,6 @@
 //! What goes out, and the replies that are understood.
 
-use wattle_agent::model::{RemoteModel, EndpointSettings, ModelErrorKind as Kind, resolve};
+use wattle_agent::model::{EndpointSettings, ModelErrorKind as Kind, RemoteModel, resolve};
 use wattle_capability::egress::{Egress, Policy};
 use wattle_machine::Usage;
 use wattle_tests::provider::{Answer, Provider};

@@ -50,7 +50,10 @@ async fn the_prompt_of_the_native_dialect() {
     let tokens = tiktoken_rs::o200k_base().unwrap().encode_ordinary(&system).len();
     assert!(tokens <= MOST, "the prompt has {tokens} tokens");
     let functions = world.host.functions(&listing);
-    assert_eq!(serde_json::to_string(&functions).unwrap(), serde_json::to_string(&world.host.functions(&listing)).unwrap());
+    assert_eq!(
+        serde_json::to_string(&functions).unwrap(),
+        serde_json::to_string(&world.host.functions(&listing)).unwrap()
+    );
     for function in &functions {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         assert!((1..=64).contains(&function.name.len()) && function.name.chars().all(is_plain), "{}", function.name);
