@@ -30,6 +30,7 @@ toolbox:
     cd toolbox/jq && rustup target add wasm32-unknown-unknown && cargo build --release
     cp toolbox/jq/target/wasm32-unknown-unknown/release/wattle_jq.wasm capability/src/json/jq.wasm
     cat toolbox/jq/Cargo.toml toolbox/jq/Cargo.lock toolbox/jq/src/lib.rs | sha256sum | cut -d' ' -f1 > capability/src/json/jq.source
+    toolbox/build
 
 # Licences, banned crates, sources.
 deny:

@@ -4,7 +4,8 @@ use std::num::NonZeroI32;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use wattle_catalog::Catalog;
+use wattle_capability::TRUSTED;
+use wattle_catalog::{Catalog, Entry};
 use wattle_machine::{Call, Cost, Execution, Failure, Ran, SourceLine};
 use wattle_rt::{Diagnostic, Exit, Grants, Mended, Outcome, Program, RunError, Runtime, TrapKind};
 
@@ -24,6 +25,10 @@ pub(crate) async fn perform(
             let Some(entry) = catalog.get(name) else {
                 return Ok(Execution::Refused { reason: unknown(catalog, name) });
             };
+            let untrusted = untrusted(entry, grants);
+            if !untrusted.is_empty() {
+                return Ok(Execution::Refused { reason: crate::wiring::denied(&untrusted) });
+            }
             match entry.arguments(args) {
                 Ok(args) => (entry.source().as_ref(), args, entry.meta().timeout),
                 Err(error) => return Ok(Execution::Refused { reason: format!("{error}\nhint: {}", error.hint()) }),
@@ -42,6 +47,12 @@ pub(crate) async fn perform(
         Err(RunError::Refused(why)) => Ok(Execution::Refused { reason: format!("denied before it ran: {why}") }),
         Err(RunError::Engine(error)) => Err(Broken::from(error)),
     }
+}
+
+/// What of a trusted run a program says that it uses, and these grants have not: told before its arguments are looked at.
+fn untrusted(entry: &Entry, grants: &Grants) -> Vec<&'static str> {
+    let uses = entry.meta().uses.iter().flatten().map(String::as_str).collect::<Vec<_>>();
+    TRUSTED.iter().copied().filter(|name| uses.contains(name) && !grants.allows(name)).collect()
 }
 
 /// A program that can run.

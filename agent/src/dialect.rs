@@ -4,7 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use wattle_catalog::{Arg, Catalog, Entry, TypeHint};
-use wattle_machine::{Dialect, Param, ParamKind, ProgramFunction};
+use wattle_machine::{Dialect, Offer, Param, ParamKind, ProgramFunction};
+use wattle_rt::Grants;
 
 use crate::model::Model;
 use crate::prompt::Listing;
@@ -54,18 +55,23 @@ impl FromStr for DialectSetting {
     }
 }
 
-/// The programs of the catalog as functions; those that the listing offers are told of.
-pub(crate) fn functions(catalog: &Catalog, listing: &Listing) -> Vec<ProgramFunction> {
-    catalog.iter().map(|entry| function(entry, listing.offers(entry.name().as_str()))).collect()
+/// The programs of the catalog as functions; those that the listing offers are told of, and none that lacks a grant.
+pub(crate) fn functions(catalog: &Catalog, listing: &Listing, grants: &Grants) -> Vec<ProgramFunction> {
+    let offer = |entry: &Entry| match entry.meta().uses.iter().flatten().all(|capability| grants.allows(capability)) {
+        false => Offer::Withheld,
+        true if listing.offers(entry.name().as_str()) => Offer::Told,
+        true => Offer::Untold,
+    };
+    catalog.iter().map(|entry| function(entry, offer(entry))).collect()
 }
 
-fn function(entry: &Entry, offered: bool) -> ProgramFunction {
+fn function(entry: &Entry, offer: Offer) -> ProgramFunction {
     let meta = entry.meta();
     ProgramFunction {
         program: entry.name().to_string(),
         description: meta.description.trim().to_owned(),
         params: meta.args.iter().map(param).collect(),
-        offered,
+        offer,
         exclusive: meta.exclusive,
         silent: meta.silent,
     }

@@ -132,7 +132,7 @@ fn setup(performer: &Performer<'_>, settings: &Settings, job: &Job) -> Setup {
         descriptions: performer.catalog.iter().map(described).collect(),
         dialect,
         fallback: may_fall_back.then(|| prompt(Dialect::Text)),
-        programs: functions(&performer.catalog, &listing),
+        programs: functions(&performer.catalog, &listing, &job.grants),
         is_moderated: settings.moderation.is_some(),
     }
 }

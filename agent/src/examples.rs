@@ -6,7 +6,7 @@ use std::sync::Arc;
 use wattle_catalog::{Entry, Example, Results};
 use wattle_rt::{Exit, Outcome};
 
-use crate::{Host, Scene};
+use crate::{Access, Host, Scene};
 
 /// What an example gave that it should not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,7 +72,8 @@ async fn differences(host: &Host, entry: &Entry, example: &Example) -> Result<Ve
     let runtime = host.runtime();
     let program = runtime.prepare(entry.source()).await.map_err(|d| d.to_string())?;
     let scene = Scene::new(&example.fixtures).await?;
-    let grants = Arc::new(scene.grants(scene.access(host)));
+    let access = Access { trusted: Some(scene.trusted()), ..scene.access(host) };
+    let grants = Arc::new(scene.grants(access));
     let time = entry.meta().timeout.unwrap_or(runtime.limits().time);
     let outcome = runtime.run_within(&program, &grants, args, time).await.map_err(|e| e.to_string())?;
 

@@ -192,9 +192,9 @@ impl Host {
         wattle_machine::system_prompt(&prompt::parts(&self.runtime, settings, grants, listing, dialect))
     }
 
-    /// The functions that a model is offered which calls functions.
+    /// The functions that a model is offered which calls functions, in a run with those grants.
     #[must_use]
-    pub fn functions(&self, listing: &Listing) -> Vec<FunctionTool> {
-        function_tools(&functions(&self.catalog(), listing))
+    pub fn functions(&self, listing: &Listing, grants: &Grants) -> Vec<FunctionTool> {
+        function_tools(&functions(&self.catalog(), listing, grants))
     }
 }

@@ -58,6 +58,6 @@ pub use shelf::News;
 pub use sink::{Sink, now_ms};
 pub use store::{DEFAULT_TENANT, LateState, State, Store, StoreError};
 pub use trace::{STEPS_FILE, Step, Steps};
-pub use wiring::Access;
+pub use wiring::{Access, Trusted, denied};
 
 pub use {wattle_capability as capability, wattle_catalog as catalog, wattle_machine as machine, wattle_rt as rt};

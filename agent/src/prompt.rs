@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use wattle_capability::TRUSTED;
 use wattle_catalog::{Catalog, Entry, Origin};
 use wattle_machine::{
     ArgLine, CapabilityPart, CodeLine, Dialect, FunctionLine, Limits, ProgramLine, PromptParts, Withheld,
@@ -38,11 +39,18 @@ const BASE: &[&str] = &[
 /// The programs that a prompt names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
-    programs: Vec<ProgramLine>,
+    programs: Vec<Listed>,
     /// How many there are besides.
     more: usize,
     /// Whether all are offered as functions; else those that the prompt names.
     offers_all: bool,
+}
+
+/// A program's line, and what a run must be trusted with to be shown it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Listed {
+    line: ProgramLine,
+    trusted: Vec<&'static str>,
 }
 
 impl Listing {
@@ -72,11 +80,16 @@ impl Listing {
 
     /// Whether that program is offered as a function.
     pub(crate) fn offers(&self, program: &str) -> bool {
-        self.offers_all || self.programs.iter().any(|line| line.name == program)
+        self.offers_all || self.programs.iter().any(|listed| listed.line.name == program)
     }
 }
 
-fn program(entry: &Entry) -> ProgramLine {
+fn program(entry: &Entry) -> Listed {
+    let uses = entry.meta().uses.iter().flatten().map(String::as_str).collect::<Vec<_>>();
+    Listed { line: line(entry), trusted: TRUSTED.iter().copied().filter(|name| uses.contains(name)).collect() }
+}
+
+fn line(entry: &Entry) -> ProgramLine {
     let args = entry.meta().args.iter().map(|arg| ArgLine {
         name: arg.name.clone(),
         type_hint: arg.type_hint.to_string(),
@@ -100,6 +113,9 @@ pub(crate) fn parts(
 ) -> PromptParts {
     let (granted, withheld): (Vec<&Capability>, Vec<&Capability>) =
         runtime.capabilities().iter().partition(|c| grants.allows(c.name));
+    // A plain run is not told of what takes a trusted one: there is nothing that it could do about it.
+    let withheld = withheld.iter().filter(|c| !TRUSTED.contains(&c.name));
+    let programs = listing.programs.iter().filter(|program| program.trusted.iter().all(|name| grants.allows(name)));
     let part = |capability: &&Capability| {
         let (seldom, shown): (Vec<&Function>, Vec<&Function>) =
             capability.functions.iter().partition(|function| function.shown == Shown::Name);
@@ -122,10 +138,9 @@ pub(crate) fn parts(
         dialect,
         capabilities: granted.iter().map(part).collect(),
         withheld: withheld
-            .iter()
             .map(|c| Withheld { capability: c.name.to_owned(), why: wiring::how_to_grant(c.name).to_owned() })
             .collect(),
-        programs: listing.programs.clone(),
+        programs: programs.map(|program| program.line.clone()).collect(),
         more_programs: if dialect == Dialect::Native && listing.offers_all { 0 } else { listing.more },
         codes: codes.collect(),
         limits: Limits {

@@ -8,7 +8,9 @@ use wattle_capability::Answer;
 use wattle_capability::ai::{Embedding, Inference, Question, Reply};
 use wattle_capability::egress::{HeaderMap, HeaderName, HeaderValue, Url};
 use wattle_capability::files::Files;
+use wattle_capability::git::Repository;
 use wattle_capability::http;
+use wattle_capability::image::Painter;
 use wattle_capability::kv::{InMemory, Kv};
 use wattle_capability::shell::{Captured, Shell};
 use wattle_capability::sys::Fixed;
@@ -16,11 +18,13 @@ use wattle_capability::web::{Engine, EngineKind};
 use wattle_catalog::{AiAnswer, Fixtures, HttpAnswer, ShellAnswer};
 use wattle_rt::{Code, Failure, Grants};
 
-use crate::{Access, Host};
+use crate::{Access, Host, Trusted};
 
 /// Bytes that may be written in a scene.
 const FILE_BYTES: u64 = 64 << 20;
 
+/// The picture that is made of every prompt.
+const PICTURE: &[u8] = include_bytes!("scene.png");
 /// Where a scene's search engine is asked: its fixtures answer `https://search.example/search?q=…&format=json` as SearXNG does.
 const ENGINE: &str = "https://search.example";
 
@@ -95,6 +99,16 @@ impl Scene {
         }
     }
 
+    /// What a trusted run in the scene works on besides: its commits and its public files are gone with it, and every picture is the same.
+    #[must_use]
+    pub fn trusted(&self) -> Trusted {
+        Trusted {
+            repository: Arc::new(Pushed),
+            public: Some(Arc::new(Files::overlay(None, FILE_BYTES))),
+            painter: Some(Arc::new(OnePicture)),
+        }
+    }
+
     /// What a run in the scene is granted: that access, and the scene's clock and random numbers.
     #[must_use]
     pub fn grants(&self, access: Access) -> Grants {
@@ -118,6 +132,24 @@ impl Scene {
         let (state, name) = kv.place(key);
         let value = state.get(name.to_owned()).await.map_err(|e| e.to_string())?;
         Ok(value.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+    }
+}
+
+/// A repository that takes every commit.
+struct Pushed;
+
+impl Repository for Pushed {
+    fn commit_push(&self, message: String) -> Answer<'_, String> {
+        Box::pin(async move { Ok(format!("committed and pushed: {message}")) })
+    }
+}
+
+/// Makes the same picture of every prompt.
+struct OnePicture;
+
+impl Painter for OnePicture {
+    fn paint(&self, _: String) -> Answer<'_, Vec<u8>> {
+        Box::pin(async { Ok(PICTURE.to_vec()) })
     }
 }
 

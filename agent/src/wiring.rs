@@ -3,16 +3,21 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use wattle_capability::TRUSTED;
 use wattle_capability::ai::{Ai, Budget, Inference};
 use wattle_capability::commands::{Directory, Wattle};
 use wattle_capability::files::Files;
 use wattle_capability::fs::Fs;
+use wattle_capability::git::{Git, Repository};
 use wattle_capability::help::{self, Help};
 use wattle_capability::http::{self, Http};
+use wattle_capability::image::{Image, Painter};
 use wattle_capability::issue::{Desk, Issues};
 use wattle_capability::kv::{self, InMemory, Kv};
 use wattle_capability::par::{self, Par};
+use wattle_capability::publish::Publish;
 use wattle_capability::search::{Embedder, Search};
+use wattle_capability::secrets::{Secrets, Vault};
 use wattle_capability::shell::{Sh, Shell};
 use wattle_capability::web::{Engine, Web};
 use wattle_capability::{vfs, workbook};
@@ -52,10 +57,25 @@ pub struct Access {
     pub index: Option<PathBuf>,
     /// The model that places texts by their meaning, for searches in the files.
     pub embedder: Option<Embedder>,
+    /// The secrets that requests may refer to; `None` for none.
+    pub secrets: Option<Arc<dyn Secrets>>,
+    /// What only a trusted run works on; `None` for a plain one.
+    pub trusted: Option<Trusted>,
+}
+
+/// What a trusted run works on besides. Each part says by itself what is missing where the operator set nothing up.
+#[derive(Clone)]
+pub struct Trusted {
+    /// The workdir's repository.
+    pub repository: Arc<dyn Repository>,
+    /// The public folder.
+    pub public: Option<Arc<Files>>,
+    /// What makes pictures.
+    pub painter: Option<Arc<dyn Painter>>,
 }
 
 impl Access {
-    /// Those files, the host's network, search engine, programs and manual, states of its own that are gone with the run, and no model.
+    /// Those files, the host's network, search engine, programs and manual, states of its own that are gone with the run, no model and no secrets, and no trust.
     #[must_use]
     pub fn new(host: &Host, files: Arc<Files>) -> Self {
         Access {
@@ -73,6 +93,8 @@ impl Access {
             engine: host.engine(),
             index: None,
             embedder: None,
+            secrets: None,
+            trusted: None,
         }
     }
 
@@ -96,6 +118,16 @@ impl Access {
             Some(shell) => grants.with(Sh(shell)),
             None => grants,
         };
+        let grants = match self.secrets {
+            Some(secrets) => grants.with(Vault::new(secrets)),
+            None => grants,
+        };
+        let grants = match self.trusted {
+            Some(Trusted { repository, public, painter }) => {
+                grants.with(Git(repository)).with(Publish(public)).with(Image::new(painter))
+            }
+            None => grants,
+        };
         match self.inference {
             Some(model) => grants.with(Ai::new(model, self.budget)),
             None => grants,
@@ -111,9 +143,12 @@ pub(crate) fn how_to_grant(capability: &str) -> &'static str {
     }
 }
 
-/// What a program is told that needs more than it was granted.
-pub(crate) fn denied(missing: &[&str]) -> String {
-    let each: Vec<String> =
-        missing.iter().map(|name| format!("`{name}` is not granted ({})", how_to_grant(name))).collect();
-    format!("denied before it ran: {}", each.join("; "))
+/// What a program is told that needs more than it was granted. Of what takes a trusted run it is told in words of their own.
+pub fn denied(missing: &[&str]) -> String {
+    let (trusted, others): (Vec<&str>, Vec<&str>) = missing.iter().partition(|name| TRUSTED.contains(name));
+    let trusted = trusted.iter().map(|name| format!("{name} not permitted (no exec capability)"));
+    let others = others.iter().map(|name| format!("`{name}` is not granted ({})", how_to_grant(name)));
+    let each: Vec<String> = trusted.chain(others).collect();
+    let told = each.join("; ");
+    if missing.iter().all(|name| TRUSTED.contains(name)) { told } else { format!("denied before it ran: {told}") }
 }

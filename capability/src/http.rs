@@ -1,4 +1,4 @@
-//! `http`: requests to the network, through the egress guard.
+//! `http`: requests to the network, through the egress guard. A header or a body may refer to a secret (see [`secrets`](crate::secrets)).
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use wattle_rt::{Code, Config, Failure, Guard, Run, Target, capability};
 use crate::Answer;
 use crate::arr::{Arrays, Handle};
 use crate::egress::{self, Egress, HeaderMap, HeaderName, HeaderValue, Method, Url};
+use crate::secrets::Vault;
 
 capability! {
     /// Requests over http and https; an answer of 400 and above fails as EREMOTE.
@@ -127,21 +128,45 @@ fn code_of(error: &egress::EgressError) -> Code {
 }
 
 async fn send(run: &mut Run, function: &'static str, request: Request) -> Result<Response, Failure> {
-    let (http, guard) = (run.config::<Http>()?, run.grants().guard().cloned());
-    send_within(&*http.backend, guard, function, request).await
+    let http = run.config::<Http>()?;
+    Way::of(run).send(&*http.backend, function, request).await
 }
 
-/// Sends a request of that function, and holds every hop of it to the guard.
-async fn send_within(
-    backend: &dyn Backend,
+/// What every request of a run passes, on its way out and back.
+#[derive(Clone)]
+struct Way {
     guard: Option<Arc<dyn Guard>>,
-    function: &'static str,
-    request: Request,
-) -> Result<Response, Failure> {
-    let Some(guard) = guard else { return backend.send(request).await };
-    let admit = move |url: &str| guard.call(HTTP.name, function, Target::Url, url);
-    admit(&request.url).map_err(|why| Failure::new(Code::EACCESS, why))?;
-    backend.send_within(request, Box::new(move |url| admit(url.as_str()))).await
+    vault: Arc<Vault>,
+}
+
+impl Way {
+    fn of(run: &Run) -> Way {
+        let grants = run.grants();
+        Way { guard: grants.guard().cloned(), vault: grants.config::<Vault>().unwrap_or_default() }
+    }
+
+    /// Sends a request of that function: holds every hop of it to the guard, puts in the secrets that it refers to, and takes them out
+    /// of what comes back.
+    async fn send(
+        &self,
+        backend: &dyn Backend,
+        function: &'static str,
+        mut request: Request,
+    ) -> Result<Response, Failure> {
+        let guard = self.guard.clone();
+        let admit =
+            move |url: &str| guard.as_ref().map_or(Ok(()), |guard| guard.call(HTTP.name, function, Target::Url, url));
+        admit(&request.url).map_err(|why| Failure::new(Code::EACCESS, why))?;
+        let filled = self.vault.fill(&mut request).await?;
+        let first = Url::parse(&request.url).map(|url| url.origin()).ok();
+        let admit = move |url: &Url| match first.as_ref() {
+            Some(first) if filled.body && url.origin() != *first => {
+                Err("the request's body carries a secret, which stays with the host that it was for".to_owned())
+            }
+            _ => admit(url.as_str()),
+        };
+        self.vault.scrub(backend.send_within(request, Box::new(admit)).await)
+    }
 }
 
 /// The body of an answer below 400; the failure quotes the beginning of any other.
@@ -168,12 +193,11 @@ async fn get_all(run: &mut Run, urls: i32) -> Result<Handle, Failure> {
     let urls = Arrays::of(run).get(Handle(urls))?.clone();
     let mut items = vec![String::new(); urls.len()];
     let mut room = run.room();
-    let guard = run.grants().guard().cloned();
+    let way = Way::of(run);
     let count = urls.len();
     let answers = urls.into_iter().enumerate().map(|(at, url)| {
-        let http = Arc::clone(&http);
-        let guard = guard.clone();
-        async move { (at, fetched(&*http.backend, guard, &url).await) }
+        let (http, way) = (Arc::clone(&http), way.clone());
+        async move { (at, fetched(&*http.backend, &way, &url).await) }
     });
     let mut answers = futures_util::stream::iter(answers).buffer_unordered(http.at_once.get());
     while let Some((at, answer)) = answers.next().await {
@@ -190,12 +214,12 @@ async fn get_all(run: &mut Run, urls: i32) -> Result<Handle, Failure> {
 }
 
 /// One of many: what was answered, or why nothing was, as JSON.
-async fn fetched(backend: &dyn Backend, guard: Option<Arc<dyn Guard>>, url: &[u8]) -> String {
+async fn fetched(backend: &dyn Backend, way: &Way, url: &[u8]) -> String {
     let mut item = Map::new();
     item.insert("url".to_owned(), String::from_utf8_lossy(url).into());
     let body = match std::str::from_utf8(url) {
         Err(_) => Err(Failure::new(Code::EPARSE, "the URL is not UTF-8")),
-        Ok(url) => match send_within(backend, guard, "http.get_all", get_request(url)).await {
+        Ok(url) => match way.send(backend, "http.get_all", get_request(url)).await {
             Err(failure) => Err(failure),
             Ok(answer) => {
                 item.insert("status".to_owned(), answer.status.into());

@@ -3,7 +3,8 @@
 //! A capability reaches the world only through what it was granted with: `kv` through a [`kv::Backend`], `ai` through an
 //! [`ai::Inference`], `par` through [`par::Programs`], `help` through a [`help::Guide`], `shell` through a [`shell::Shell`],
 //! `wattle` through a [`commands::Directory`], `issue` through an [`issue::Desk`], `http` and `web` through the [`egress`] guard, `fs` and
-//! `search` through the run's [`files`].
+//! `search` through the run's [`files`]; and in trusted runs `git` through a [`git::Repository`], `publish` into other files, `image` through
+//! an [`image::Painter`].
 
 pub mod ai;
 pub mod arr;
@@ -13,8 +14,10 @@ pub mod dbg;
 pub mod egress;
 pub mod files;
 pub mod fs;
+pub mod git;
 pub mod help;
 pub mod http;
+pub mod image;
 pub mod issue;
 pub mod json;
 pub mod kv;
@@ -22,9 +25,11 @@ pub mod manual;
 pub mod map;
 pub mod par;
 pub mod policy;
+pub mod publish;
 mod reply;
 pub mod schema;
 pub mod search;
+pub mod secrets;
 pub mod shell;
 pub mod story;
 pub mod str;
@@ -59,6 +64,9 @@ pub const ALL: &[Capability] = &[
     issue::ISSUE,
     dbg::DBG,
     help::HELP,
+    git::GIT,
+    publish::PUBLISH,
+    image::IMAGE,
 ];
 
 /// How many requests or programs of one call are under way at once, where a grant says nothing else.
@@ -69,6 +77,9 @@ pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send 
 
 /// The capabilities that reach nothing outside the run.
 pub const PURE: &[&str] = &["sys", "str", "arr", "map", "json", "date", "dbg"];
+
+/// The capabilities that only trusted runs are granted: what they do reaches people outside, and is not taken back.
+pub const TRUSTED: &[&str] = &["git", "publish", "image"];
 
 /// Whether programs touch anything outside their run by that capability; the manual counts as inside.
 #[must_use]

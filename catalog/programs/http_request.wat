@@ -14,7 +14,7 @@
 ;;; [[args]]
 ;;; name = "headers"
 ;;; type_hint = "json"
-;;; description = "A JSON object of header names and values"
+;;; description = "A JSON object of header names and values; ${secret:NAME} in one stands for a secret of the operator's"
 ;;; default = "{}"
 ;;; [[args]]
 ;;; name = "body"

@@ -13,6 +13,7 @@ mod progress;
 mod repl;
 mod serve;
 mod setup;
+mod trusted;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;

@@ -9,13 +9,16 @@ use tokio_util::sync::CancellationToken;
 use wattle_server::{App, Server, ServerSettings, Token, TokenError};
 
 use crate::args::ServeArgs;
-use crate::config::{Config, Layer};
+use crate::config::{Config, Layer, Value as _};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, paint};
 use crate::setup::{Setup, variable};
+use crate::trusted;
 
 /// The variable that holds the token.
 const TOKEN_VARIABLE: &str = "WATTLE_TOKEN";
+/// The variable that lets requests ask for trusted runs.
+const EXEC_VARIABLE: &str = "WATTLE_AGENT_EXEC";
 /// How many steps a message may take where nothing says otherwise.
 const STEPS: u32 = 10;
 
@@ -35,6 +38,19 @@ pub(crate) async fn serve(args: ServeArgs, outer: Layer) -> Result<Exit, Fault> 
         .with_tenant(setup.tenant()?)
         .with_workdir(setup.config.root.value.clone())
         .with_policy(setup.config.policy.clone());
+    let app = match trusted::secrets(&setup.config)? {
+        Some(secrets) => app.with_secrets(secrets),
+        None => app,
+    };
+    let app = match may_exec()? {
+        true => app.with_exec(trusted::trusted(
+            &setup.config,
+            &setup.config.root.value,
+            &setup.tenant()?,
+            setup.host.egress(),
+        )?),
+        false => app,
+    };
     let app = match setup.signer()? {
         Some(signer) => app.with_signer(signer),
         None => app,
@@ -62,7 +78,13 @@ pub(crate) async fn serve(args: ServeArgs, outer: Layer) -> Result<Exit, Fault> 
     }
 }
 
-/// Runs over HTTP are plain ones: whoever asks for more on the command line would wait for it in vain.
+/// Whether requests may ask for trusted runs: the operator's word, which no file of a project and no request can give.
+fn may_exec() -> Result<bool, Fault> {
+    let Some(text) = variable(EXEC_VARIABLE).filter(|text| !text.trim().is_empty()) else { return Ok(false) };
+    bool::from_text(&text).map_err(|why| Fault::configuration(format!("the variable `{EXEC_VARIABLE}`: {why}")))
+}
+
+/// Runs over HTTP are plain ones unless a request asks otherwise: whoever asks for more on the command line would wait for it in vain.
 fn plain(flags: &[&Layer]) -> Result<(), Fault> {
     let given = |what: fn(&Layer) -> bool| flags.iter().any(|layer| what(layer));
     let refused = [
@@ -72,9 +94,15 @@ fn plain(flags: &[&Layer]) -> Result<(), Fault> {
         ("--session", given(|layer| layer.session.is_some())),
     ];
     match refused.iter().find(|(_, given)| *given) {
-        Some((flag, _)) => Err(Fault::usage(format!("`{flag}` is not for a server"))
-            .hint("runs over HTTP write nothing to the workdir, and each request names its session")),
+        Some((flag, _)) => Err(Fault::usage(format!("`{flag}` is not for a server")).hint(hint_of(flag))),
         None => Ok(()),
+    }
+}
+
+fn hint_of(flag: &str) -> &'static str {
+    match flag {
+        "--exec" => "`WATTLE_AGENT_EXEC=1` lets a request ask for a trusted run by `\"exec\": true`",
+        _ => "runs over HTTP write nothing to the workdir, and each request names its session",
     }
 }
 

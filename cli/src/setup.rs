@@ -191,11 +191,11 @@ impl Setup {
         session: Option<&Session>,
         model: Option<(Arc<dyn Model>, Meter)>,
     ) -> Result<Access, Fault> {
-        let tenant = self.tenant()?;
+        let name = self.tenant()?;
         let base = Access::new(&self.host, files);
         let (state, tenant): (Arc<dyn kv::Backend>, Arc<dyn kv::Backend>) = match session {
-            Some(Session { id, store }) => (Arc::new(store.state(id)), Arc::new(store.tenant(&tenant))),
-            None => (Arc::clone(&base.state), self.variables(tenant)),
+            Some(Session { id, store }) => (Arc::new(store.state(id)), Arc::new(store.tenant(&name))),
+            None => (Arc::clone(&base.state), self.variables(name.clone())),
         };
         let settings = self.settings(RUN_STEPS);
         let inference = model.map(|(model, meter)| -> Arc<dyn Inference> {
@@ -205,7 +205,12 @@ impl Setup {
         let embedder = embeds.map(|(name, model)| Embedder { name, model });
         let index = index(&self.config.root.value);
         let issues: Option<Arc<dyn Desk>> = Some(Arc::new(Tickets::of(&self.config.root.value)));
-        Ok(Access { state, tenant, inference, budget: settings.ai, issues, index, embedder, ..base })
+        let trusted = match self.config.exec.value {
+            true => Some(crate::trusted::trusted(&self.config, &self.config.root.value, &name, self.host.egress())?),
+            false => None,
+        };
+        let secrets = crate::trusted::secrets(&self.config)?;
+        Ok(Access { state, tenant, inference, budget: settings.ai, issues, index, embedder, secrets, trusted, ..base })
     }
 
     /// The tenant's state where no store is open yet; where there can be none, a state that is gone with the run.

@@ -33,12 +33,24 @@ pub struct ProgramFunction {
     pub description: String,
     /// Its arguments in order; those with a default come last.
     pub params: Vec<Param>,
-    /// Whether the model is told of it. One that it is not told of can be called all the same.
-    pub offered: bool,
+    /// Whether the model is told of it.
+    pub offer: Offer,
     /// Whether no other call may run beside one of this program.
     pub exclusive: bool,
     /// Whether a call's results stay out of the conversation.
     pub silent: bool,
+}
+
+/// Says whether a model is told of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Offer {
+    /// It has a function of its own.
+    Told,
+    /// It has none, for there are too many, and can be called by its name.
+    Untold,
+    /// It would not run: what it needs is not granted.
+    Withheld,
 }
 
 /// Is one argument of a program.
@@ -125,17 +137,14 @@ impl ProgramFunction {
 
 /// Gives the functions that a model is offered: one for each program that is, the inline program, and the end of the run.
 pub fn function_tools(programs: &[ProgramFunction]) -> Vec<FunctionTool> {
-    let offered = programs.iter().filter(|program| program.offered && !program.is_shadowed());
+    let offered = programs.iter().filter(|program| program.offer == Offer::Told && !program.is_shadowed());
     let mut tools: Vec<FunctionTool> = Vec::new();
     for tool in offered.map(ProgramFunction::tool) {
         if !tools.iter().any(|known| known.name == tool.name) {
             tools.push(tool);
         }
     }
-    let is_told =
-        |program: &ProgramFunction| program.is_shadowed() || tools.iter().any(|tool| tool.name == program.name());
-    let are_all = programs.iter().all(is_told);
-    tools.extend((!are_all).then(catalog_tool));
+    tools.extend(programs.iter().any(|program| program.offer == Offer::Untold).then(catalog_tool));
     tools.extend([wat_tool(), done_tool()]);
     tools
 }

@@ -40,7 +40,7 @@ mod state;
 pub use call::{Call, Cost, Execution, Failure, Ran, SourceLine};
 pub use dialect::Dialect;
 pub use event::{Dollars, Envelope, Event, Source, Stop, Usage};
-pub use function::{FunctionTool, Param, ParamKind, ProgramFunction, function_tools};
+pub use function::{FunctionTool, Offer, Param, ParamKind, ProgramFunction, function_tools};
 pub use machine::step;
 pub use message::{FunctionCall, Message, Role};
 pub use moderation::Verdict;

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use proptest::prelude::*;
 use wattle_machine::{
-    Call, Dialect, Effect, Ending, Event, Execution, FunctionCall, Input, ModelAnswer, Param, ParamKind,
+    Call, Dialect, Effect, Ending, Event, Execution, FunctionCall, Input, ModelAnswer, Offer, Param, ParamKind,
     ProgramFunction, Ran, Role, Setup, State, function_tools, step,
 };
 
@@ -21,7 +21,7 @@ fn program(name: &str, params: &[(&str, ParamKind, Option<&str>)]) -> ProgramFun
         program: name.to_owned(),
         description: "Does it".to_owned(),
         params: params.iter().map(param).collect(),
-        offered: name != "hidden",
+        offer: if name == "hidden" { Offer::Untold } else { Offer::Told },
         exclusive: name == "alone",
         silent: name == "quiet",
     }
@@ -245,7 +245,7 @@ fn functions_have_names_and_schemas_that_endpoints_take() {
         search.parameters.to_string(),
         r#"{"type":"object","properties":{"pattern":{"type":"string","description":"what it is"},"max":{"type":"integer","description":"what it is","default":10},"deep":{"type":"boolean","description":"what it is","default":false}},"required":["pattern"]}"#
     );
-    let all: Vec<ProgramFunction> = programs().into_iter().filter(|program| program.offered).collect();
+    let all: Vec<ProgramFunction> = programs().into_iter().filter(|program| program.offer == Offer::Told).collect();
     assert!(function_tools(&all).iter().all(|tool| tool.name != "catalog"), "nothing else can be called");
 }
 

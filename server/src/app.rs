@@ -7,10 +7,11 @@ use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
 use wattle_agent::capability::issue::Desk;
 use wattle_agent::capability::policy::{Policy, Preflight};
+use wattle_agent::capability::secrets::Secrets;
 use wattle_agent::ledger::Signer;
 use wattle_agent::machine::Message;
 use wattle_agent::model::Model;
-use wattle_agent::{Access, DEFAULT_TENANT, Host, Job, Meter, ModelInference, News, Settings, Store, Tickets};
+use wattle_agent::{Access, DEFAULT_TENANT, Host, Job, Meter, ModelInference, News, Settings, Store, Tickets, Trusted};
 
 use crate::request::SessionId;
 
@@ -26,6 +27,8 @@ pub struct App {
     workdir: Option<PathBuf>,
     signer: Option<Arc<Signer>>,
     preflight: Arc<Preflight>,
+    secrets: Option<Arc<dyn Secrets>>,
+    trusted: Option<Trusted>,
 }
 
 impl App {
@@ -42,6 +45,8 @@ impl App {
             workdir: None,
             signer: None,
             preflight: Arc::new(Preflight::new(Policy::default(), None)),
+            secrets: None,
+            trusted: None,
         }
     }
 
@@ -69,6 +74,31 @@ impl App {
         App { preflight: Arc::new(Preflight::new(policy, None)), ..self }
     }
 
+    /// Lets the requests of every run refer to those secrets.
+    #[must_use]
+    pub fn with_secrets(self, secrets: Arc<dyn Secrets>) -> App {
+        App { secrets: Some(secrets), ..self }
+    }
+
+    /// Lets a request that says `"exec": true` have a trusted run, which writes to the workdir itself and has these parts. Without them,
+    /// or without a workdir, every run is a plain one, whatever the request says.
+    #[must_use]
+    pub fn with_exec(self, trusted: Trusted) -> App {
+        App { trusted: Some(trusted), ..self }
+    }
+
+    /// What a run has that asks to be a trusted one: its parts and its files; `None` where it is a plain one.
+    pub(crate) fn trusted(&self, exec: bool) -> Option<(Trusted, Arc<Files>)> {
+        let (trusted, folder) = self.trusted.clone().filter(|_| exec).zip(self.workdir.as_ref())?;
+        match Files::open_base(folder) {
+            Ok(base) => Some((trusted, Arc::new(Files::write_through(base)))),
+            Err(cause) => {
+                tracing::error!(%cause, "failed to open the workdir of a trusted run");
+                None
+            }
+        }
+    }
+
     /// Takes in what changed in the folders of the catalog; the log tells of it.
     pub(crate) async fn refresh(&self) {
         let News { changed, gone, problems } = self.host.refresh().await;
@@ -78,23 +108,28 @@ impl App {
         problems.iter().for_each(|problem| tracing::warn!("{problem}"));
     }
 
-    /// What a run for that message is made of. Its files are an overlay over nothing, whoever asks: a client has no say in
-    /// what its run may touch.
+    /// What a run for that message is made of. The files of a plain one are an overlay over nothing: a client has no say in what its run
+    /// may touch beyond what the operator lets it ask for.
     pub(crate) fn job(
         &self,
         session: &SessionId,
+        trusted: Option<(Trusted, Arc<Files>)>,
         message: String,
         history: Vec<Message>,
         cancel: CancellationToken,
     ) -> Job {
         let meter = Meter::default();
+        let (trusted, files) = trusted.unzip();
+        let files = files.unwrap_or_else(|| Arc::new(Files::overlay(None, OVERLAY_LIMIT)));
         let access = Access {
+            secrets: self.secrets.clone(),
+            trusted,
             state: Arc::new(self.store.state(session.as_str())),
             tenant: Arc::new(self.store.tenant(&self.tenant)),
             inference: Some(Arc::new(self.inference.metered(meter.clone()))),
             budget: self.settings.ai,
             issues: self.workdir.as_deref().map(|dir| Arc::new(Tickets::of(dir)) as Arc<dyn Desk>),
-            ..Access::new(&self.host, Arc::new(Files::overlay(None, OVERLAY_LIMIT)))
+            ..Access::new(&self.host, files)
         };
         Job {
             message,

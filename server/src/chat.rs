@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
+use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
+use wattle_agent::Trusted;
+use wattle_agent::capability::files::Files;
 
 use crate::body::read_json;
 use crate::error::{ApiError, told};
@@ -14,28 +17,39 @@ use crate::routes::Shared;
 use crate::sessions::Turn;
 use crate::sse::{Frames, frames};
 
+/// Tells whoever asked for a trusted run whether it is one: `granted` or `not permitted`.
+const EXEC: HeaderName = HeaderName::from_static("x-wattle-exec");
+
 /// Takes the message, queues it for its session, and answers at once with the stream of what becomes of it. The run ends
 /// when the client goes away.
 pub(crate) async fn chat(State(shared): State<Arc<Shared>>, request: Request) -> Result<Response, ApiError> {
     let body = read_json(request, &shared.limits).await?;
-    let ChatRequest { message, session } = request::read(&body)?;
+    let ChatRequest { message, session, exec } = request::read(&body)?;
     if shared.stopping.is_cancelled() {
         return Err(ApiError::stopping());
     }
     let full = |_| ApiError::too_many_runs(shared.limits.runs);
     let slot = Arc::clone(&shared.slots).try_acquire_owned().map_err(full)?;
     let turn = shared.sessions.queue(&session).await?;
+    let trusted = shared.app.trusted(exec);
+    let told = exec.then_some(if trusted.is_some() { "granted" } else { "not permitted" });
     let cancel = shared.cancelled.child_token();
     let (frames, events) = frames(cancel.clone());
-    let asked = Asked { session: session.clone(), message, turn, slot, cancel };
+    let asked = Asked { session: session.clone(), message, trusted, turn, slot, cancel };
     shared.runs.spawn(converse(Arc::clone(&shared), asked, frames));
-    Ok(events.into_response(&session, shared.limits.heartbeat))
+    let mut response = events.into_response(&session, shared.limits.heartbeat);
+    if let Some(told) = told {
+        response.headers_mut().insert(EXEC, HeaderValue::from_static(told));
+    }
+    Ok(response)
 }
 
 /// A message on its way to its run.
 struct Asked {
     session: SessionId,
     message: String,
+    /// The parts and the files of a trusted run.
+    trusted: Option<(Trusted, Arc<Files>)>,
     turn: Turn,
     slot: OwnedSemaphorePermit,
     cancel: CancellationToken,
@@ -43,7 +57,7 @@ struct Asked {
 
 /// Waits for the session's turn, runs, and keeps what the run added to the conversation.
 async fn converse(shared: Arc<Shared>, asked: Asked, frames: Frames) {
-    let Asked { session, message, turn, slot: _slot, cancel } = asked;
+    let Asked { session, message, trusted, turn, slot: _slot, cancel } = asked;
     let _turn = tokio::select! {
         biased;
         () = cancel.cancelled() => return frames.fail(told::CANCELLED).await,
@@ -58,7 +72,7 @@ async fn converse(shared: Arc<Shared>, asked: Asked, frames: Frames) {
             return frames.fail(told::STORE).await;
         }
     };
-    let job = app.job(&session, message, history, cancel);
+    let job = app.job(&session, trusted, message, history, cancel);
     let report = wattle_agent::run(&app.host, &*app.model, &app.settings, job, &frames).await;
     if let Err(cause) = app.store.extend(session.as_str(), report.turns).await {
         // The answer is worth more than the session: it is delivered all the same.

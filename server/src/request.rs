@@ -11,6 +11,8 @@ use crate::error::ApiError;
 pub(crate) struct ChatRequest {
     pub(crate) message: String,
     pub(crate) session: SessionId,
+    /// Whether a trusted run is asked for.
+    pub(crate) exec: bool,
 }
 
 /// A session's name: what a header, a URL and a file can carry.
@@ -61,9 +63,14 @@ pub(crate) fn read(body: &[u8]) -> Result<ChatRequest, ApiError> {
         })?,
         Some(other) => return Err(wrong(format!("`session_id` must be a string, found {}", kind(&other)))),
     };
+    let exec = match fields.remove("exec") {
+        None | Some(Json::Null) => false,
+        Some(Json::Bool(exec)) => exec,
+        Some(other) => return Err(wrong(format!("`exec` must be true or false, found {}", kind(&other)))),
+    };
     match fields.keys().next() {
         Some(unknown) => Err(wrong(format!("unknown field `{}`", shown(unknown)))),
-        None => Ok(ChatRequest { message, session }),
+        None => Ok(ChatRequest { message, session, exec }),
     }
 }
 
@@ -107,7 +114,17 @@ mod tests {
     #[test]
     fn a_request_is_read() {
         let read = read(br#"{"session_id": "01J.a_b:c-d", "message": " hello "}"#).unwrap();
-        assert_eq!(read, ChatRequest { message: " hello ".to_owned(), session: SessionId("01J.a_b:c-d".to_owned()) });
+        assert_eq!(
+            read,
+            ChatRequest { message: " hello ".to_owned(), session: SessionId("01J.a_b:c-d".to_owned()), exec: false }
+        );
+        for (body, exec) in [
+            (&br#"{"message":"m","exec":true}"#[..], true),
+            (br#"{"message":"m","exec":false}"#, false),
+            (br#"{"message":"m","exec":null}"#, false),
+        ] {
+            assert_eq!(super::read(body).unwrap().exec, exec);
+        }
     }
 
     #[test]
@@ -137,6 +154,8 @@ mod tests {
             (br#"{"message":"m","session_id":""}"#, "`session_id` must be 1 to 128"),
             (br#"{"message":"m","session_id":"a b"}"#, "`session_id` must be 1 to 128"),
             (long.as_bytes(), "`session_id` must be 1 to 128"),
+            (br#"{"message":"m","exec":"true"}"#, "`exec` must be true or false, found a string"),
+            (br#"{"message":"m","exec":1}"#, "`exec` must be true or false, found a number"),
             (br#"{"message":"m","sesion_id":"a"}"#, "unknown field `sesion_id`"),
             (br#"{"message":"m"} x"#, "trailing characters"),
             (deep.as_bytes(), "recursion limit"),

@@ -3,3 +3,14 @@
 //! `language/` reads a script and carries it out; `command.rs` is what it asks for when a word is no function and no builtin; `toolbox/` runs
 //! that in an instance of its own, on a preview-1 host (`wasi/`) over the run's [`Files`](wattle_capability::files::Files); `stream.rs` is what
 //! stands behind descriptors: pipes, files, devices.
+
+mod command;
+mod errno;
+mod stream;
+mod toolbox;
+mod wasi;
+
+pub use command::{Command, Spawn, Status};
+pub use errno::{Errno, Fault};
+pub use stream::{Captured, Device, OpenHow, Stream, StreamKind};
+pub use toolbox::{Ended, Killed, StageBounds, Toolbox, ToolboxError};

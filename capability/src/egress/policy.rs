@@ -122,6 +122,12 @@ pub struct DomainPattern {
 }
 
 impl DomainPattern {
+    /// Whether the URL's host is one that it names.
+    #[must_use]
+    pub fn matches(&self, url: &Url) -> bool {
+        Target::of(url).is_ok_and(|target| self.allows(&target.host))
+    }
+
     fn allows(&self, host: &Host) -> bool {
         match (self.below, &self.host, host) {
             (false, own, asked) => own == asked,

@@ -2,7 +2,10 @@
 
 use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::SystemTime;
 
+use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, MetadataExt, OpenOptions, Permissions, PermissionsExt};
 use rustix::io::Errno;
 
@@ -42,6 +45,11 @@ impl Base {
     /// Cuts a file, or fills it up with zeros.
     pub(super) fn truncate(&self, path: &RunPath, size: u64) -> io::Result<()> {
         self.open_in_place(path)?.set_len(size)
+    }
+
+    /// Sets when a file's content changed last.
+    pub(super) fn set_modified(&self, path: &RunPath, time: SystemTime) -> io::Result<()> {
+        self.open_in_place(path)?.set_modified(time)
     }
 
     /// Makes a link, in place of what is there.
@@ -91,7 +99,7 @@ impl Base {
 
     /// Opens a plain file to be changed where it is. A file that has other names, which may lie outside of the base, is
     /// first replaced by a copy of its own, so that they keep the old content.
-    fn open_in_place(&self, path: &RunPath) -> io::Result<std::fs::File> {
+    pub(super) fn open_in_place(&self, path: &RunPath) -> io::Result<std::fs::File> {
         let (parent, name) = self.parent(path)?;
         let file = match parent.open_with(name, plain(OpenOptions::new().write(true))) {
             Err(cause) if is_absent(&cause) => {
@@ -111,6 +119,20 @@ impl Base {
         copy.finish(name, Some(meta.mode() & MODE))?;
         Ok(kept.into_std())
     }
+}
+
+/// Appends a line to a file of the host's own in a workdir, such as the trace, in one write. What stands there instead of a plain file is
+/// not written to: a link that came with the workdir would lead anywhere.
+///
+/// # Errors
+/// Where it is no plain file, or cannot be written.
+pub fn append_line(path: &Path, line: &[u8]) -> io::Result<()> {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Err(Errno::ISDIR.into()) };
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let folder = Dir::open_ambient_dir(folder, ambient_authority())?;
+    let mut file = folder.open_with(name, plain(OpenOptions::new().create(true).append(true)))?;
+    plain_meta(&file)?;
+    file.write_all(line)
 }
 
 /// A new file beside the one that it will replace; removed again unless it is finished.

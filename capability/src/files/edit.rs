@@ -1,5 +1,7 @@
 //! Changing: one set of rules for both kinds of run; what they allow goes to the overlay or through to the base.
 
+use std::time::SystemTime;
+
 use super::FILE_LIMIT;
 use super::base::Found;
 use super::error::{FilesError, Intent};
@@ -17,7 +19,7 @@ pub(super) enum Edit<'a> {
 
 impl Edit<'_> {
     /// The size of a file of `old` bytes afterwards.
-    fn size(self, old: u64) -> u64 {
+    pub(super) fn size(self, old: u64) -> u64 {
         match self {
             Edit::Append(data) => old.saturating_add(data.len() as u64),
             Edit::WriteAt(_, []) => old,
@@ -64,49 +66,129 @@ impl Store {
         }
     }
 
+    pub(super) fn check_write(&self, text: &str) -> Result<(), FilesError> {
+        let path = self.resolve_file(text, Intent::Write)?;
+        self.check_file(&path).map(|_| ())
+    }
+
     pub(super) fn edit(&mut self, text: &str, edit: Edit<'_>) -> Result<(), FilesError> {
         let path = self.resolve_file(text, Intent::Write)?;
-        let old = self.check_file(&path)?;
+        self.edit_file(&path, edit).map(drop)
+    }
+
+    /// Changes a part of a file; gives its size afterwards.
+    pub(super) fn edit_file(&mut self, path: &RunPath, edit: Edit<'_>) -> Result<u64, FilesError> {
+        let old = self.check_file(path)?;
         if old.is_none() && matches!(edit, Edit::Truncate(_)) {
-            return Err(self.missing(&path));
+            return Err(self.missing(path));
         }
         let old = old.unwrap_or(0);
         let size = edit.size(old);
         match self {
             Store::Through { .. } => {
                 if size > FILE_LIMIT {
-                    return Err(FilesError::file_bound(&path, FILE_LIMIT));
+                    return Err(FilesError::file_bound(path, FILE_LIMIT));
                 }
-                self.make_above(&path)?;
-                self.change_base(&path, |base| match edit {
-                    Edit::Append(data) => base.append(&path, data),
-                    Edit::WriteAt(offset, data) => base.write_at(&path, offset, data),
-                    Edit::Truncate(size) => base.truncate(&path, size),
-                })
+                self.make_above(path)?;
+                self.change_base(path, |base| match edit {
+                    Edit::Append(data) => base.append(path, data),
+                    Edit::WriteAt(offset, data) => base.write_at(path, offset, data),
+                    Edit::Truncate(size) => base.truncate(path, size),
+                })?;
             }
-            Store::Overlay { layer, .. } => {
-                let held = matches!(layer.find(&path), Spot::Node(_));
-                if held {
-                    let growth = size.saturating_sub(old);
-                    if !layer.has_room(growth) {
-                        return Err(FilesError::full(&path, growth, layer.used(), layer.limit));
-                    }
-                    // What fits under the limit fits in memory.
-                    layer.edit(&path, |content| edit.carry_out(content, size as usize));
-                    return Ok(());
+            Store::Overlay { layer, .. } if matches!(layer.find(path), Spot::Node(_)) => {
+                let growth = size.saturating_sub(old);
+                if !layer.has_room(growth) {
+                    return Err(FilesError::full(path, growth, layer.used(), layer.limit));
                 }
+                // What fits under the limit fits in memory.
+                layer.edit(path, |content| edit.carry_out(content, size as usize));
+            }
+            Store::Overlay { .. } => {
                 let copied = if let Edit::Truncate(size) = edit { size.min(old) } else { old };
                 self.put(
-                    &path,
+                    path,
                     |store| {
-                        let (mut content, mode) = store.copy_up(&path, copied)?;
+                        let (mut content, mode) = store.copy_up(path, copied)?;
                         edit.carry_out(&mut content, size as usize);
                         Ok(Body::File { content: Content::new(content), mode })
                     },
                     size.max(copied),
-                )
+                )?;
             }
         }
+        Ok(size)
+    }
+
+    pub(super) fn symlink(&mut self, target: &str, text: &str) -> Result<(), FilesError> {
+        let path = self.resolve(text, Last::Keep, Intent::Write)?;
+        if self.found(&path, Intent::Write)? != Found::Absent {
+            return Err(FilesError::taken(&path));
+        }
+        if text.ends_with('/') {
+            return Err(FilesError::names_a_folder(text));
+        }
+        self.check_above(&path)?;
+        let target = path.link_to(target).map_err(|fault| FilesError::path(Intent::Write, target, fault))?;
+        match self {
+            Store::Overlay { .. } => {
+                let size = target.len() as u64;
+                self.put(&path, |_| Ok(Body::Link(target)), size)
+            }
+            Store::Through { .. } => {
+                self.make_above(&path)?;
+                self.change_base(&path, |base| base.link(&path, &target))
+            }
+        }
+    }
+
+    pub(super) fn create_new(&mut self, text: &str) -> Result<(), FilesError> {
+        let path = self.vacant(text)?;
+        if text.ends_with('/') {
+            return Err(FilesError::names_a_folder(text));
+        }
+        match self {
+            Store::Overlay { .. } => {
+                self.put(&path, |_| Ok(Body::File { content: Content::new(Vec::new()), mode: None }), 0)
+            }
+            Store::Through { .. } => self.change_base(&path, |base| base.append(&path, b"")),
+        }
+    }
+
+    pub(super) fn create_folder(&mut self, text: &str) -> Result<(), FilesError> {
+        let path = self.vacant(text)?;
+        match self {
+            Store::Overlay { .. } => self.put(&path, |_| Ok(Node::folder(true).body), 0),
+            Store::Through { .. } => self.change_base(&path, |base| base.create_folder(&path)),
+        }
+    }
+
+    /// A path where nothing is, in a folder that is there.
+    fn vacant(&self, text: &str) -> Result<RunPath, FilesError> {
+        let path = self.resolve(text, Last::Keep, Intent::Write)?;
+        if path.is_top() || self.found(&path, Intent::Write)? != Found::Absent {
+            return Err(FilesError::taken(&path));
+        }
+        if self.check_above(&path)? + 1 < path.depth() {
+            return Err(self.missing(&path));
+        }
+        Ok(path)
+    }
+
+    pub(super) fn set_modified(&mut self, text: &str, time: SystemTime) -> Result<(), FilesError> {
+        let path = self.resolve(text, Last::Follow, Intent::Write)?;
+        match self.found(&path, Intent::Write)? {
+            Found::Folder { .. } => return Ok(()),
+            Found::Absent => return Err(self.missing(&path)),
+            _ => {}
+        }
+        // A file of the base is taken into the overlay; with what it holds it is no change.
+        self.edit_file(&path, Edit::WriteAt(0, &[]))?;
+        match self {
+            Store::Overlay { layer, .. } => layer.set_modified(&path, time),
+            Store::Through { .. } => return self.change_base(&path, |base| base.set_modified(&path, time)),
+        }
+        Ok(())
     }
 
     pub(super) fn mkdir(&mut self, text: &str) -> Result<(), FilesError> {
@@ -209,7 +291,7 @@ impl Store {
     }
 
     /// The size of the file that is to be written; `None` where it is to be made.
-    fn check_file(&self, path: &RunPath) -> Result<Option<u64>, FilesError> {
+    pub(super) fn check_file(&self, path: &RunPath) -> Result<Option<u64>, FilesError> {
         match self.found(path, Intent::Write)? {
             Found::File { size, .. } => Ok(Some(size)),
             Found::Absent => self.check_above(path).map(|_| None),

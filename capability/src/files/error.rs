@@ -120,6 +120,12 @@ impl FilesError {
         FilesError::new(ErrorKind::Denied, text)
     }
 
+    pub(super) fn repository(path: &RunPath) -> FilesError {
+        let text =
+            format!("write blocked: `{}` belongs to a repository, which programs can read but not change", shown(path));
+        FilesError::new(ErrorKind::Denied, text)
+    }
+
     pub(super) fn path(intent: Intent, text: &str, fault: PathFault) -> FilesError {
         let text = shown(text);
         match fault {
@@ -201,6 +207,13 @@ impl FilesError {
         )
     }
 
+    pub(super) fn link_leaves(path: &RunPath) -> FilesError {
+        FilesError::new(
+            ErrorKind::Escape,
+            format!("write blocked: the link `{}` would lead out of your working dir; remove it first", shown(path)),
+        )
+    }
+
     pub(super) fn top(what: &str) -> FilesError {
         FilesError::new(ErrorKind::Denied, format!("the top of the working dir cannot be {what}; name an entry in it"))
     }
@@ -221,6 +234,13 @@ impl FilesError {
         FilesError::new(
             ErrorKind::Exists,
             format!("`{}` is a file already; remove it first, or use another name", shown(path)),
+        )
+    }
+
+    pub(super) fn taken(path: &RunPath) -> FilesError {
+        FilesError::new(
+            ErrorKind::Exists,
+            format!("`{}` is there already; remove it first, or use another name", shown(path)),
         )
     }
 

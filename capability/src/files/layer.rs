@@ -13,6 +13,7 @@ use bytes::Bytes;
 
 use super::path::RunPath;
 use super::stamp::Stamp;
+use super::writer::Writers;
 
 /// What a node costs beside its name and content, so that a run cannot fill the memory with empty files.
 const NODE_COST: u64 = 256;
@@ -22,6 +23,7 @@ pub(super) struct Layer {
     root: Node,
     used: u64,
     pub(super) limit: u64,
+    pub(super) writers: Writers,
 }
 
 #[derive(Debug)]
@@ -126,7 +128,7 @@ impl Node {
 
 impl Layer {
     pub(super) fn new(over_base: bool, limit: u64) -> Layer {
-        Layer { root: Node::folder(!over_base), used: 0, limit }
+        Layer { root: Node::folder(!over_base), used: 0, limit, writers: Writers::default() }
     }
 
     pub(super) fn used(&self) -> u64 {
@@ -246,6 +248,12 @@ impl Layer {
         let after = content.len();
         *modified = SystemTime::now();
         self.used = (self.used + after).saturating_sub(before);
+    }
+
+    pub(super) fn set_modified(&mut self, path: &RunPath, time: SystemTime) {
+        if let Some(node) = self.node_mut(path) {
+            node.modified = time;
+        }
     }
 
     /// Renews what is known of the base's entry in a node's place.

@@ -45,6 +45,7 @@ mod reader;
 mod stamp;
 mod through;
 mod view;
+mod writer;
 
 use std::fmt;
 use std::path::Path;
@@ -54,9 +55,11 @@ use std::time::SystemTime;
 use bytes::Bytes;
 
 pub use base::Base;
+pub use disk::append_line;
 pub use error::{ApplyError, ErrorKind, FilesError};
 pub use guarded::PathGuard;
 pub use reader::Reader;
+pub use writer::Writer;
 
 use wattle_rt::Target;
 
@@ -87,6 +90,9 @@ const KEPT: &[(&str, &str)] = &[
     (EVENTS_FILE, "the outline of runs"),
     (ISSUES_FILE, "the list of tickets"),
 ];
+/// A repository's folder, wherever it stands and however its letters are written: no run writes to it or below it, since what it holds
+/// can make `git` start programs.
+pub const REPOSITORY: &str = ".git";
 /// The most entries that a listing gives, and that a folder which is moved or removed as a whole may hold.
 pub const ENTRY_LIMIT: usize = 100_000;
 
@@ -182,7 +188,7 @@ impl Files {
     /// `limit` bytes of content and of what it takes to keep it.
     #[must_use]
     pub fn overlay(base: Option<Base>, limit: u64) -> Files {
-        let layer = Layer::new(base.is_some(), limit);
+        let layer = Box::new(Layer::new(base.is_some(), limit));
         Files::of(Store::Overlay { base, layer, reads: Reads::default() })
     }
 
@@ -240,6 +246,22 @@ impl Files {
         self.enter(path, Target::Write)?.write(path, data)
     }
 
+    /// Tells whether [`Files::write`] could write there, as far as that is known before.
+    ///
+    /// # Errors
+    /// Where it could not: with the same words.
+    pub fn check_write(&self, path: &str) -> Result<(), FilesError> {
+        self.enter(path, Target::Write)?.check_write(path)
+    }
+
+    /// Makes an empty file where nothing is, in a folder that is there.
+    ///
+    /// # Errors
+    /// Where something is there already (also a link that leads nowhere), or the folder is not; else as [`Files::write`].
+    pub fn create_new(&self, path: &str) -> Result<(), FilesError> {
+        self.enter(path, Target::Write)?.create_new(path)
+    }
+
     /// Adds to the end of a file; makes it, and missing folders on the way, where it is not there.
     ///
     /// # Errors
@@ -263,6 +285,16 @@ impl Files {
     /// As [`Files::append`]; also where there is no such file.
     pub fn truncate(&self, path: &str, size: u64) -> Result<(), FilesError> {
         self.enter(path, Target::Write)?.edit(path, edit::Edit::Truncate(size))
+    }
+
+    /// Opens a file that is there for writing in parts.
+    ///
+    /// # Errors
+    /// Where there is no such file, or it may not be written.
+    pub fn writer(&self, path: &str) -> Result<Writer, FilesError> {
+        let mut store = self.enter(path, Target::Write)?;
+        let path = store.resolve_file(path, Intent::Write)?;
+        store.writer(path, &self.store)
     }
 
     /// Lists a folder, sorted by name.
@@ -305,12 +337,47 @@ impl Files {
         store.read_link(&path)
     }
 
+    /// Gives the path of an entry from the top, such as `/a/b`, with the links on it followed. What is not there is taken as it stands.
+    ///
+    /// # Errors
+    /// Where the path, or a link on it, leads out of the workdir.
+    pub fn real_path(&self, path: &str) -> Result<String, FilesError> {
+        let store = self.enter(path, Target::Read)?;
+        let path = store.resolve(path, Last::Follow, Intent::Read)?;
+        Ok(format!("/{}", path.as_str()))
+    }
+
+    /// Makes a link at `path`; missing folders on the way are made. An absolute target is taken from the workdir's top, and kept as it
+    /// leads from where the link stands. The target need not be there.
+    ///
+    /// # Errors
+    /// Where something has the name already, the target leads out of the workdir, the overlay is full, or the base does not allow it.
+    pub fn symlink(&self, target: &str, path: &str) -> Result<(), FilesError> {
+        self.enter(path, Target::Write)?.symlink(target, path)
+    }
+
     /// Makes a folder, and those above it. A folder that is there already is fine.
     ///
     /// # Errors
     /// Where something else has the name, the overlay is full, or the base does not allow it.
     pub fn mkdir(&self, path: &str) -> Result<(), FilesError> {
         self.enter(path, Target::Write)?.mkdir(path)
+    }
+
+    /// Makes a folder where nothing is, in one that is there.
+    ///
+    /// # Errors
+    /// Where something is there already, or the folder above is not; else as [`Files::mkdir`].
+    pub fn create_folder(&self, path: &str) -> Result<(), FilesError> {
+        self.enter(path, Target::Write)?.create_folder(path)
+    }
+
+    /// Sets when a file's content changed last. A folder is left as it is. It is no change that [`Files::changes`] lists.
+    ///
+    /// # Errors
+    /// Where nothing is there, the overlay is full, or the base does not allow it.
+    pub fn set_modified(&self, path: &str, time: SystemTime) -> Result<(), FilesError> {
+        self.enter(path, Target::Write)?.set_modified(path, time)
     }
 
     /// Removes a file, a link (not what it leads to) or an empty folder.
@@ -368,8 +435,18 @@ impl Files {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Store> {
-        // No operation leaves the store half changed by a panic of its own, so a poisoned lock is as good as any.
-        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Whether everything is in memory, so that no operation waits for a disk.
+    #[must_use]
+    pub fn is_memory(&self) -> bool {
+        self.lock().base().is_none()
     }
+
+    fn lock(&self) -> MutexGuard<'_, Store> {
+        lock(&self.store)
+    }
+}
+
+fn lock(store: &Mutex<Store>) -> MutexGuard<'_, Store> {
+    // No operation leaves the store half changed by a panic of its own, so a poisoned lock is as good as any.
+    store.lock().unwrap_or_else(PoisonError::into_inner)
 }

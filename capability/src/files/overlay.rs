@@ -79,6 +79,7 @@ impl Store {
             _ => false,
         };
         layer.take(path);
+        layer.writers.unlink(path);
         if shows {
             layer.place(path, Node { seen, ..Node::new(Body::Gone) }, merged);
         }
@@ -110,8 +111,12 @@ impl Store {
         self.seen(from)?;
         let merged = self.merged_above(to)?;
         let seen = self.seen(to)?;
+        let Store::Overlay { layer, .. } = self else { return Ok(()) };
+        layer.writers.unlink(to);
+        let moved = layer.writers.below(from);
         self.hide(from)?;
         let Store::Overlay { layer, .. } = self else { return Ok(()) };
+        layer.writers.relink(moved, from, to);
         layer.place(to, Node { seen, ..node }, merged);
         Ok(())
     }
@@ -168,9 +173,12 @@ impl Store {
                     Body::File { content: Content::new(content.into()), mode }
                 }
             }
-            Found::Link(target) => {
-                self.spend(from, target.len() as u64, room)?;
-                Body::Link(target)
+            Found::Link(leads) => {
+                if path.leaves_from(&target, &leads) {
+                    return Err(FilesError::link_leaves(path));
+                }
+                self.spend(from, leads.len() as u64, room)?;
+                Body::Link(leads)
             }
             Found::Other(what) => return Err(FilesError::special(Intent::Write, path, what)),
             Found::Absent => return Err(self.missing(path)),

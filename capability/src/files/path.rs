@@ -91,6 +91,41 @@ impl RunPath {
         Ok(whole)
     }
 
+    /// The target of a link that is made here, as it is kept: relative, and with `..` only at its beginning, so that it leads to the same
+    /// place for everybody who follows it. An absolute `target` is taken from the top.
+    pub(super) fn link_to(&self, target: &str) -> Result<String, PathFault> {
+        if target.is_empty() {
+            return Err(PathFault::Empty);
+        }
+        if target.contains('\0') {
+            return Err(PathFault::Nul);
+        }
+        let parent = self.parent().unwrap_or_else(RunPath::top);
+        let here: Vec<&str> = parent.names().collect();
+        let mut there = if target.starts_with('/') { Vec::new() } else { here.clone() };
+        let mut shared = here.len().min(there.len());
+        for name in target.split('/') {
+            match name {
+                "" | "." => {}
+                ".." => {
+                    there.pop().ok_or(PathFault::Escapes)?;
+                    shared = shared.min(there.len());
+                }
+                _ => there.push(name),
+            }
+        }
+        let up = here.iter().skip(shared).map(|_| "..");
+        let kept: Vec<&str> = up.chain(there.iter().skip(shared).copied()).collect();
+        // The place that it leads to is held to the bounds of any path.
+        RunPath::parse(&format!("/{}", there.join("/")))?;
+        Ok(if kept.is_empty() { ".".to_owned() } else { kept.join("/") })
+    }
+
+    /// Whether a link that is kept here with this target leads out from `to`, and does not from here.
+    pub(super) fn leaves_from(&self, to: &RunPath, target: &str) -> bool {
+        self.link_to(target).is_ok() && to.link_to(target) == Err(PathFault::Escapes)
+    }
+
     pub(super) fn is_top(&self) -> bool {
         self.0.is_empty()
     }
@@ -204,5 +239,29 @@ mod tests {
         for bad in ["", ".", "..", "a/b", "a\0"] {
             assert!(path.join(bad).is_err(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn links_are_kept_as_they_lead_from_where_they_stand() {
+        let link = RunPath::parse("a/b/link").unwrap();
+        for (target, expected) in [
+            ("c", Ok("c")),
+            ("./c//d", Ok("c/d")),
+            ("../c", Ok("../c")),
+            ("../b/c", Ok("../b/c")),
+            ("c/../d", Ok("d")),
+            ("../..", Ok("../..")),
+            ("../../..", Err(PathFault::Escapes)),
+            ("c/../../../..", Err(PathFault::Escapes)),
+            ("/c/d", Ok("../../c/d")),
+            ("/", Ok("../..")),
+            ("/..", Err(PathFault::Escapes)),
+            (".", Ok(".")),
+            ("", Err(PathFault::Empty)),
+            ("a\0", Err(PathFault::Nul)),
+        ] {
+            assert_eq!(link.link_to(target).as_deref().map_err(|fault| *fault), expected, "{target}");
+        }
+        assert_eq!(RunPath::parse("link").unwrap().link_to("/"), Ok(".".to_owned()));
     }
 }

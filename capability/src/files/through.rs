@@ -32,10 +32,20 @@ impl Store {
     pub(super) fn move_in_base(&mut self, from: &RunPath, to: &RunPath) -> Result<(), FilesError> {
         self.make_above(to)?;
         let Store::Through { base, journal } = self else { return Ok(()) };
-        let mut olds = vec![from.clone()];
-        if base.look(from).is_ok_and(|found| matches!(found, Found::Folder { .. })) {
-            olds.extend(base.walk(from)?.into_iter().map(|entry| entry.path));
+        let found = base.look(from).map_err(|cause| FilesError::io(Intent::Write, from, cause))?;
+        let mut entries = Vec::new();
+        if let Found::Folder { .. } = found {
+            entries.extend(base.walk(from)?.into_iter().map(|entry| (entry.path, entry.found)));
         }
+        entries.insert(0, (from.clone(), found));
+        for (old, found) in &entries {
+            if let Found::Link(target) = found
+                && old.leaves_from(&moved(old, from, to)?, target)
+            {
+                return Err(FilesError::link_leaves(old));
+            }
+        }
+        let olds: Vec<RunPath> = entries.into_iter().map(|(path, _)| path).collect();
         let news = olds.iter().map(|old| moved(old, from, to)).collect::<Result<Vec<_>, _>>()?;
         journal.touch(base, olds.iter().chain(&news))?;
         base.rename(from, to).map_err(|cause| FilesError::io(Intent::Write, from, cause))?;

@@ -21,7 +21,7 @@ const HINT_NAMES: usize = 8;
 #[derive(Debug)]
 pub(super) enum Store {
     /// Writes stay in the layer, over the base where there is one.
-    Overlay { base: Option<Base>, layer: Layer, reads: Reads },
+    Overlay { base: Option<Base>, layer: Box<Layer>, reads: Reads },
     /// Writes go to the base; the journal remembers what was there.
     Through { base: Base, journal: Journal },
 }
@@ -96,8 +96,16 @@ impl Store {
     pub(super) fn resolve(&self, text: &str, last: Last, intent: Intent) -> Result<RunPath, FilesError> {
         let path = self.walk(text, last, intent)?;
         // A run that could edit its own trace could not be trusted by it.
-        let kept = super::KEPT.iter().find(|(name, _)| intent == Intent::Write && path.names().eq([*name]));
-        kept.map_or(Ok(path), |(name, what)| Err(FilesError::kept(name, what)))
+        if let Some((name, what)) =
+            super::KEPT.iter().find(|(name, _)| intent == Intent::Write && path.names().eq([*name]))
+        {
+            return Err(FilesError::kept(name, what));
+        }
+        // A repository's own files can name programs that `git` runs.
+        if intent == Intent::Write && path.names().any(|name| name.eq_ignore_ascii_case(super::REPOSITORY)) {
+            return Err(FilesError::repository(&path));
+        }
+        Ok(path)
     }
 
     fn walk(&self, text: &str, last: Last, intent: Intent) -> Result<RunPath, FilesError> {

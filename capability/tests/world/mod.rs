@@ -13,11 +13,14 @@ use wattle_capability::commands::{Directory, Wattle};
 use wattle_capability::egress::HeaderMap;
 use wattle_capability::files::Files;
 use wattle_capability::fs::Fs;
+use wattle_capability::git::{Git, Repository};
 use wattle_capability::help::{Guide, Help};
 use wattle_capability::http::{self, Http};
+use wattle_capability::image::{Image, Painter};
 use wattle_capability::issue::{Desk, Issues, Ticket};
 use wattle_capability::kv::{InMemory, Kv};
 use wattle_capability::par::{Par, Programs, Work};
+use wattle_capability::publish::Publish;
 use wattle_capability::search::Search;
 use wattle_capability::shell::{Captured, Sh, Shell};
 use wattle_capability::web::{self, Engine, EngineKind};
@@ -56,6 +59,9 @@ impl World {
                 .with(Wattle(Arc::new(Shelf(self.runtime.clone()))))
                 .with(Issues::new(Arc::<Pile>::clone(&self.desk)))
                 .with(Help(Arc::new(Tables)))
+                .with(Git(Arc::new(Pushed)))
+                .with(Publish(Some(Arc::new(Files::overlay(None, 1 << 20)))))
+                .with(Image::new(Some(Arc::new(OnePicture))))
                 .with(Ai::new(Arc::new(Echo), Budget { calls: 3, tokens: 1_000 })),
         )
     }
@@ -68,6 +74,24 @@ impl World {
         let program = self.runtime.prepare(text).await.map_err(|d| d.to_string())?;
         let args = args.iter().map(ToString::to_string).collect();
         self.runtime.run_within(&program, grants, args, Duration::from_secs(60)).await.map_err(|e| e.to_string())
+    }
+}
+
+/// A repository that takes every commit.
+struct Pushed;
+
+impl Repository for Pushed {
+    fn commit_push(&self, message: String) -> Answer<'_, String> {
+        Box::pin(async move { Ok(format!("committed and pushed: {message}")) })
+    }
+}
+
+/// Makes the same picture of every prompt.
+struct OnePicture;
+
+impl Painter for OnePicture {
+    fn paint(&self, _: String) -> Answer<'_, Vec<u8>> {
+        Box::pin(async { Ok(include_bytes!("../../../agent/src/scene.png").to_vec()) })
     }
 }
 

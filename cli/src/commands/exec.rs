@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 use wattle_agent::Meter;
+use wattle_agent::capability::TRUSTED;
 use wattle_agent::capability::files::Change;
 use wattle_agent::catalog::{Entry, Origin};
 use wattle_agent::rt::{Diagnostic, Exit as Ended, Outcome, RunError, Signature};
@@ -241,7 +242,10 @@ pub(crate) fn refused(why: &str, json: bool) -> Result<Exit, Fault> {
 
 pub(crate) fn denied(missing: &[&str], why_not: Option<String>, json: bool) -> Result<Exit, Fault> {
     let names: Vec<String> = missing.iter().map(|name| format!("`{name}`")).collect();
-    let message = format!("denied before it ran: the program needs {}, which is not granted", names.join(", "));
+    let message = match missing.iter().any(|name| TRUSTED.contains(name)) {
+        true => wattle_agent::denied(missing),
+        false => format!("denied before it ran: the program needs {}, which is not granted", names.join(", ")),
+    };
     if json {
         let message = why_not.map_or(message.clone(), |why| format!("{message}; hint: {why}"));
         let error = json!({"code": "EACCESS", "message": message, "line": null, "column": null, "function": null});

@@ -6,6 +6,7 @@
 mod file;
 mod model;
 mod policy;
+mod secret;
 mod value;
 
 use std::fmt;
@@ -16,6 +17,7 @@ use std::time::Duration;
 use serde_json::Value as Json;
 use wattle_agent::capability::ai::Budget;
 use wattle_agent::capability::egress::{HostRule, Url};
+use wattle_agent::capability::git::{Branch, Remote};
 use wattle_agent::capability::policy::{Policy, Rule};
 use wattle_agent::capability::web::EngineKind;
 
@@ -26,6 +28,7 @@ use wattle_agent::{DEFAULT_TENANT, DialectSetting};
 use crate::fault::Fault;
 
 pub(crate) use model::{ContentGuard, dollars};
+pub(crate) use secret::{SecretEntry, SecretList};
 pub(crate) use value::{Span, Value, count};
 
 /// Who may set a key in a file.
@@ -216,7 +219,25 @@ keys! {
     /// Whether the changes of a run are carried out at its end.
     apply "WATTLE_APPLY": bool = |_| false, Trusted;
     /// Whether the run is trusted.
-    exec "WATTLE_EXEC": bool = |_| false, Trusted;
+    exec "WATTLE_EXEC": bool = |_| false, User;
+    /// The remote that trusted runs push to.
+    git_remote as "git.remote" "WATTLE_GIT_REMOTE": Option<Remote> = |_| None, User;
+    /// The remote's branch.
+    git_branch as "git.branch" "WATTLE_GIT_BRANCH": Branch = |_| Branch::default(), User;
+    /// The address of the commits' author, where it is not the tenant's own.
+    git_author_email as "git.author_email" "WATTLE_GIT_AUTHOR_EMAIL": Option<String> = |_| None, User;
+    /// The variable that holds the token for a remote over https.
+    git_token_env as "git.token_env" "WATTLE_GIT_TOKEN_ENV": Option<String> = |_| None, User;
+    /// The public folder of trusted runs.
+    publish_root as "publish.root" "WATTLE_PUBLISH_ROOT": Option<PathBuf> = |_| None, User;
+    /// The URL to which `/images/generations` is appended.
+    image_base_url as "image.base_url" "WATTLE_IMAGE_BASE_URL": Option<String> = |_| None, User;
+    /// The model that makes pictures.
+    image_model as "image.model" "WATTLE_IMAGE_MODEL": Option<String> = |_| None, User;
+    /// The variable that holds the key of the images endpoint.
+    image_api_key_env as "image.api_key_env" "WATTLE_IMAGE_API_KEY_ENV": Option<String> = |_| None, User;
+    /// The secrets that requests may refer to, each with its variable and its hosts.
+    secrets "WATTLE_SECRETS": SecretList = |_| SecretList::default(), User;
     /// Hosts that may be reached even where they are not public.
     allow_host "WATTLE_ALLOW_HOST": Vec<HostRule> = |_| Vec::new(), Trusted;
     /// What programs may touch.
@@ -299,26 +320,29 @@ impl Config {
 
     /// Refuses a secret where only the name of one belongs, and does not repeat it: settings are shown, secrets never.
     fn names_no_secret(&self) -> Result<(), Fault> {
-        let is_name =
-            |text: &str| !text.starts_with(|c: char| c.is_ascii_digit()) && text.chars().all(is_name_character);
         let names = [
             ("api_key_env", self.api_key_env.value.as_deref(), &self.api_key_env.origin),
             ("search.key_env", Some(self.search_key_env.value.as_str()), &self.search_key_env.origin),
+            ("git.token_env", self.git_token_env.value.as_deref(), &self.git_token_env.origin),
+            ("image.api_key_env", self.image_api_key_env.value.as_deref(), &self.image_api_key_env.origin),
         ];
         for (key, name, origin) in names {
-            if !name.is_none_or(is_name) {
+            if !name.is_none_or(is_variable_name) {
                 let message = format!("`{key}` (from {origin}) is not the name of a variable");
                 let hint = "put the key into a variable, and give the variable's name";
                 return Err(Fault::configuration(message).hint(hint));
             }
         }
-        for (key, url, flag) in
-            [("base_url", &self.base_url, "--api-key-env"), ("search.url", &self.search_url, "--search-key-env")]
-        {
+        let endpoints = [
+            ("base_url", &self.base_url, "`--api-key-env VAR`"),
+            ("search.url", &self.search_url, "`--search-key-env VAR`"),
+            ("image.base_url", &self.image_base_url, "`image.api_key_env`"),
+        ];
+        for (key, url, by) in endpoints {
             let parsed = url.value.as_deref().and_then(|text| Url::parse(text).ok());
             if parsed.is_some_and(|url| url.password().is_some() || !url.username().is_empty()) {
                 let message = format!("`{key}` (from {}) carries a user name or password", url.origin);
-                let hint = format!("put the key into a variable, and name it by `{flag} VAR`");
+                let hint = format!("put the key into a variable, and name it by {by}");
                 return Err(Fault::configuration(message).hint(hint));
             }
         }
@@ -331,9 +355,10 @@ impl Config {
     }
 }
 
-/// What names of variables are made of.
-fn is_name_character(c: char) -> bool {
-    c.is_ascii_alphanumeric() || c == '_'
+/// Whether a text can be the name of a variable.
+fn is_variable_name(text: &str) -> bool {
+    let name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    !text.starts_with(|c: char| c.is_ascii_digit()) && text.chars().all(name)
 }
 
 fn variable<T: Value>(

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 use wattle_agent::capability::egress::HostRule;
+use wattle_agent::capability::git::{Branch, Remote};
 use wattle_agent::capability::policy::Rule;
+use wattle_agent::capability::secrets::SecretHost;
 use wattle_agent::capability::web::EngineKind;
 
 /// A type that a setting may have. The error of the readers says what was expected and found.
@@ -158,33 +160,25 @@ impl Value for PathBuf {
     }
 }
 
-impl Value for HostRule {
-    fn from_text(text: &str) -> Result<Self, String> {
-        text.parse().map_err(|error| format!("{error}"))
-    }
+/// Types that are read from a text and shown as one.
+macro_rules! of_text {
+    ($($ty:ty),*) => {$(
+        impl Value for $ty {
+            fn from_text(text: &str) -> Result<Self, String> {
+                text.parse().map_err(|error| format!("{error}"))
+            }
 
-    fn from_toml(value: &toml::Value, folder: &Path) -> Result<Self, String> {
-        Self::from_text(&String::from_toml(value, folder)?)
-    }
+            fn from_toml(value: &toml::Value, folder: &Path) -> Result<Self, String> {
+                Self::from_text(&String::from_toml(value, folder)?)
+            }
 
-    fn to_json(&self) -> Json {
-        json!(self.to_string())
-    }
+            fn to_json(&self) -> Json {
+                json!(self.to_string())
+            }
+        }
+    )*};
 }
-
-impl Value for Rule {
-    fn from_text(text: &str) -> Result<Self, String> {
-        text.parse().map_err(|error| format!("{error}"))
-    }
-
-    fn from_toml(value: &toml::Value, folder: &Path) -> Result<Self, String> {
-        Self::from_text(&String::from_toml(value, folder)?)
-    }
-
-    fn to_json(&self) -> Json {
-        json!(self.to_string())
-    }
-}
+of_text!(HostRule, Rule, Remote, Branch, SecretHost);
 
 impl Value for EngineKind {
     fn from_text(text: &str) -> Result<Self, String> {

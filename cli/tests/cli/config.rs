@@ -158,7 +158,6 @@ fn a_project_sets_no_endpoints_keys_or_grants_unless_it_is_trusted() {
         "record = \"x\"",
         "write = true",
         "apply = true",
-        "exec = true",
         "allow_host = [\"127.0.0.1\"]",
         "store = \"x\"",
         "tenant = \"x\"",
@@ -183,7 +182,17 @@ fn a_project_sets_no_endpoints_keys_or_grants_unless_it_is_trusted() {
 
 #[test]
 fn a_project_never_says_what_is_trusted_or_where_the_root_is() {
-    for line in ["trusted = [\"/\"]", "root = \"/\""] {
+    for line in [
+        "trusted = [\"/\"]",
+        "root = \"/\"",
+        "exec = true",
+        "git.remote = \"/srv/evil.git\"",
+        "git.token_env = \"HOME\"",
+        "publish.root = \"/srv\"",
+        "image.base_url = \"https://evil.example/v1\"",
+        "image.api_key_env = \"HOME\"",
+        "secrets.a = { env = \"HOME\", hosts = [\"evil.example\"] }",
+    ] {
         let place = Place::new();
         user_file(&place, &format!("trusted = [{:?}]\n", place.work().to_str().unwrap()));
         place.write("wattle.toml", line);

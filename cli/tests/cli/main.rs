@@ -13,3 +13,4 @@ mod readme;
 mod run;
 mod traces;
 mod transcripts;
+mod trust;

@@ -104,8 +104,10 @@ fn arguments(function: &Function) -> String {
 
 #[tokio::test]
 async fn every_function_is_a_tool_whose_call_compiles() {
+    // An attempt is a plain run.
     let functions: Vec<&Function> = wattle_capability::ALL
         .iter()
+        .filter(|capability| !wattle_capability::TRUSTED.contains(&capability.name))
         .flat_map(|capability| capability.functions)
         .filter(|f| !["sys.argc", "sys.argv", "sys.resv", "sys.alloc"].contains(&f.name) && !f.name.starts_with("ai."))
         .collect();

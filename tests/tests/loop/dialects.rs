@@ -204,8 +204,10 @@ async fn what_schemas_tell_is_not_told_twice() {
     assert!(!system.contains("ToolCall::") && !system.contains("# Catalog programs"), "{system}");
     assert!(system.contains("`wat`") && system.contains("# Host functions"), "{system}");
     let offered = model.offered();
-    for name in ["file_read", "wat", "done"] {
-        assert!(offered[0].iter().any(|offered| offered == name), "{name}");
+    for (name, is_offered) in
+        [("file_read", true), ("wat", true), ("done", true), ("ai_summarize", false), ("catalog", false)]
+    {
+        assert_eq!(offered[0].iter().any(|offered| offered == name), is_offered, "{name}");
     }
 }
 

@@ -49,10 +49,10 @@ async fn the_prompt_of_the_native_dialect() {
     same("native.md", &system);
     let tokens = tiktoken_rs::o200k_base().unwrap().encode_ordinary(&system).len();
     assert!(tokens <= MOST, "the prompt has {tokens} tokens");
-    let functions = world.host.functions(&listing);
+    let functions = world.host.functions(&listing, &everything);
     assert_eq!(
         serde_json::to_string(&functions).unwrap(),
-        serde_json::to_string(&world.host.functions(&listing)).unwrap()
+        serde_json::to_string(&world.host.functions(&listing, &everything)).unwrap()
     );
     for function in &functions {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');

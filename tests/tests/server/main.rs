@@ -5,6 +5,7 @@
 mod bounds;
 mod chat;
 mod client;
+mod exec;
 mod gate;
 mod shutdown;
 mod world;

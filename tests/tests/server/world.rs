@@ -109,11 +109,16 @@ impl World {
 
     /// A server on a free port of loopback, with settings as the test wants them.
     pub(crate) async fn with(change: impl FnOnce(&mut ServerSettings)) -> World {
+        World::serving(|app| app, change).await
+    }
+
+    /// As [`with`](World::with), of parts as the test wants them.
+    pub(crate) async fn serving(parts: impl FnOnce(App) -> App, change: impl FnOnce(&mut ServerSettings)) -> World {
         let mut settings = ServerSettings::new(([127, 0, 0, 1], 0).into(), Token::new(TOKEN).unwrap());
         settings.limits.grace = Duration::from_millis(50);
         change(&mut settings);
         let (asked, questions) = mpsc::unbounded_channel();
-        let server = Server::bind(settings, app(Arc::new(Puppet(asked)))).await.unwrap();
+        let server = Server::bind(settings, parts(app(Arc::new(Puppet(asked))))).await.unwrap();
         let (address, shutdown) = (server.local_addr(), CancellationToken::new());
         let served = tokio::spawn(server.run(shutdown.clone()));
         World { address, shutdown, served, questions }

@@ -1,0 +1,217 @@
+//! Where is pushed to: the operator's remote and branch, parsed into types that cannot be taken for an option or a program.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use url::Url;
+
+/// A remote that can be pushed to: a folder of this machine, or a repository over https, http or ssh.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remote {
+    text: String,
+    protocol: &'static str,
+}
+
+/// Why a text names no remote or branch.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct RemoteError(String);
+
+fn wrong<T>(why: impl Into<String>) -> Result<T, RemoteError> {
+    Err(RemoteError(why.into()))
+}
+
+/// What a remote looks like.
+const FORMS: &str = "give an absolute path, a URL with `https://`, `ssh://` or `file://`, or `user@host:path`";
+
+impl FromStr for Remote {
+    type Err = RemoteError;
+
+    fn from_str(text: &str) -> Result<Self, RemoteError> {
+        let text = text.trim();
+        if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
+            return wrong(format!("a remote has no blanks or control characters; {FORMS}"));
+        }
+        let protocol = if text.contains("://") {
+            of_url(text)?
+        } else if text.starts_with('/') && !text.contains("::") {
+            "file"
+        } else if is_scp_like(text) {
+            "ssh"
+        } else {
+            return wrong(format!("`{}` is no remote; {FORMS}", clip(text)));
+        };
+        Ok(Remote { text: text.to_owned(), protocol })
+    }
+}
+
+fn of_url(text: &str) -> Result<&'static str, RemoteError> {
+    let url = Url::parse(text).or_else(|why| wrong(format!("the remote is no URL: {why}; {FORMS}")))?;
+    let protocol = match url.scheme() {
+        "https" => "https",
+        "http" => "http",
+        "ssh" => "ssh",
+        "file" => "file",
+        other => return wrong(format!("the scheme `{}` is not pushed to; {FORMS}", clip(other))),
+    };
+    if url.password().is_some() || (protocol.starts_with("http") && !url.username().is_empty()) {
+        return wrong(
+            "the remote carries a user name or password; put the token into a variable, and name that by `git.token_env`",
+        );
+    }
+    let host = url.host_str().unwrap_or_default();
+    if host.starts_with('-') || url.username().starts_with('-') {
+        return wrong("the remote's host or user begins with `-`");
+    }
+    if protocol == "file" && !host.is_empty() {
+        return wrong("the remote names a folder of another machine; `file:///` begins one of this machine");
+    }
+    if protocol != "file" && host.is_empty() {
+        return wrong(format!("the remote has no host; {FORMS}"));
+    }
+    Ok(protocol)
+}
+
+/// `user@host:path`, made of characters that no shell and no option parser reads anything into.
+fn is_scp_like(text: &str) -> bool {
+    let plain = |part: &str, more: &str| {
+        !part.is_empty()
+            && !part.starts_with('-')
+            && part.chars().all(|c| c.is_ascii_alphanumeric() || more.contains(c))
+    };
+    let Some((user, rest)) = text.split_once('@') else { return false };
+    let Some((host, path)) = rest.split_once(':') else { return false };
+    plain(user, "._-") && plain(host, ".-") && plain(path, "._-/~")
+}
+
+impl Remote {
+    /// The text as `git` takes it.
+    pub(super) fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The only protocol that is spoken.
+    pub(super) fn protocol(&self) -> &'static str {
+        self.protocol
+    }
+
+    /// The folder of this machine that it is; `None` for a remote elsewhere.
+    pub(super) fn folder(&self) -> Option<PathBuf> {
+        match (self.protocol, Url::parse(&self.text)) {
+            ("file", Ok(url)) => url.to_file_path().ok(),
+            ("file", Err(_)) => Some(Path::new(&self.text).to_owned()),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// The name of a branch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Branch(String);
+
+impl Default for Branch {
+    /// `main`.
+    fn default() -> Self {
+        Branch("main".to_owned())
+    }
+}
+
+impl FromStr for Branch {
+    type Err = RemoteError;
+
+    fn from_str(text: &str) -> Result<Self, RemoteError> {
+        let text = text.trim();
+        let plain = |part: &str| {
+            !part.is_empty()
+                && !part.starts_with(['.', '-'])
+                && !part.ends_with('.')
+                && !part.ends_with(".lock")
+                && !part.contains("..")
+                && part.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
+        };
+        if text.len() <= 200 && text.split('/').all(plain) && text != "HEAD" {
+            return Ok(Branch(text.to_owned()));
+        }
+        wrong(format!(
+            "`{}` is no branch; a branch has letters, digits, `.`, `_`, `-` and `/`, such as `main`",
+            clip(text)
+        ))
+    }
+}
+
+impl fmt::Display for Branch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+fn clip(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(80).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remotes_are_places_and_never_programs_or_options() {
+        for (text, protocol) in [
+            ("/srv/git/site.git", "file"),
+            ("file:///srv/git/site.git", "file"),
+            ("https://example.com/a/b.git", "https"),
+            ("http://127.0.0.1:3000/a.git", "http"),
+            ("ssh://git@example.com:2222/a.git", "ssh"),
+            ("git@example.com:a/b.git", "ssh"),
+        ] {
+            let remote: Remote = text.parse().unwrap();
+            assert_eq!((remote.protocol(), remote.as_str()), (protocol, text));
+            assert_eq!(remote.folder().is_some(), protocol == "file", "{text}");
+        }
+        for (text, words) in [
+            ("", "is no remote"),
+            ("site.git", "is no remote"),
+            ("../site.git", "is no remote"),
+            ("--upload-pack=touch /tmp/x", "no blanks"),
+            ("--receive-pack=evil", "is no remote"),
+            ("ext::sh", "is no remote"),
+            ("/tmp/a::b", "is no remote"),
+            ("ext::sh://x", "is not pushed to"),
+            ("git://example.com/a.git", "is not pushed to"),
+            ("ftp://example.com/a.git", "is not pushed to"),
+            ("https://me@example.com/a.git", "git.token_env"),
+            ("https://me:token@example.com/a.git", "git.token_env"),
+            ("ssh://git:word@example.com/a.git", "git.token_env"),
+            ("ssh://-oProxyCommand=evil/a.git", "remote"),
+            ("ssh://-o@example.com/a.git", "begins with `-`"),
+            ("-oProxyCommand=evil@host:a", "is no remote"),
+            ("git@-oProxyCommand:a", "is no remote"),
+            ("git@host:$(evil)", "is no remote"),
+            ("file://elsewhere/a.git", "another machine"),
+            ("/srv/a\n/b", "no blanks"),
+        ] {
+            let why = text.parse::<Remote>().unwrap_err().to_string();
+            assert!(why.contains(words) && !why.contains("token@"), "{text}: {why}");
+        }
+    }
+
+    #[test]
+    fn branches_are_plain_names() {
+        for text in ["main", "wattle/run-1", "v1.2"] {
+            assert_eq!(text.parse::<Branch>().unwrap().to_string(), text);
+        }
+        for text in [
+            "", "-f", "+main", "a..b", "a b", "a:b", "refs//x", "/a", "a/", ".a", "a.lock", "HEAD", "a~1", "a^", "@{u}",
+        ] {
+            let refused = text.parse::<Branch>();
+            assert!(refused.is_err(), "{text}");
+        }
+        assert!(":main".parse::<Branch>().is_err());
+    }
+}

@@ -1,0 +1,170 @@
+//! `image`: pictures of a prompt, written to the run's files, in trusted runs.
+
+mod endpoint;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use wattle_rt::{Code, Config, Failure, Run, capability};
+
+use crate::Answer;
+use crate::fs;
+
+pub use endpoint::Endpoint;
+
+capability! {
+    /// Pictures, in trusted runs.
+    pub const IMAGE: "image" 1;
+
+    /// Makes a picture of a prompt and writes it to a file; at most two a run
+    #[example = r#"(ret (image.make? "a lighthouse at dawn" "banner.png"))"# => "wrote banner.png (67 bytes, PNG)"]
+    #[prompt(name)]
+    async make(prompt: str, path: write_path) -> ptr: str ! EACCESS EBOUND EBUDGET EEXIST ENOMEM EREMOTE ETIME = make;
+}
+
+/// How many pictures a run may ask for; counted when it asks, whatever comes of it.
+const PER_RUN: u32 = 2;
+/// The longest prompt, in bytes.
+const PROMPT: usize = 4_000;
+/// The largest picture, in bytes.
+const LARGEST: usize = 16 << 20;
+
+/// The port to what makes pictures. A failure is `EREMOTE`, one that comes too late `ETIME`.
+pub trait Painter: Send + Sync {
+    /// Gives the bytes of a picture.
+    fn paint(&self, prompt: String) -> Answer<'_, Vec<u8>>;
+}
+
+/// Grants `image` on a painter; `None` where the operator named no endpoint. The programs of a run share the budget.
+pub struct Image {
+    painter: Option<Arc<dyn Painter>>,
+    attempts: AtomicU32,
+}
+
+impl Config for Image {
+    const CAPABILITY: &'static str = "image";
+}
+
+impl Image {
+    /// A grant for one run.
+    #[must_use]
+    pub fn new(painter: Option<Arc<dyn Painter>>) -> Self {
+        Image { painter, attempts: AtomicU32::new(0) }
+    }
+
+    fn count(&self) -> Result<(), Failure> {
+        let next = |used: u32| (used < PER_RUN).then_some(used + 1);
+        let counted = self.attempts.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+        counted.map(|_| ()).map_err(|_| {
+            let words = format!("image budget exhausted ({PER_RUN}/run) — plan banners, don't spray");
+            Failure::new(Code::EBUDGET, words)
+        })
+    }
+}
+
+/// The kinds of pictures that are taken, by how they begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Png,
+    Jpeg,
+    WebP,
+    Gif,
+}
+
+/// What files of each kind are called.
+const ENDINGS: &[(&str, Kind)] =
+    &[("png", Kind::Png), ("jpg", Kind::Jpeg), ("jpeg", Kind::Jpeg), ("webp", Kind::WebP), ("gif", Kind::Gif)];
+
+impl Kind {
+    fn of(bytes: &[u8]) -> Option<Kind> {
+        match bytes {
+            [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some(Kind::Png),
+            [0xff, 0xd8, 0xff, ..] => Some(Kind::Jpeg),
+            [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some(Kind::WebP),
+            [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some(Kind::Gif),
+            _ => None,
+        }
+    }
+
+    fn of_path(path: &str) -> Option<Kind> {
+        let ending = Path::new(path).extension()?.to_str()?.to_ascii_lowercase();
+        ENDINGS.iter().find(|(own, _)| *own == ending).map(|(_, kind)| *kind)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Png => "PNG",
+            Kind::Jpeg => "JPEG",
+            Kind::WebP => "WebP",
+            Kind::Gif => "GIF",
+        })
+    }
+}
+
+async fn make(run: &mut Run, prompt: String, path: String) -> Result<String, Failure> {
+    let bound = |words: String| Err(Failure::new(Code::EBOUND, words));
+    match prompt.trim().len() {
+        0 => return bound("the prompt is empty; say what the picture shows".to_owned()),
+        n if n > PROMPT => return bound(format!("the prompt has {n} bytes, more than {PROMPT}; write a shorter one")),
+        _ => {}
+    }
+    let Some(wanted) = Kind::of_path(&path) else {
+        return bound("a picture's file is called `.png`, `.jpg`, `.jpeg`, `.webp` or `.gif`".to_owned());
+    };
+    let files = fs::files(run, "image.make")?;
+    files.check_write(&path).map_err(|error| Failure::new(error.code(), error.to_string()))?;
+    let image = run.config::<Image>()?;
+    image.count()?;
+    let Some(painter) = &image.painter else {
+        let words = "no images endpoint is configured; the operator sets `image.base_url` in the user file, or `WATTLE_IMAGE_BASE_URL`";
+        return Err(Failure::new(Code::EACCESS, words));
+    };
+    let picture = painter.paint(prompt.trim().to_owned()).await?;
+    let remote = |words: String| Err(Failure::new(Code::EREMOTE, words));
+    let Some(kind) = Kind::of(&picture) else {
+        return remote("the images endpoint gave something that is no PNG, JPEG, WebP or GIF".to_owned());
+    };
+    if picture.len() > LARGEST {
+        return remote(format!("the picture has {} bytes, more than {LARGEST}", picture.len()));
+    }
+    let (size, name) = (picture.len(), path.clone());
+    let written = tokio::task::spawn_blocking(move || files.write(&name, &picture)).await;
+    let written = written.map_err(|_| Failure::new(Code::ECANCEL, "the host is shutting down"))?;
+    written.map_err(|error| Failure::new(error.code(), error.to_string()))?;
+    let but = if kind == wanted { "" } else { "; its name says otherwise" };
+    Ok(format!("wrote {path} ({size} bytes, {kind}{but})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_told_by_how_a_picture_begins() {
+        for (bytes, kind) in [
+            (&b"\x89PNG\r\n\x1a\n...."[..], Some(Kind::Png)),
+            (b"\xff\xd8\xff\xe0", Some(Kind::Jpeg)),
+            (b"RIFF\0\0\0\0WEBPVP8 ", Some(Kind::WebP)),
+            (b"GIF89a", Some(Kind::Gif)),
+            (b"<svg onload=alert(1)>", None),
+            (b"<html>", None),
+            (b"\x89PN", None),
+            (b"", None),
+        ] {
+            assert_eq!(Kind::of(bytes), kind);
+        }
+        for (path, kind) in [
+            ("a/b.PNG", Some(Kind::Png)),
+            ("x.jpeg", Some(Kind::Jpeg)),
+            ("png", None),
+            ("index.html", None),
+            (".png", None),
+        ] {
+            assert_eq!(Kind::of_path(path), kind, "{path}");
+        }
+    }
+}

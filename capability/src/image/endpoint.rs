@@ -1,0 +1,129 @@
+//! The client of an endpoint with `/images/generations`, as OpenAI's.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value as Json};
+use std::time::Duration;
+use url::Url;
+use wattle_rt::{Code, Failure};
+
+use super::{LARGEST, Painter};
+use crate::Answer;
+use crate::egress::{
+    self, Egress, EgressError, EgressErrorKind, EndpointClient, HeaderValue, Limits, Request, Response, header,
+};
+use crate::secrets::Secret;
+
+/// The time that a picture may take.
+const TIME: Duration = Duration::from_secs(120);
+/// The most characters that a failure repeats of what the endpoint said.
+const SAID: usize = 200;
+
+/// Asks one configured endpoint for pictures. A picture that it has elsewhere, by a URL, is fetched like any other page: from public
+/// hosts, without the key.
+pub struct Endpoint {
+    client: EndpointClient,
+    public: Egress,
+    url: Url,
+    model: Option<String>,
+    key: Option<Secret>,
+}
+
+impl Endpoint {
+    /// The endpoint below that URL, asked for pictures of that model with that key.
+    ///
+    /// # Errors
+    /// Where the URL cannot be an endpoint's.
+    pub fn new(egress: &Egress, base: &Url, model: Option<String>, key: Option<Secret>) -> Result<Self, EgressError> {
+        // Base64 takes a third more than what it stands for.
+        let limits = Limits { body: LARGEST / 3 * 4 + (64 << 10), time: TIME, ..Limits::default() };
+        let client = egress.endpoint(base)?.with_limits(limits);
+        let public = egress
+            .with_policy(egress::Policy { limits: Limits { body: LARGEST, ..limits }, ..egress.policy().clone() });
+        let mut url = base.clone();
+        url.set_path(&format!("{}/images/generations", base.path().trim_end_matches('/')));
+        Ok(Endpoint { client, public, url, model, key })
+    }
+
+    async fn ask(&self, prompt: String) -> Result<Vec<u8>, Failure> {
+        let mut body = Map::new();
+        if let Some(model) = &self.model {
+            body.insert("model".to_owned(), model.as_str().into());
+        }
+        body.insert("prompt".to_owned(), prompt.into());
+        body.insert("n".to_owned(), 1.into());
+        let mut request = Request::post(self.url.as_str(), Json::Object(body).to_string());
+        request.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Some(key) = &self.key {
+            let mut value = HeaderValue::try_from(format!("Bearer {}", key.reveal()))
+                .map_err(|_| Failure::new(Code::EACCESS, "the key of the images endpoint cannot stand in a header"))?;
+            value.set_sensitive(true);
+            request.headers.insert(header::AUTHORIZATION, value);
+        }
+        let answer = self.client.send(request).await.map_err(|error| self.failed(&error))?;
+        if !answer.status.is_success() {
+            let words =
+                format!("the images endpoint answered with status {}{}", answer.status.as_u16(), self.said(&answer));
+            return Err(Failure::new(Code::EREMOTE, words));
+        }
+        let nothing = || {
+            let words = format!("the images endpoint gave no picture{}", self.said(&answer));
+            Failure::new(Code::EREMOTE, words)
+        };
+        let value: Json = serde_json::from_slice(&answer.body).map_err(|_| nothing())?;
+        let picture = value.pointer("/data/0").ok_or_else(nothing)?;
+        if let Some(encoded) = picture.get("b64_json").and_then(Json::as_str) {
+            let encoded: String = encoded.split_ascii_whitespace().collect();
+            return STANDARD.decode(encoded).map_err(|_| nothing());
+        }
+        let url = picture.get("url").and_then(Json::as_str).ok_or_else(nothing)?;
+        self.fetch(url).await
+    }
+
+    /// Fetches a picture by its URL: from the endpoint's own origin, or from any public host.
+    async fn fetch(&self, url: &str) -> Result<Vec<u8>, Failure> {
+        let own = Url::parse(url).is_ok_and(|url| url.origin() == self.url.origin());
+        let sent = match own {
+            true => self.client.send(Request::get(url)).await,
+            false => self.public.send(Request::get(url)).await,
+        };
+        let answer = sent.map_err(|error| self.failed(&error))?;
+        match answer.status.is_success() {
+            true => Ok(answer.body.into()),
+            false => {
+                let words = format!("the picture could not be fetched: status {}", answer.status.as_u16());
+                Err(Failure::new(Code::EREMOTE, words))
+            }
+        }
+    }
+
+    fn failed(&self, error: &EgressError) -> Failure {
+        let code = match error.kind() {
+            EgressErrorKind::Timeout => Code::ETIME,
+            EgressErrorKind::Refused => Code::EACCESS,
+            _ => Code::EREMOTE,
+        };
+        Failure::new(code, format!("no picture was made: {}", self.clean(&error.to_string())))
+    }
+
+    /// What the endpoint says of a failure, in a few words.
+    fn said(&self, answer: &Response) -> String {
+        let value: Option<Json> = serde_json::from_slice(&answer.body).ok();
+        let of = |at: &str| value.as_ref()?.pointer(at)?.as_str().map(str::to_owned);
+        let Some(said) = of("/error/message").or_else(|| of("/error")).or_else(|| of("/message")) else {
+            return String::new();
+        };
+        let plain: String = self.clean(&said).chars().filter(|c| !c.is_control()).take(SAID).collect();
+        format!(": {}", plain.trim())
+    }
+
+    fn clean(&self, text: &str) -> String {
+        self.key.as_ref().map_or_else(|| text.to_owned(), |key| key.scrub_text(text))
+    }
+}
+
+impl Painter for Endpoint {
+    fn paint(&self, prompt: String) -> Answer<'_, Vec<u8>> {
+        Box::pin(self.ask(prompt))
+    }
+}

@@ -1,0 +1,180 @@
+//! `publish`: the run's `content/` and `blog/`, copied to the public folder, in trusted runs.
+//!
+//! A file is replaced as a whole or not at all. What is there already with the same content is left alone, and what was removed from
+//! the workdir stays public: taking something back is the operator's affair. Links are not published, wherever they lead.
+
+use std::sync::Arc;
+
+use wattle_rt::{Code, Config, Failure, Run, capability};
+
+use crate::files::{EntryKind, Files, FilesError};
+use crate::fs;
+
+capability! {
+    /// The public folder, in trusted runs.
+    pub const PUBLISH: "publish" 1;
+
+    /// Copies the files below content/ and blog/ to the public folder, and tells which
+    #[example = r#"(fs.write? "blog/first.md" "hello") (ret (publish.run?))"# => "published 1 file (5 bytes): blog/first.md"]
+    #[prompt(name)]
+    async run() -> ptr: str ! EACCESS EBOUND EEXIST ENOENT ENOMEM ETRFM = publish;
+}
+
+/// The folders that are published.
+const FOLDERS: &[&str] = &["content", "blog"];
+/// The most files that are published at once.
+const FILES: usize = 10_000;
+/// The most bytes that they may have together.
+const BYTES: u64 = 1 << 30;
+/// How many files are named in the answer.
+const NAMED: usize = 20;
+
+/// Grants `publish` into those files; `None` where the operator named no public folder.
+pub struct Publish(pub Option<Arc<Files>>);
+
+impl Config for Publish {
+    const CAPABILITY: &'static str = "publish";
+}
+
+async fn publish(run: &mut Run) -> Result<String, Failure> {
+    let Some(public) = run.config::<Publish>()?.0.clone() else {
+        let words = "no public folder is configured; the operator sets `publish.root` in the user file, or `WATTLE_PUBLISH_ROOT`";
+        return Err(Failure::new(Code::EACCESS, words));
+    };
+    let files = fs::files(run, "publish.run")?;
+    match tokio::task::spawn_blocking(move || copy(&files, &public)).await {
+        Ok(done) => done,
+        Err(_) => Err(Failure::new(Code::ECANCEL, "the host is shutting down")),
+    }
+}
+
+/// What there is to publish.
+#[derive(Default)]
+struct Found {
+    files: Vec<String>,
+    bytes: u64,
+    /// Links and devices.
+    others: usize,
+}
+
+fn told(error: FilesError) -> Failure {
+    Failure::new(error.code(), error.to_string())
+}
+
+/// Copies all that is to be published, after it is known that all of it may be.
+fn copy(files: &Files, public: &Files) -> Result<String, Failure> {
+    let mut found = Found::default();
+    for folder in FOLDERS {
+        match files.stat_link(folder) {
+            Ok(stat) if stat.kind == EntryKind::Folder => gather(files, folder, &mut found)?,
+            Ok(_) => found.others += 1,
+            Err(error) if error.is_not_found() => {}
+            Err(error) => return Err(told(error)),
+        }
+    }
+    for path in &found.files {
+        public.check_write(path).map_err(told)?;
+    }
+    let (mut names, mut bytes, mut same) = (Vec::new(), 0, 0);
+    for path in found.files {
+        let data = files.read(&path).map_err(told)?;
+        if public.read(&path).is_ok_and(|there| there == data) {
+            same += 1;
+            continue;
+        }
+        public.write(&path, &data).map_err(|error| {
+            let done = names.len();
+            Failure::new(error.code(), format!("{error}; {done} files were published before it"))
+        })?;
+        bytes += data.len();
+        names.push(path);
+    }
+    Ok(report(&names, bytes, same, found.others))
+}
+
+fn gather(files: &Files, folder: &str, found: &mut Found) -> Result<(), Failure> {
+    for entry in files.list(folder).map_err(told)? {
+        let path = format!("{folder}/{}", entry.name);
+        match entry.kind {
+            EntryKind::Folder => gather(files, &path, found)?,
+            EntryKind::Link | EntryKind::Other => found.others += 1,
+            EntryKind::File => {
+                found.bytes = found.bytes.saturating_add(entry.size);
+                found.files.push(path);
+            }
+        }
+        if found.files.len() > FILES || found.bytes > BYTES {
+            let words =
+                format!("there are more than {FILES} files or {} MiB to publish; remove some first", BYTES >> 20);
+            return Err(Failure::new(Code::EBOUND, words));
+        }
+    }
+    Ok(())
+}
+
+fn report(names: &[String], bytes: usize, same: usize, others: usize) -> String {
+    let files = |count: usize| if count == 1 { "1 file".to_owned() } else { format!("{count} files") };
+    let mut text = match names {
+        [] if same == 0 => "nothing to publish: there are no files below content/ or blog/".to_owned(),
+        [] => "nothing new to publish".to_owned(),
+        names => {
+            let shown = names.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+            let more = names.len().saturating_sub(NAMED);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            format!("published {} ({bytes} bytes): {shown}{more}", files(names.len()))
+        }
+    };
+    if same > 0 {
+        text += &format!("; {} public already", files(same));
+    }
+    if others > 0 {
+        text += &format!("; left out what is no plain file ({others})");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(list: &[(&str, &str)]) -> Files {
+        let files = Files::overlay(None, 1 << 20);
+        list.iter().for_each(|(path, text)| files.write(path, text.as_bytes()).unwrap());
+        files
+    }
+
+    #[test]
+    fn what_is_new_is_copied_and_the_rest_stays() {
+        let run =
+            files(&[("content/a.md", "one"), ("content/x/b.md", "two"), ("blog/c.md", "3"), ("secret.txt", "no")]);
+        let public = files(&[("blog/c.md", "3"), ("blog/old.md", "old"), ("content/a.md", "before")]);
+        let told = copy(&run, &public).unwrap();
+        assert_eq!(told, "published 2 files (6 bytes): content/a.md, content/x/b.md; 1 file public already");
+        assert_eq!(public.read("content/a.md").unwrap(), "one");
+        assert_eq!(public.read("blog/old.md").unwrap(), "old", "nothing is taken back");
+        assert!(public.read("secret.txt").is_err());
+        assert_eq!(copy(&run, &public).unwrap(), "nothing new to publish; 3 files public already");
+        assert_eq!(
+            copy(&files(&[("a", "b")]), &public).unwrap(),
+            "nothing to publish: there are no files below content/ or blog/"
+        );
+    }
+
+    #[test]
+    fn nothing_is_copied_where_something_cannot_be() {
+        let run = files(&[("blog/a.md", "one"), ("content/b/c.md", "two")]);
+        let public = files(&[("content/b", "a file where a folder should be")]);
+        assert!(copy(&run, &public).unwrap_err().to_string().contains("is a file, not a folder"));
+        assert!(public.read("blog/a.md").is_err());
+    }
+
+    #[test]
+    fn many_files_are_counted_and_some_named() {
+        let names: Vec<String> = (0..30).map(|n| format!("blog/{n}")).collect();
+        let told = report(&names, 30, 0, 2);
+        assert!(
+            told.starts_with("published 30 files (30 bytes): blog/0, blog/1, ") && told.contains("blog/19 and 10 more")
+        );
+        assert!(told.ends_with("; left out what is no plain file (2)"), "{told}");
+    }
+}

@@ -1,0 +1,38 @@
+//! Rows of a data file: a JSON array, and behind `=>` the exact text that it leads to. `UPDATE=1` writes the texts anew.
+
+use std::path::Path;
+
+use serde_json::Value as Json;
+
+/// Holds what `outcome` says of each row against the file; gives how many rows there are.
+pub(crate) fn check(name: &str, mut outcome: impl FnMut(&[String]) -> String) -> usize {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/hostile").join(name);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (mut made, mut rows) = (String::new(), 0);
+    for line in text.lines() {
+        let Some((input, _)) = line.split_once(" =>").filter(|_| line.starts_with('[')) else {
+            made += &format!("{line}\n");
+            continue;
+        };
+        let parts: Vec<Json> = serde_json::from_str(input).unwrap_or_else(|why| panic!("{line}: {why}"));
+        let parts: Vec<String> = parts.iter().map(|part| spelled(part.as_str().unwrap())).collect();
+        made += &format!("{input} => {}\n", outcome(&parts));
+        rows += 1;
+    }
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&path, &made).unwrap();
+        return rows;
+    }
+    assert!(made == text, "{}", similar::TextDiff::from_lines(&text, &made).unified_diff());
+    rows
+}
+
+/// `{x*300}` stands for 300 times `x`.
+fn spelled(part: &str) -> String {
+    let Some((before, rest)) = part.split_once('{') else { return part.to_owned() };
+    let Some((repeat, after)) = rest.split_once('}') else { return part.to_owned() };
+    match repeat.rsplit_once('*').and_then(|(text, times)| Some((text, times.parse().ok()?))) {
+        Some((text, times)) => format!("{before}{}{after}", text.repeat(times)),
+        None => part.to_owned(),
+    }
+}

@@ -1,0 +1,99 @@
+//! The setting `secrets`: a name for each, the variable that holds it, and the hosts that it may go to.
+
+use std::path::Path;
+
+use serde_json::{Map, Value as Json, json};
+use wattle_agent::capability::secrets::{Secret, SecretHost};
+
+use super::value::Value;
+
+/// The secrets of the settings, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SecretList(pub(crate) Vec<SecretEntry>);
+
+/// One secret: `[secrets.NAME]` with `env` and `hosts`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SecretEntry {
+    /// What programs call it.
+    pub(crate) name: String,
+    /// The variable that holds it.
+    pub(crate) variable: String,
+    /// Where it may go.
+    pub(crate) hosts: Vec<SecretHost>,
+}
+
+const FORM: &str = "expected `{ env = \"VARIABLE\", hosts = [\"api.example.com\"] }`";
+
+impl Value for SecretList {
+    /// The same as in a file, on one line: `{ github = { env = "GITHUB_TOKEN", hosts = ["api.github.com"] } }`.
+    fn from_text(text: &str) -> Result<Self, String> {
+        let table: toml::Table = format!("secrets = {text}").parse().map_err(|_| format!("{FORM} for each name"))?;
+        table.get("secrets").map_or(Ok(SecretList::default()), |value| SecretList::from_toml(value, Path::new("")))
+    }
+
+    fn from_toml(value: &toml::Value, folder: &Path) -> Result<Self, String> {
+        let table = value.as_table().ok_or_else(|| format!("{FORM} for each name"))?;
+        table.iter().map(|(name, entry)| entry_of(name, entry, folder)).collect::<Result<_, _>>().map(SecretList)
+    }
+
+    fn to_json(&self) -> Json {
+        let entry = |entry: &SecretEntry| {
+            let hosts: Vec<String> = entry.hosts.iter().map(ToString::to_string).collect();
+            (entry.name.clone(), json!({"env": entry.variable, "hosts": hosts}))
+        };
+        Json::Object(self.0.iter().map(entry).collect::<Map<_, _>>())
+    }
+}
+
+fn entry_of(name: &str, entry: &toml::Value, folder: &Path) -> Result<SecretEntry, String> {
+    if !Secret::is_name(name) {
+        return Err(format!("the name {name:?} of a secret has other characters than letters, digits, `_` and `-`"));
+    }
+    let wrong = |why: String| format!("the secret `{name}`: {why}");
+    let table = entry.as_table().ok_or_else(|| wrong(FORM.to_owned()))?;
+    if let Some(key) = table.keys().find(|key| !matches!(key.as_str(), "env" | "hosts")) {
+        return Err(wrong(format!("unknown key `{key}`; {FORM}")));
+    }
+    let (Some(variable), Some(hosts)) = (table.get("env"), table.get("hosts")) else {
+        return Err(wrong(FORM.to_owned()));
+    };
+    let variable = String::from_toml(variable, folder).map_err(wrong)?;
+    if !super::is_variable_name(&variable) {
+        return Err(wrong(
+            "`env` is not the name of a variable; put the secret into a variable, and give that one's name".to_owned(),
+        ));
+    }
+    let hosts = Vec::<SecretHost>::from_toml(hosts, folder).map_err(wrong)?;
+    match hosts.is_empty() {
+        true => Err(wrong("`hosts` names no host, so the secret could go nowhere".to_owned())),
+        false => Ok(SecretEntry { name: name.to_owned(), variable, hosts }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_read_and_shown_without_their_values() {
+        let text = "{ api = { env = \"API_KEY\", hosts = [\"api.example.com\", \"*.example.org:8443\"] } }";
+        let list = SecretList::from_text(text).unwrap();
+        assert_eq!(
+            list.to_json(),
+            json!({"api": {"env": "API_KEY", "hosts": ["api.example.com", "*.example.org:8443"]}})
+        );
+        for (text, words) in [
+            ("x", "expected `{ env"),
+            ("{ a = \"K\" }", "the secret `a`: expected"),
+            ("{ a = { env = \"K\" } }", "expected `{ env"),
+            ("{ a = { env = \"K\", hosts = [] } }", "could go nowhere"),
+            ("{ a = { env = \"K\", hosts = [\"*\"] } }", "the secret `a`: invalid"),
+            ("{ a = { env = \"sk-123\", hosts = [\"a.example\"] } }", "not the name of a variable"),
+            ("{ a = { env = \"K\", hosts = [\"a.example\"], value = \"v\" } }", "unknown key `value`"),
+            ("{ \"a b\" = { env = \"K\", hosts = [\"a.example\"] } }", "other characters"),
+        ] {
+            let why = SecretList::from_text(text).unwrap_err();
+            assert!(why.contains(words) && !why.contains("sk-123"), "{text}: {why}");
+        }
+    }
+}

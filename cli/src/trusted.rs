@@ -1,0 +1,96 @@
+//! What the operator's settings give a trusted run, and which secrets requests may refer to.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use wattle_agent::Trusted;
+use wattle_agent::capability::egress::{Egress, Url};
+use wattle_agent::capability::files::Files;
+use wattle_agent::capability::git::{Author, Broker, NoRepository, PushTo, Repository, find_git};
+use wattle_agent::capability::image::{Endpoint, Painter};
+use wattle_agent::capability::secrets::{Listed, Secret, Secrets};
+
+use crate::config::{Config, SecretEntry};
+use crate::fault::Fault;
+use crate::setup::variable;
+
+/// Where `git` is looked for where the environment has no `PATH`.
+const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// The parts of a trusted run in that workdir. What is not set up is there all the same, and tells the program what is missing.
+///
+/// # Errors
+/// Where a setting cannot be used: a public folder that is not there, a key that is not set.
+pub(crate) fn trusted(config: &Config, workdir: &Path, tenant: &str, egress: &Egress) -> Result<Trusted, Fault> {
+    Ok(Trusted {
+        repository: repository(config, workdir, tenant)?,
+        public: public(config)?,
+        painter: painter(config, egress)?,
+    })
+}
+
+fn repository(config: &Config, workdir: &Path, tenant: &str) -> Result<Arc<dyn Repository>, Fault> {
+    let Some(remote) = config.git_remote.value.clone() else { return Ok(Arc::new(NoRepository::no_remote())) };
+    let token = key(config.git_token_env.value.as_deref(), "git.token_env")?;
+    let to = PushTo { remote, branch: config.git_branch.value.clone(), token };
+    let author = Author::of(tenant, config.git_author_email.value.as_deref());
+    let path = std::env::var_os("PATH").unwrap_or_else(|| USUAL_PATH.into());
+    let Some(git) = find_git(&path) else {
+        return Ok(Arc::new(NoRepository("there is no `git` on this machine; the operator installs it".to_owned())));
+    };
+    Ok(match Broker::new(git, workdir, to, author) {
+        Ok(broker) => Arc::new(broker),
+        Err(missing) => Arc::new(missing),
+    })
+}
+
+fn public(config: &Config) -> Result<Option<Arc<Files>>, Fault> {
+    let Some(root) = &config.publish_root.value else { return Ok(None) };
+    let base = Files::open_base(root)
+        .map_err(|error| Fault::configuration(format!("`publish.root`: {error}")).hint("make the folder first"))?;
+    Ok(Some(Arc::new(Files::write_through(base))))
+}
+
+fn painter(config: &Config, egress: &Egress) -> Result<Option<Arc<dyn Painter>>, Fault> {
+    let Some(base) = &config.image_base_url.value else { return Ok(None) };
+    let wrong = |why: String| Fault::configuration(format!("`image.base_url`: {why}"));
+    let url = Url::parse(base.trim()).map_err(|why| wrong(why.to_string()))?;
+    let key = key(config.image_api_key_env.value.as_deref(), "image.api_key_env")?;
+    let endpoint = Endpoint::new(egress, &url, config.image_model.value.clone(), key);
+    Ok(Some(Arc::new(endpoint.map_err(|error| wrong(error.to_string()))?)))
+}
+
+/// The key in the variable that a setting names.
+fn key(name: Option<&str>, setting: &str) -> Result<Option<Secret>, Fault> {
+    let Some(name) = name else { return Ok(None) };
+    let Some(value) = variable(name).filter(|value| !value.trim().is_empty()) else {
+        return Err(Fault::configuration(format!("the variable `{name}`, which `{setting}` names, is not set")));
+    };
+    let secret = Secret::new("key", &value, Vec::new());
+    secret
+        .map(Some)
+        .map_err(|why| Fault::configuration(format!("the variable `{name}`, which `{setting}` names: {why}")))
+}
+
+/// The secrets that requests may refer to; `None` where none is set up. One whose variable is not set says so when it is asked for.
+///
+/// # Errors
+/// Where a variable holds what can be no secret.
+pub(crate) fn secrets(config: &Config) -> Result<Option<Arc<dyn Secrets>>, Fault> {
+    let entries = &config.secrets.value.0;
+    if entries.is_empty() {
+        return Ok(None);
+    }
+    let entry = |SecretEntry { name, variable: from, hosts }: &SecretEntry| {
+        let Some(value) = variable(from) else {
+            let why = format!("the variable `{from}`, which holds the secret `{name}`, is not set");
+            return Ok((name.clone(), Err(why)));
+        };
+        let secret = Secret::new(name, &value, hosts.clone()).map_err(|why| {
+            Fault::configuration(format!("the variable `{from}`, which holds the secret `{name}`: {why}"))
+        })?;
+        Ok((name.clone(), Ok(secret)))
+    };
+    let entries = entries.iter().map(entry).collect::<Result<Vec<_>, Fault>>()?;
+    Ok(Some(Arc::new(Listed::new(entries))))
+}

@@ -1,0 +1,121 @@
+//! Trusted runs and secrets as an operator sets them up.
+
+use std::process::Command;
+
+use crate::place::Place;
+
+fn user_file(place: &Place, text: &str) {
+    let folder = place.home().join(".config/wattle");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("wattle.toml"), text).unwrap();
+}
+
+#[test]
+fn without_exec_the_three_programs_are_not_permitted() {
+    for args in [&["git", "a message"][..], &["publish"], &["image", "a lighthouse", "a.png"]] {
+        let place = Place::new();
+        let words = format!("{} not permitted (no exec capability)", args[0]);
+        let call = ["exec"].iter().chain(args);
+        place.wattle(call.clone()).run().code(6).tells(&[&words]);
+        place.wattle(call.clone().chain(&["--write"])).run().code(6).tells(&[&words]);
+        let json = place.wattle(call.chain(&["--json"])).run().code(6).json_lines().remove(0);
+        assert_eq!((&json["code"], &json["error"]["message"]), (&"EACCESS".into(), &words.into()));
+    }
+}
+
+#[test]
+fn with_exec_what_is_not_set_up_is_told() {
+    for (args, words) in [
+        (&["git", "a message"][..], "`git.remote`"),
+        (&["publish"], "`publish.root`"),
+        (&["image", "a lighthouse", "a.png"], "`image.base_url`"),
+    ] {
+        Place::new().wattle(["exec", "--exec"].iter().chain(args)).run().code(1).tells(&["EACCESS", words]);
+    }
+}
+
+#[test]
+fn with_exec_the_workdir_is_committed_pushed_and_published() {
+    let place = Place::new();
+    let (remote, public) = (place.home().join("remote.git"), place.home().join("public"));
+    std::fs::create_dir(&public).unwrap();
+    let git = |args: &[&str]| {
+        let done = Command::new("git").args(args).current_dir(place.home()).output().unwrap();
+        assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8(done.stdout).unwrap()
+    };
+    git(&["init", "-q", "--bare", "remote.git"]);
+    user_file(&place, &format!("[git]\nremote = {remote:?}\nbranch = \"site\"\n[publish]\nroot = {public:?}\n"));
+    place.write("blog/a.md", "hello");
+    let done = place.wattle(["exec", "--exec", "--tenant", "acme", "git", "add a page"]).run().code(0);
+    assert!(
+        done.stdout.starts_with("committed 1 file as ") && done.stdout.ends_with(" and pushed to site\n"),
+        "{}",
+        done.stdout
+    );
+    assert_eq!(
+        git(&["--git-dir", "remote.git", "log", "--format=%an %ae %s", "site"]),
+        "acme acme@wattle.invalid add a page\n"
+    );
+    place.wattle(["exec", "--exec", "publish"]).run().code(0);
+    assert_eq!(std::fs::read_to_string(public.join("blog/a.md")).unwrap(), "hello");
+}
+
+#[test]
+fn settings_of_trust_that_cannot_be_used_are_told() {
+    let long = "s3cr3t-value";
+    for (text, words) in [
+        ("git.remote = \"ext::sh -c evil\"", "a remote has no blanks"),
+        ("git.remote = \"https://me:s3cr3t-value@example.com/a.git\"", "git.token_env"),
+        ("git.branch = \"-f\"", "is no branch"),
+        ("git.token_env = \"sk-s3cr3t-value\"", "is not the name of a variable"),
+        ("image.base_url = \"https://me:s3cr3t-value@example.com/v1\"", "carries a user name or password"),
+        ("[secrets.a]\nenv = \"K\"", "the secret `a`: expected"),
+        ("[secrets.a]\nenv = \"K\"\nhosts = [\"*\"]", "the secret `a`: invalid"),
+    ] {
+        let place = Place::new();
+        user_file(&place, text);
+        let done = place.wattle(["config", "show"]).run().code(3).tells(&[words]);
+        assert!(!done.stderr.contains(long), "{}", done.stderr);
+    }
+}
+
+#[test]
+fn secrets_are_shown_by_reference_and_short_ones_refused() {
+    let place = Place::new();
+    user_file(&place, "[secrets.api]\nenv = \"API\"\nhosts = [\"api.example.com\"]\n");
+    let shown = place.wattle(["config", "show"]).env("API", "s3cr3t-value").run().code(0);
+    assert!(shown.stdout.contains("api.example.com") && !shown.stdout.contains("s3cr3t"), "{}", shown.stdout);
+    let program = r#"(ret (http.request? "GET" "https://other.example/" "{\"x\":\"${secret:api}\"}" ""))"#;
+    let exec = || place.wattle(["exec", "-"]).stdin(program);
+    exec().env("API", "s3cr3t-value").run().code(1).tells(&["EACCESS", "the secret `api` is not for other.example"]);
+    exec().env("API", "short").run().code(3).tells(&["`API`", "fewer than 8 bytes"]);
+    let program = r#"(ret (http.post? "https://api.example.com/" "${secret:api}" ""))"#;
+    place.wattle(["exec", "-"]).stdin(program).run().code(1).tells(&["EACCESS", "the variable `API`"]);
+}
+
+#[test]
+fn a_proxy_of_the_environment_is_not_used() {
+    use std::io::{Read, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let served = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut request = [0; 4096];
+        let length = stream.read(&mut request).unwrap();
+        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\nconnection: close\r\n\r\nhello").unwrap();
+        String::from_utf8_lossy(&request[..length]).into_owned()
+    });
+    let url = format!("http://{address}/a");
+    let place = Place::new();
+    let mut call = place.wattle(["exec", "http_get", &url, "--allow-host", &address]);
+    for name in ["http_proxy", "HTTP_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"] {
+        call = call.env(name, "http://user:word@127.0.0.1:1");
+    }
+    assert_eq!(call.run().code(0).stdout, "hello\n");
+    let request = served.join().unwrap();
+    assert!(
+        request.starts_with("GET /a HTTP/1.1\r\n") && !request.to_lowercase().contains("authorization"),
+        "{request}"
+    );
+}

@@ -1,0 +1,111 @@
+//! The engine of the commands, and the module compiled for it: once per process, and kept on disk for the next one.
+
+use std::fs::{DirBuilder, File, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::Path;
+use std::time::Duration;
+
+use wasmtime::{
+    Cache, CacheConfig, Config, Engine, InstanceAllocationStrategy, InstancePre, Linker, Module, OptLevel,
+    PoolingAllocationConfig,
+};
+
+use super::ended::ToolboxError;
+use crate::wasi::{self, Stage};
+
+/// How often the epoch advances: the grain of what a stage is held to.
+const TICK: Duration = Duration::from_millis(5);
+/// The stages that run at once in the process.
+const STAGES: u32 = 1000;
+/// The most memory that any stage may have.
+pub(super) const MEMORY_MOST: usize = 1 << 30;
+/// The stack of a stage's own calls.
+const STACK: usize = 1 << 20;
+/// The stack of the thread that a stage runs on: its own calls, and those of the host functions above them.
+pub(super) const THREAD_STACK: usize = STACK + (3 << 20);
+
+/// The module, ready to be started.
+pub(super) struct Compiled {
+    pub(super) engine: Engine,
+    pub(super) instance: InstancePre<Stage>,
+}
+
+impl Compiled {
+    /// Compiles the module, or takes it from the cache: some seconds, or some milliseconds, on the thread that calls.
+    pub(super) fn new(wasm: &[u8], cache: Option<&Path>) -> Result<Compiled, ToolboxError> {
+        let failed = |error: wasmtime::Error| ToolboxError(format!("{error:#}"));
+        // Of processes that start at the same time one compiles, and the others find what it left.
+        let held = cache.and_then(|folder| Held::new(folder).ok());
+        let engine = Engine::new(&config(held.as_ref()).map_err(failed)?).map_err(failed)?;
+        let module = Module::new(&engine, wasm).map_err(failed)?;
+        drop(held);
+        let mut linker = Linker::new(&engine);
+        wasi::link(&mut linker).map_err(failed)?;
+        let instance = linker.instantiate_pre(&module).map_err(failed)?;
+        start_clock(&engine)?;
+        Ok(Compiled { engine, instance })
+    }
+}
+
+fn config(cache: Option<&Held>) -> wasmtime::Result<Config> {
+    let mut pool = PoolingAllocationConfig::new();
+    pool.total_core_instances(STAGES)
+        .total_memories(STAGES)
+        .total_tables(STAGES)
+        .max_memories_per_module(1)
+        .max_tables_per_module(1)
+        .table_elements(100_000)
+        .max_core_instance_size(8 << 20)
+        .max_memory_size(MEMORY_MOST)
+        .linear_memory_keep_resident(64 << 10)
+        .table_keep_resident(64 << 10);
+    let mut config = Config::new();
+    config
+        .cranelift_opt_level(OptLevel::Speed)
+        .native_unwind_info(false)
+        .concurrency_support(false)
+        .epoch_interruption(true)
+        .max_wasm_stack(STACK)
+        .wasm_memory64(false)
+        .wasm_multi_memory(false)
+        .allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
+    if let Some(held) = cache {
+        let mut settings = CacheConfig::new();
+        settings.with_directory(&held.folder);
+        config.cache(Some(Cache::new(settings)?));
+    }
+    Ok(config)
+}
+
+/// The folder of the cache, held against other processes.
+struct Held {
+    folder: std::path::PathBuf,
+    _lock: File,
+}
+
+impl Held {
+    fn new(folder: &Path) -> io::Result<Held> {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        // What is read from there is run. Only the owner of a folder can set its permissions, so that nobody else's is used.
+        std::fs::set_permissions(folder, Permissions::from_mode(0o700))?;
+        let folder = std::fs::canonicalize(folder)?;
+        let lock = File::create(folder.join("commands.lock"))?;
+        lock.lock()?;
+        Ok(Held { folder, _lock: lock })
+    }
+}
+
+/// Advances the epoch for as long as the engine lives.
+fn start_clock(engine: &Engine) -> Result<(), ToolboxError> {
+    let engine = engine.weak();
+    let tick = move || {
+        while let Some(engine) = engine.upgrade() {
+            engine.increment_epoch();
+            drop(engine);
+            std::thread::sleep(TICK);
+        }
+    };
+    let started = std::thread::Builder::new().name("wattle-commands".to_owned()).spawn(tick);
+    started.map(drop).map_err(|cause| ToolboxError(format!("no thread for the clock: {cause}")))
+}

@@ -1,0 +1,136 @@
+//! What the host keeps for one guest.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
+use wasmtime::ResourceLimiter;
+use wattle_capability::files::Files;
+
+use super::table::Table;
+use crate::command::{Command, Spawn, Status};
+use crate::toolbox::{StageBounds, Waited, Waiter};
+
+/// The state of a guest.
+pub(crate) struct Stage {
+    pub(super) command: Command,
+    pub(super) files: Arc<Files>,
+    pub(super) spawn: Arc<dyn Spawn>,
+    pub(super) table: Table,
+    pub(super) waiter: Waiter,
+    pub(super) started: Instant,
+    pub(crate) bounds: StageBounds,
+    pub(crate) limit: Limit,
+    pub(crate) memory: Option<wasmtime::Memory>,
+    /// What the run's files said when they first refused something.
+    pub(crate) refusal: Option<String>,
+    /// The processor time of the thread before the guest began.
+    before: Duration,
+}
+
+/// Why a guest ends before the end of its code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// It said so.
+    Status(Status),
+    /// Nobody reads what it writes.
+    Pipe,
+    /// It used up its time.
+    Time,
+    /// Whoever ran it gave up.
+    Cut,
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the guest ends: {self:?}")
+    }
+}
+
+impl std::error::Error for Exit {}
+
+/// Holds a guest to its memory.
+pub(crate) struct Limit {
+    memory: usize,
+    /// Whether more was asked for.
+    pub(crate) refused: bool,
+}
+
+/// The most entries of a guest's table of functions.
+const TABLE_MOST: usize = 100_000;
+
+impl ResourceLimiter for Limit {
+    fn memory_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+        let fits = desired <= self.memory;
+        self.refused |= !fits;
+        Ok(fits)
+    }
+
+    fn table_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+        Ok(desired <= TABLE_MOST)
+    }
+}
+
+impl Stage {
+    /// Made on the thread that the guest runs on.
+    pub(crate) fn new(
+        command: Command,
+        files: Arc<Files>,
+        spawn: Arc<dyn Spawn>,
+        bounds: StageBounds,
+        waiter: Waiter,
+    ) -> Stage {
+        let mut command = command;
+        command.env.retain(|(name, _)| name != "PWD");
+        command.env.push(("PWD".to_owned(), command.cwd.clone()));
+        let table = Table::new(&command.fds, bounds.descriptors);
+        Stage {
+            table,
+            command,
+            files,
+            spawn,
+            waiter,
+            started: Instant::now(),
+            limit: Limit { memory: bounds.memory, refused: false },
+            bounds,
+            memory: None,
+            refusal: None,
+            before: processor_time(),
+        }
+    }
+
+    /// The time that the guest has kept a processor busy.
+    pub(super) fn busy(&self) -> Duration {
+        processor_time().saturating_sub(self.before)
+    }
+
+    /// Why the guest is to end now, if it is.
+    pub(crate) fn over(&self) -> Option<Exit> {
+        if self.is_cut() {
+            Some(Exit::Cut)
+        } else if self.busy() > self.bounds.time {
+            Some(Exit::Time)
+        } else {
+            None
+        }
+    }
+
+    pub(super) fn is_cut(&self) -> bool {
+        self.waiter.is_cut()
+    }
+
+    /// Waits for what is not of the guest's own making.
+    pub(super) fn wait<T>(&self, future: impl Future<Output = T>) -> Result<T, Exit> {
+        match self.waiter.wait(future, None) {
+            Waited::Done(output) => Ok(output),
+            Waited::Late | Waited::Cut => Err(Exit::Cut),
+        }
+    }
+}
+
+/// The processor time of the calling thread.
+fn processor_time() -> Duration {
+    let now = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))
+}

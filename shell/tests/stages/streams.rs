@@ -1,0 +1,181 @@
+//! What stands behind descriptors.
+
+use std::io::SeekFrom;
+use std::sync::Arc;
+
+use wattle_capability::files::{Files, OVERLAY_LIMIT};
+use wattle_shell::{Errno, OpenHow, Stream, StreamKind};
+
+fn files() -> Arc<Files> {
+    Arc::new(Files::overlay(None, OVERLAY_LIMIT))
+}
+
+/// Reads to the end.
+async fn rest(stream: &Stream) -> Vec<u8> {
+    let mut all = Vec::new();
+    loop {
+        let piece = stream.read(1 << 16).await.unwrap();
+        if piece.is_empty() {
+            return all;
+        }
+        all.extend_from_slice(&piece);
+    }
+}
+
+#[tokio::test]
+async fn a_pipe_carries_more_than_it_holds() {
+    let (reader, writer) = Stream::pipe();
+    let data: Vec<u8> = (0..3_000_000u32).map(|n| n as u8).collect();
+    let sent = data.clone();
+    let send = tokio::spawn(async move {
+        for piece in sent.chunks(70_001) {
+            writer.write(piece).await.unwrap();
+        }
+    });
+    assert!(rest(&reader).await == data);
+    send.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_pipe_is_open_until_its_last_writer_is_gone() {
+    let (reader, writer) = Stream::pipe();
+    let second = writer.clone();
+    drop(writer);
+    second.write(b"a").await.unwrap();
+    drop(second);
+    assert_eq!(rest(&reader).await, b"a");
+    assert_eq!(reader.write(b"x").await, Err(Errno::BADF));
+    assert_eq!(reader.seek(SeekFrom::Start(0)), Err(Errno::SPIPE));
+}
+
+#[tokio::test]
+async fn a_pipe_without_a_reader_is_broken() {
+    let (reader, writer) = Stream::pipe();
+    let full = tokio::spawn({
+        let writer = writer.clone();
+        async move { writer.write(&vec![0; 1 << 20]).await }
+    });
+    tokio::task::yield_now().await;
+    drop(reader);
+    assert_eq!(full.await.unwrap(), Err(Errno::PIPE));
+    assert_eq!(writer.write(b"x").await, Err(Errno::PIPE));
+}
+
+#[tokio::test]
+async fn short_writes_of_many_are_not_mixed() {
+    let (reader, writer) = Stream::pipe();
+    let tasks: Vec<_> = (0..4u8)
+        .map(|task| {
+            let writer = writer.clone();
+            tokio::spawn(async move {
+                for _ in 0..100 {
+                    writer.write(&[task; 4096]).await.unwrap();
+                }
+            })
+        })
+        .collect();
+    drop(writer);
+    let all = rest(&reader).await;
+    assert_eq!(all.len(), 4 * 100 * 4096);
+    assert!(all.chunks(4096).all(|piece| piece.iter().all(|byte| *byte == piece[0])));
+    for task in tasks {
+        task.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_capture_refuses_what_is_beyond_it_or_keeps_both_ends() {
+    let (stream, captured) = Stream::capture(8);
+    stream.write(b"01234567").await.unwrap();
+    assert!(!captured.overflowed());
+    assert_eq!(stream.write(b"8").await, Err(Errno::PIPE));
+    assert!(captured.overflowed());
+    assert_eq!(captured.take(), b"01234567");
+
+    let (stream, captured) = Stream::capture_ends(8);
+    for piece in ["0", "12345", "678", "9"] {
+        stream.write(piece.as_bytes()).await.unwrap();
+    }
+    assert_eq!(captured.ends(), (b"0123".to_vec(), 2, b"6789".to_vec()));
+    assert_eq!((captured.total(), captured.take()), (10, b"01236789".to_vec()));
+}
+
+#[tokio::test]
+async fn clones_share_their_place_in_a_file() {
+    for through in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let base = Files::open_base(dir.path()).unwrap();
+        let files =
+            Arc::new(if through { Files::write_through(base) } else { Files::overlay(Some(base), OVERLAY_LIMIT) });
+        let output = Stream::open(&files, "/out", OpenHow::WRITE).await.unwrap();
+        output.write(b"one ").await.unwrap();
+        output.clone().write(b"two").await.unwrap();
+        assert_eq!(files.read("out").unwrap(), "one two", "it is there at once");
+        let input = Stream::open(&files, "/out", OpenHow::READ).await.unwrap();
+        assert_eq!(input.clone().read(4).await.unwrap(), "one ");
+        assert_eq!(input.read(9).await.unwrap(), "two");
+        output.write(b"!").await.unwrap();
+        assert_eq!(input.read(9).await.unwrap(), "!", "a reader sees what is added");
+        assert_eq!(input.seek(SeekFrom::End(-2)), Ok(6));
+        assert_eq!(input.read(9).await.unwrap(), "o!");
+        assert_eq!(input.write(b"x").await, Err(Errno::BADF));
+        assert_eq!(output.read(1).await, Err(Errno::BADF));
+        let both = Stream::open(&files, "/out", OpenHow::BOTH).await.unwrap();
+        both.write(b"ONE").await.unwrap();
+        assert_eq!(both.read(4).await.unwrap(), " two");
+        assert_eq!(both.kind(), StreamKind::File);
+        let more = Stream::open(&files, "/out", OpenHow::APPEND).await.unwrap();
+        more.seek(SeekFrom::Start(0)).unwrap();
+        more.write(b"?").await.unwrap();
+        assert_eq!(files.read("out").unwrap(), "ONE two!?");
+        let refused = Stream::open(&files, "/out", OpenHow::NEW).await.unwrap_err();
+        assert_eq!(refused.errno, Errno::EXIST);
+    }
+}
+
+#[tokio::test]
+async fn refusals_keep_their_words() {
+    let files = files();
+    for (path, how, words) in [
+        ("/../x", OpenHow::READ, "read blocked: path escapes your working dir"),
+        ("/x/../../y", OpenHow::WRITE, "write blocked: path escapes your working dir"),
+        (
+            "/_steps.jsonl",
+            OpenHow::APPEND,
+            "write blocked: `_steps.jsonl` is the run's trace, which only the host writes",
+        ),
+        ("/none", OpenHow::READ, "No such file or directory"),
+        ("/none/x", OpenHow::WRITE, "No such file or directory"),
+        ("/", OpenHow::WRITE, "Is a directory"),
+    ] {
+        assert_eq!(Stream::open(&files, path, how).await.unwrap_err().to_string(), words, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn many_small_writes_are_not_slow() {
+    let files = files();
+    let output = Stream::open(&files, "/out", OpenHow::BOTH).await.unwrap();
+    // Each would copy the whole file if anything held it as it was.
+    for _ in 0..20_000 {
+        output.write(&[b'x'; 1000]).await.unwrap();
+    }
+    assert_eq!(files.stat("out").unwrap().size, 20_000_000);
+}
+
+#[tokio::test]
+async fn what_comes_from_outside_and_goes_there_passes() {
+    let (mut far, near) = tokio::io::duplex(16);
+    let (reader, writer) = tokio::io::split(near);
+    let (input, output) = (Stream::reader(reader), Stream::writer(writer));
+    tokio::io::AsyncWriteExt::write_all(&mut far, b"hello").await.unwrap();
+    assert_eq!(input.read(2).await.unwrap(), "he");
+    assert_eq!(input.read(9).await.unwrap(), "llo");
+    output.write(b"back").await.unwrap();
+    let mut back = [0; 4];
+    tokio::io::AsyncReadExt::read_exact(&mut far, &mut back).await.unwrap();
+    assert_eq!(&back, b"back");
+    drop(far);
+    assert_eq!(input.read(9).await.unwrap(), "");
+    assert_eq!(output.write(b"x").await, Err(Errno::PIPE));
+}

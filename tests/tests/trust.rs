@@ -1,0 +1,243 @@
+//! Trust: what a plain run is told, what each kind of run is shown, and what nothing in the tree may do.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests may panic")]
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use wattle_agent::{Access, Job, Settings, Trusted};
+use wattle_capability::Answer;
+use wattle_capability::files::Files;
+use wattle_capability::git::{NoRepository, Repository};
+use wattle_catalog::Catalog;
+use wattle_machine::Ending;
+use wattle_tests::{Scripted, World};
+
+/// The base tools of every run that are programs of the catalog here.
+const PLAIN: &[&str] =
+    &["help", "shell", "search", "fetch", "web_search", "wattle", "file_issue", "vfs_read", "vfs_write", "done", "run"];
+/// Those of a trusted run besides: what they do reaches people outside, and is not taken back.
+const TRUSTED: &[&str] = &["git", "publish", "image"];
+
+/// Remembers the messages of commits.
+#[derive(Default)]
+struct Messages(Mutex<Vec<String>>);
+
+impl Repository for Messages {
+    fn commit_push(&self, message: String) -> Answer<'_, String> {
+        self.0.lock().unwrap().push(message);
+        Box::pin(async { Ok("committed and pushed".to_owned()) })
+    }
+}
+
+fn trusted_job(world: &World, repository: Arc<dyn Repository>, public: Option<Arc<Files>>) -> Job {
+    let files = Files::write_through(Files::open_base(world.workdir()).unwrap());
+    let trusted = Some(Trusted { repository, public, painter: None });
+    Job::new("go", Access { trusted, ..Access::new(&world.host, Arc::new(files)) }.grants())
+}
+
+/// What the model reads after that answer.
+async fn observed(world: &World, job: Job, answer: &str) -> String {
+    let model = Scripted::new(&[answer, "ToolCall::Response(\"done\")"]);
+    let (report, _) = world.run(&model, &Settings::default(), job).await;
+    assert_eq!(report.ending, Ending::Answered { text: "done".to_owned() });
+    model.asked()[1].last().unwrap().content.clone()
+}
+
+#[tokio::test]
+async fn a_plain_run_is_told_that_it_may_not() {
+    let world = World::new();
+    for (name, arguments) in [("git", "\"a message\""), ("git", ""), ("publish", ""), ("image", "\"a\", \"b.png\"")] {
+        let arguments = if arguments.is_empty() { String::new() } else { format!(", {arguments}") };
+        let told = observed(&world, world.job("go"), &format!("ToolCall::Catalog(\"{name}\"{arguments})")).await;
+        assert!(told.ends_with(&format!("\n{name} not permitted (no exec capability)")), "{told}");
+    }
+    // Neither a program of its own nor one that starts another gets further.
+    for (body, words) in [
+        ("(ret (git.commit_push? \"x\"))", "\ngit not permitted (no exec capability)"),
+        ("(ret (image.make? \"x\" \"a.png\")) (ret (publish.run?))", "image not permitted (no exec capability)"),
+        (
+            "(local $a i32) (local.set $a (str.split? \"x\" \" \")) (each $r (par.map? \"git\" (local.get $a)) (out $r))",
+            "git not permitted (no exec capability)",
+        ),
+    ] {
+        let told = observed(&world, world.job("go"), &format!("ToolCall::Wat(```wat\n{body}\n```)")).await;
+        assert!(told.contains(words), "{body}: {told}");
+    }
+}
+
+#[tokio::test]
+async fn a_trusted_run_has_what_the_operator_set_up() {
+    let world = World::new();
+    let messages = Arc::new(Messages::default());
+    let public = Arc::new(Files::overlay(None, 1 << 20));
+    let job = || trusted_job(&world, Arc::<Messages>::clone(&messages), Some(Arc::clone(&public)));
+    let told = observed(&world, job(), "ToolCall::Catalog(\"git\", \"add a page\")").await;
+    assert!(told.contains("committed and pushed"), "{told}");
+    assert_eq!(*messages.0.lock().unwrap(), ["add a page"]);
+    std::fs::create_dir(world.workdir().join("blog")).unwrap();
+    std::fs::write(world.workdir().join("blog/a.md"), "hello").unwrap();
+    std::fs::write(world.workdir().join("private.md"), "no").unwrap();
+    std::os::unix::fs::symlink("../private.md", world.workdir().join("blog/link.md")).unwrap();
+    let told = observed(&world, job(), "ToolCall::Catalog(\"publish\")").await;
+    assert!(told.contains("published 1 file (5 bytes): blog/a.md; left out what is no plain file (1)"), "{told}");
+    assert_eq!(public.read("blog/a.md").unwrap(), "hello");
+    assert!(public.read("blog/link.md").is_err());
+    // What is not set up says so.
+    let job = || trusted_job(&world, Arc::new(NoRepository::no_remote()), None);
+    for (call, setting) in [
+        ("\"git\", \"x\"", "`git.remote`"),
+        ("\"publish\"", "`publish.root`"),
+        ("\"image\", \"a\", \"b.png\"", "`image.base_url`"),
+    ] {
+        let told = observed(&world, job(), &format!("ToolCall::Catalog({call})")).await;
+        assert!(told.contains("EACCESS") && told.contains(setting), "{call}: {told}");
+    }
+}
+
+/// The programs that the prompt of a run with those grants names.
+fn named(world: &World, job: &Job) -> BTreeSet<String> {
+    let prompt = world.host.prompt(&Settings::default(), &job.grants, &world.host.listing(None, ""));
+    let section = prompt.split("# Catalog programs").nth(1).unwrap().split("\n# ").next().unwrap().to_owned();
+    section.lines().filter_map(|line| line.split_once('(').map(|(name, _)| name.to_owned())).collect()
+}
+
+/// Whoever adds a tool decides here for which kind of run it is.
+#[test]
+fn the_tools_of_both_kinds_of_run() {
+    let world = World::new();
+    let (plain, trusted) = (world.job("go"), trusted_job(&world, Arc::new(Messages::default()), None));
+    let (of_plain, of_trusted) = (named(&world, &plain), named(&world, &trusted));
+    let names = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+    assert!(of_plain.is_superset(&names(PLAIN)), "{of_plain:?}");
+    assert_eq!(of_trusted.difference(&of_plain).cloned().collect::<BTreeSet<_>>(), names(TRUSTED));
+    assert_eq!(of_plain.difference(&of_trusted).count(), 0);
+    // The rule behind it: a program that uses what only a trusted run is granted is one of the three, and each capability of that kind has
+    // one program.
+    assert_eq!(wattle_capability::TRUSTED, TRUSTED);
+    for entry in Catalog::built_in().iter() {
+        let uses: Vec<&str> = entry.meta().uses.iter().flatten().map(String::as_str).collect();
+        let trusted: Vec<&str> = TRUSTED.iter().copied().filter(|name| uses.contains(name)).collect();
+        match TRUSTED.contains(&entry.name().as_str()) {
+            true => assert_eq!(trusted, [entry.name().as_str()]),
+            false => assert!(trusted.is_empty(), "{} uses {trusted:?}", entry.name()),
+        }
+    }
+    for name in TRUSTED {
+        assert!(!plain.grants.allows(name) && trusted.grants.allows(name), "{name}");
+    }
+    let prompt = world.host.prompt(&Settings::default(), &plain.grants, &world.host.listing(None, ""));
+    assert!(!prompt.contains("commit_push") && !prompt.contains("exec capability"), "{prompt}");
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+/// The files of that ending below a folder of the tree.
+fn sources(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        match path.is_dir() {
+            true if name == "target" || name.starts_with('.') => {}
+            true => sources(&path, ending, found),
+            false if name.ends_with(ending) => found.push(path),
+            false => {}
+        }
+    }
+}
+
+/// A file's text without its tests and comments.
+fn code(text: &str) -> String {
+    let text = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// What could start a process, or load a program into this one.
+fn starts_a_process(code: &str) -> Option<&'static str> {
+    let allowed = ["std::process::exit", "std::process::ExitCode", "std::process::id", "std::process::Termination"];
+    let bare = allowed.iter().fold(code.to_owned(), |code, name| code.replace(name, ""));
+    let marks = [
+        "std::process",
+        "process::Command",
+        "tokio::process",
+        "Command::new(",
+        "posix_spawn",
+        "fork(",
+        "execve",
+        "libc::system",
+        "CommandExt",
+        "libloading",
+        "dlopen",
+    ];
+    marks.into_iter().find(|mark| bare.contains(mark))
+}
+
+#[test]
+fn only_the_git_broker_starts_a_process() {
+    for (line, found) in [
+        ("std::process::exit(130);", None),
+        ("use std::process::ExitCode;", None),
+        ("use std::process::{Command, Stdio};", Some("std::process")),
+        ("let c = tokio::process::Command::new(\"sh\");", Some("process::Command")),
+        ("use std::{process, io};\nprocess::Command::new(\"sh\")", Some("process::Command")),
+        ("Command::new(\"sh\")", Some("Command::new(")),
+        ("enum Command { Run }", None),
+    ] {
+        assert_eq!(starts_a_process(&code(line)), found, "{line}");
+    }
+    let broker = root().join("capability/src/git");
+    let mut files = Vec::new();
+    for package in ["rt", "machine", "capability", "shell", "catalog", "agent", "eval", "server", "cli"] {
+        sources(&root().join(package).join("src"), ".rs", &mut files);
+    }
+    assert!(files.len() > 150, "only {} files were found", files.len());
+    let (mut wrong, mut by_the_broker) = (Vec::new(), 0);
+    for file in files {
+        let Some(mark) = starts_a_process(&code(&std::fs::read_to_string(&file).unwrap())) else { continue };
+        match file.starts_with(&broker) {
+            true => by_the_broker += 1,
+            false => wrong.push(format!("{}: {mark}", file.display())),
+        }
+    }
+    assert!(wrong.is_empty(), "outside of the broker:\n{}", wrong.join("\n"));
+    assert_eq!(by_the_broker, 1, "one file starts the process");
+}
+
+/// The rows of the threat model name their tests: `name` in the last column, several with commas.
+#[test]
+fn every_threat_names_tests_that_exist() {
+    let text = std::fs::read_to_string(root().join("docs/security.md")).unwrap();
+    let mut files = Vec::new();
+    sources(&root(), ".rs", &mut files);
+    let tests: BTreeSet<String> = files
+        .iter()
+        .flat_map(|file| {
+            let text = std::fs::read_to_string(file).unwrap();
+            let names = text.match_indices("fn ").map(|(at, _)| {
+                text[at + 3..].chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>()
+            });
+            names.collect::<Vec<_>>()
+        })
+        .collect();
+    let rows: Vec<Vec<&str>> = text
+        .lines()
+        .filter(|line| line.starts_with("| ") && !line.starts_with("| threat") && !line.starts_with("| ---"))
+        .map(|line| line.trim_matches('|').split(" | ").map(str::trim).collect())
+        .filter(|row: &Vec<&str>| row.len() == 4)
+        .collect();
+    assert!(rows.len() >= 40, "only {} threats", rows.len());
+    for row in rows {
+        let [threat, stops, verdict, shown] = row.as_slice() else { panic!("{row:?}") };
+        assert!(!threat.is_empty() && !stops.is_empty());
+        assert!(["holds", "bounded", "accepted"].contains(verdict), "{threat}: {verdict}");
+        let names: Vec<&str> = shown.split('`').skip(1).step_by(2).collect();
+        assert!(!names.is_empty() || *verdict == "accepted", "{threat} names no test");
+        for name in names {
+            assert!(tests.contains(name), "{threat}: there is no test `{name}`");
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! `printf` of awk.
+
+use super::value::Value;
+
+/// Writes values in a format. `text` gives a value's text.
+pub fn format(format: &str, values: &[Value], text: impl Fn(&Value) -> std::rc::Rc<str>) -> String {
+    let mut out = String::with_capacity(format.len());
+    let mut values = values.iter();
+    let mut letters = format.chars().peekable();
+    while let Some(letter) = letters.next() {
+        if letter != '%' {
+            out.push(letter);
+            continue;
+        }
+        let mut spec = Spec::default();
+        let mut raw = String::from("%");
+        while let Some(flag) = letters.next_if(|letter| "-+ #0'".contains(*letter)) {
+            raw.push(flag);
+            match flag {
+                '-' => spec.left = true,
+                '+' => spec.plus = true,
+                ' ' => spec.space = true,
+                '#' => spec.other = true,
+                '0' => spec.zero = true,
+                _ => {}
+            }
+        }
+        let mut number = |letters: &mut std::iter::Peekable<std::str::Chars<'_>>, raw: &mut String| {
+            if letters.next_if_eq(&'*').is_some() {
+                return Some(values.next().map_or(0.0, Value::number) as i64);
+            }
+            let mut digits = String::new();
+            while let Some(digit) = letters.next_if(char::is_ascii_digit) {
+                digits.push(digit);
+                raw.push(digit);
+            }
+            digits.parse().ok()
+        };
+        let width = number(&mut letters, &mut raw).unwrap_or(0);
+        spec.left |= width < 0;
+        spec.width = width.unsigned_abs().min(1 << 20) as usize;
+        if letters.next_if_eq(&'.').is_some() {
+            raw.push('.');
+            let precision = number(&mut letters, &mut raw).unwrap_or(0);
+            spec.precision = usize::try_from(precision).ok().map(|precision| precision.min(1 << 20));
+        }
+        while letters.next_if(|letter| "hlLqjzt".contains(*letter)).is_some() {}
+        let Some(kind) = letters.next() else {
+            out.push_str(&raw);
+            break;
+        };
+        match kind {
+            '%' => out.push('%'),
+            'c' => {
+                let value = values.next().cloned().unwrap_or_default();
+                let letter: String = match value {
+                    Value::Number(code) => char::from_u32(code as u32).map(String::from).unwrap_or_default(),
+                    other => text(&other).chars().take(1).collect(),
+                };
+                spec.pad(&mut out, &letter, "");
+            }
+            's' => {
+                let value = text(&values.next().cloned().unwrap_or_default());
+                let value: String = value.chars().take(spec.precision.unwrap_or(usize::MAX)).collect();
+                spec.zero = false;
+                spec.pad(&mut out, &value, "");
+            }
+            'd' | 'i' | 'o' | 'x' | 'X' | 'u' => spec.whole(&mut out, kind, values.next().map_or(0.0, Value::number)),
+            'e' | 'E' | 'f' | 'F' | 'g' | 'G' | 'a' | 'A' => {
+                spec.real(&mut out, kind, values.next().map_or(0.0, Value::number))
+            }
+            other => {
+                out.push_str(&raw);
+                out.push(other);
+            }
+        }
+    }
+    out
+}
+
+/// A number in a format that has one directive for it.
+pub fn float(format_text: &str, number: f64) -> String {
+    format(format_text, &[Value::Number(number)], |_| std::rc::Rc::from(""))
+}
+
+#[derive(Default)]
+struct Spec {
+    left: bool,
+    plus: bool,
+    space: bool,
+    other: bool,
+    zero: bool,
+    width: usize,
+    precision: Option<usize>,
+}
+
+impl Spec {
+    fn pad(&self, out: &mut String, body: &str, sign: &str) {
+        let length = sign.chars().count() + body.chars().count();
+        let fill = self.width.saturating_sub(length);
+        if !self.left && !self.zero {
+            out.extend(std::iter::repeat_n(' ', fill));
+        }
+        out.push_str(sign);
+        if !self.left && self.zero {
+            out.extend(std::iter::repeat_n('0', fill));
+        }
+        out.push_str(body);
+        if self.left {
+            out.extend(std::iter::repeat_n(' ', fill));
+        }
+    }
+
+    fn sign(&self, negative: bool) -> &'static str {
+        match (negative, self.plus, self.space) {
+            (true, ..) => "-",
+            (_, true, _) => "+",
+            (_, _, true) => " ",
+            _ => "",
+        }
+    }
+
+    fn whole(&mut self, out: &mut String, kind: char, number: f64) {
+        if !number.is_finite() {
+            return self.real(out, 'f', number);
+        }
+        let number = number.trunc();
+        let size = number.abs() as u128;
+        let signed = matches!(kind, 'd' | 'i');
+        let wrapped = if number < 0.0 && !signed { (number as i64) as u64 as u128 } else { size };
+        let mut digits = match kind {
+            'o' => format!("{wrapped:o}"),
+            'x' => format!("{wrapped:x}"),
+            'X' => format!("{wrapped:X}"),
+            'u' => wrapped.to_string(),
+            _ => size.to_string(),
+        };
+        if let Some(least) = self.precision {
+            self.zero = false;
+            if digits.len() < least {
+                digits.insert_str(0, &"0".repeat(least - digits.len()));
+            }
+        }
+        let sign = match (self.other && wrapped != 0, kind) {
+            (true, 'o') => "0",
+            (true, 'x') => "0x",
+            (true, 'X') => "0X",
+            _ if signed => self.sign(number < 0.0 && size > 0),
+            _ => "",
+        };
+        self.pad(out, &digits, sign);
+    }
+
+    fn real(&mut self, out: &mut String, kind: char, number: f64) {
+        let sign = self.sign(number.is_sign_negative() && !number.is_nan());
+        let size = number.abs();
+        if !size.is_finite() {
+            self.zero = false;
+            return self.pad(out, if size.is_nan() { "nan" } else { "inf" }, sign);
+        }
+        let precision = self.precision.unwrap_or(6);
+        let body = match kind {
+            'f' | 'F' => format!("{size:.precision$}"),
+            'e' | 'E' => exponent(&format!("{size:.precision$e}")),
+            _ => self.shortest(size, precision.max(1)),
+        };
+        let body = if kind.is_uppercase() { body.to_uppercase() } else { body };
+        self.pad(out, &body, sign);
+    }
+
+    /// `%g`: so many digits in all, without zeros at their end.
+    fn shortest(&self, size: f64, digits: usize) -> String {
+        let written = format!("{size:.*e}", digits - 1);
+        let power: i32 = written.split_once('e').and_then(|(_, power)| power.parse().ok()).unwrap_or(0);
+        let small = power < -4 || power >= digits as i32;
+        let text = if small { written } else { format!("{size:.*}", (digits as i32 - 1 - power).max(0) as usize) };
+        let (mantissa, power) =
+            text.split_once('e').map_or((text.as_str(), None), |(mantissa, power)| (mantissa, Some(power)));
+        let mantissa = if mantissa.contains('.') && !self.other {
+            mantissa.trim_end_matches('0').trim_end_matches('.')
+        } else {
+            mantissa
+        };
+        match power {
+            Some(power) => exponent(&format!("{mantissa}e{power}")),
+            None => mantissa.to_owned(),
+        }
+    }
+}
+
+/// An exponent of two digits and a sign.
+fn exponent(text: &str) -> String {
+    let (mantissa, power) = text.split_once('e').unwrap_or((text, "0"));
+    let power: i32 = power.parse().unwrap_or(0);
+    let sign = if power < 0 { '-' } else { '+' };
+    format!("{mantissa}e{sign}{:02}", power.abs())
+}

@@ -1,0 +1,263 @@
+//! What an awk program reads from and writes to.
+
+use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
+use std::fs::{self, File, OpenOptions};
+use std::hash::BuildHasher as _;
+use std::io::{self, BufWriter, Read, Write};
+
+use regex::Regex;
+
+use crate::host::Command;
+use crate::say::{out, words};
+
+/// What ends a record.
+pub enum Separator {
+    Byte(u8),
+    /// Empty lines.
+    Paragraph,
+    Regex(Regex),
+}
+
+/// Records from a stream of bytes.
+pub struct Records {
+    source: Box<dyn Read>,
+    buffer: Vec<u8>,
+    at: usize,
+    over: bool,
+}
+
+impl Records {
+    pub fn new(source: Box<dyn Read>) -> Records {
+        Records { source, buffer: Vec::new(), at: 0, over: false }
+    }
+
+    fn fill(&mut self) -> io::Result<()> {
+        self.buffer.drain(..self.at);
+        self.at = 0;
+        let length = self.buffer.len();
+        self.buffer.resize(length + (1 << 16).max(length), 0);
+        let read = self.source.read(self.buffer.get_mut(length..).unwrap_or_default());
+        self.buffer.truncate(length + *read.as_ref().unwrap_or(&0));
+        self.over = read? == 0;
+        Ok(())
+    }
+
+    fn rest(&self) -> &[u8] {
+        self.buffer.get(self.at..).unwrap_or_default()
+    }
+
+    fn take(&mut self, length: usize, end: usize) -> Option<String> {
+        let text = String::from_utf8_lossy(self.rest().get(..length).unwrap_or_default()).into_owned();
+        self.at += end;
+        Some(text)
+    }
+
+    /// The next record, or nothing at the end.
+    pub fn next(&mut self, separator: &Separator) -> io::Result<Option<String>> {
+        if matches!(separator, Separator::Paragraph) {
+            loop {
+                let lines = self.rest().iter().take_while(|byte| **byte == b'\n').count();
+                self.at += lines;
+                if self.over || !self.rest().is_empty() {
+                    break;
+                }
+                self.fill()?;
+            }
+        }
+        let mut searched = 0;
+        loop {
+            let rest = self.rest();
+            let found = match separator {
+                Separator::Byte(end) => memchr::memchr(*end, rest.get(searched..).unwrap_or_default())
+                    .map(|at| (searched + at, searched + at + 1)),
+                Separator::Paragraph => rest.windows(2).position(|two| two == b"\n\n").map(|at| (at, at + 2)),
+                Separator::Regex(regex) => {
+                    // A match that reaches the end of what was read may grow.
+                    let text = String::from_utf8_lossy(rest);
+                    let found = regex.find_iter(&text).find(|found| !found.is_empty());
+                    found
+                        .filter(|found| self.over || found.end() < text.len())
+                        .map(|found| (found.start(), found.end()))
+                }
+            };
+            if let Some((length, end)) = found {
+                return Ok(self.take(length, end));
+            }
+            if self.over {
+                let length = rest.len();
+                if length == 0 {
+                    return Ok(None);
+                }
+                let trailing = !matches!(separator, Separator::Byte(_)) && rest.last() == Some(&b'\n');
+                return Ok(self.take(length - usize::from(trailing), length));
+            }
+            searched = rest.len();
+            self.fill()?;
+        }
+    }
+}
+
+enum Sink {
+    File(BufWriter<File>),
+    Standard,
+    Error,
+    /// What a command is to read, once it is closed.
+    Command(Vec<u8>),
+}
+
+/// All that is open.
+pub struct Streams {
+    pub out: BufWriter<io::StdoutLock<'static>>,
+    sinks: HashMap<String, Sink>,
+    readers: HashMap<String, Records>,
+    /// The status that a command ended with.
+    ended: HashMap<String, i32>,
+    made: usize,
+}
+
+impl Streams {
+    pub fn new() -> Streams {
+        Streams { out: out(), sinks: HashMap::new(), readers: HashMap::new(), ended: HashMap::new(), made: 0 }
+    }
+
+    /// Writes to a file.
+    pub fn write_file(&mut self, path: &str, append: bool, bytes: &[u8]) -> Result<(), String> {
+        if !self.sinks.contains_key(path) {
+            let sink = match path {
+                "/dev/stdout" | "-" => Sink::Standard,
+                "/dev/stderr" => Sink::Error,
+                _ => {
+                    let mut how = OpenOptions::new();
+                    how.create(true).append(append);
+                    if !append {
+                        how.write(true).truncate(true);
+                    }
+                    let file =
+                        how.open(path).map_err(|error| format!("can't redirect to \"{path}\": {}", words(&error)))?;
+                    Sink::File(BufWriter::new(file))
+                }
+            };
+            self.sinks.insert(path.to_owned(), sink);
+        }
+        self.write(path, bytes)
+    }
+
+    /// Keeps what a command is to read.
+    pub fn write_command(&mut self, command: &str, bytes: &[u8]) -> Result<(), String> {
+        self.sinks.entry(command.to_owned()).or_insert_with(|| Sink::Command(Vec::new()));
+        self.write(command, bytes)
+    }
+
+    fn write(&mut self, name: &str, bytes: &[u8]) -> Result<(), String> {
+        let done = match self.sinks.get_mut(name) {
+            Some(Sink::File(file)) => file.write_all(bytes),
+            Some(Sink::Standard) => self.out.write_all(bytes),
+            Some(Sink::Error) => self.out.flush().and_then(|()| io::stderr().write_all(bytes)),
+            Some(Sink::Command(input)) => {
+                input.extend_from_slice(bytes);
+                Ok(())
+            }
+            None => Ok(()),
+        };
+        done.map_err(|error| format!("can't write to \"{name}\": {}", words(&error)))
+    }
+
+    /// The next record of a file; `None` inside is its end.
+    pub fn read_file(&mut self, path: &str, separator: &Separator) -> io::Result<Option<String>> {
+        if !self.readers.contains_key(path) {
+            self.flush();
+            let source: Box<dyn Read> =
+                if path == "-" || path == "/dev/stdin" { Box::new(io::stdin()) } else { Box::new(File::open(path)?) };
+            self.readers.insert(path.to_owned(), Records::new(source));
+        }
+        self.readers.get_mut(path).map_or(Ok(None), |records| records.next(separator))
+    }
+
+    /// The next record of what a command puts out. It runs to its end first.
+    pub fn read_command(&mut self, command: &str, separator: &Separator) -> io::Result<Option<String>> {
+        if !self.readers.contains_key(command) {
+            self.flush();
+            let path = self.spare(b"")?;
+            let status = Command::line(format!("{{ {command}\n}} > '{path}'").as_bytes()).run();
+            let output = fs::read(&path);
+            _ = fs::remove_file(&path);
+            self.ended.insert(command.to_owned(), status);
+            self.readers.insert(command.to_owned(), Records::new(Box::new(io::Cursor::new(output?))));
+        }
+        self.readers.get_mut(command).map_or(Ok(None), |records| records.next(separator))
+    }
+
+    /// Runs a command line.
+    pub fn run(&mut self, command: &str) -> i32 {
+        self.flush();
+        Command::line(command.as_bytes()).run()
+    }
+
+    /// Closes a file or a command: its status, or -1 where nothing of the name is open.
+    pub fn close(&mut self, name: &str) -> i32 {
+        let mut status = -1;
+        if self.readers.remove(name).is_some() {
+            status = self.ended.remove(name).unwrap_or(0);
+        }
+        match self.sinks.remove(name) {
+            Some(Sink::File(mut file)) => status = if file.flush().is_ok() { 0 } else { -1 },
+            Some(Sink::Command(input)) => {
+                self.flush();
+                status = self.feed(name, &input).unwrap_or(-1);
+            }
+            Some(Sink::Standard | Sink::Error) => status = 0,
+            None => {}
+        }
+        status
+    }
+
+    /// Puts out what is kept back, but for what commands are to read.
+    pub fn flush(&mut self) {
+        _ = self.out.flush();
+        for sink in self.sinks.values_mut() {
+            if let Sink::File(file) = sink {
+                _ = file.flush();
+            }
+        }
+    }
+
+    /// Closes all.
+    pub fn finish(&mut self) {
+        self.flush();
+        let mut names: Vec<String> = self.sinks.keys().cloned().collect();
+        names.sort();
+        names.iter().for_each(|name| _ = self.close(name));
+    }
+
+    fn feed(&mut self, command: &str, input: &[u8]) -> io::Result<i32> {
+        let path = self.spare(input)?;
+        let status = Command::line(format!("{{ {command}\n}} < '{path}'").as_bytes()).run();
+        _ = fs::remove_file(&path);
+        Ok(status)
+    }
+
+    /// A file of no other use, with this content.
+    fn spare(&mut self, content: &[u8]) -> io::Result<String> {
+        let folders = [std::env::var("TMPDIR").unwrap_or_default(), "/tmp".to_owned(), ".".to_owned()];
+        let mut last = Err(io::ErrorKind::NotFound.into());
+        for folder in folders.iter().filter(|folder| !folder.is_empty() && !folder.contains('\'')) {
+            for _ in 0..100 {
+                self.made += 1;
+                let path = format!("{folder}/.awk-{}-{}", RandomState::new().hash_one(0_u8), self.made);
+                last = OpenOptions::new()
+                    .write(true)
+                    .create_new(true)
+                    .open(&path)
+                    .and_then(|mut file| file.write_all(content))
+                    .map(|()| path);
+                match &last {
+                    Ok(_) => return last,
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                    Err(_) => break,
+                }
+            }
+        }
+        last
+    }
+}

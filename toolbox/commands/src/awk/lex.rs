@@ -1,0 +1,224 @@
+//! The words of an awk program.
+
+use super::value::prefix;
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Token {
+    Number(f64),
+    Text(String),
+    Regex(String),
+    Name(String),
+    /// A name with `(` right behind it.
+    Call(String),
+    Keyword(&'static str),
+    /// A function that awk has.
+    Builtin(&'static str),
+    Sign(&'static str),
+    Line,
+    End,
+}
+
+const KEYWORDS: [&str; 24] = [
+    "BEGIN",
+    "END",
+    "function",
+    "func",
+    "if",
+    "else",
+    "while",
+    "for",
+    "do",
+    "break",
+    "continue",
+    "next",
+    "nextfile",
+    "exit",
+    "return",
+    "delete",
+    "in",
+    "getline",
+    "print",
+    "printf",
+    "switch",
+    "case",
+    "default",
+    "BEGINFILE",
+];
+
+pub const BUILTINS: [&str; 36] = [
+    "length", "substr", "index", "split", "sub", "gsub", "gensub", "match", "sprintf", "sin", "cos", "atan2", "exp",
+    "log", "sqrt", "int", "rand", "srand", "tolower", "toupper", "system", "close", "fflush", "strftime", "systime",
+    "mktime", "asort", "asorti", "and", "or", "xor", "lshift", "rshift", "compl", "strtonum", "typeof",
+];
+
+const SIGNS: [&str; 46] = [
+    "**=", "&&", "||", "++", "--", "+=", "-=", "*=", "/=", "%=", "^=", "**", "==", "<=", ">=", "!=", "!~", ">>", "|&",
+    "{", "}", "(", ")", "[", "]", ";", ",", "+", "-", "*", "/", "%", "^", "!", ">", "<", "|", "?", ":", "~", "$", "=",
+    "@", "&", "\\", "`",
+];
+
+/// Cuts a program into words, each with its line.
+pub fn tokens(program: &str) -> Result<Vec<(Token, usize)>, String> {
+    let mut tokens: Vec<(Token, usize)> = Vec::new();
+    let mut rest = program;
+    let mut line = 1;
+    while let Some(letter) = rest.chars().next() {
+        let skip = |count: usize| rest.get(count..).unwrap_or_default();
+        match letter {
+            ' ' | '\t' | '\r' | '\x0c' => rest = skip(1),
+            '\n' => {
+                tokens.push((Token::Line, line));
+                line += 1;
+                rest = skip(1);
+            }
+            '\\' if rest.starts_with("\\\n") || rest.starts_with("\\\r\n") => {
+                line += 1;
+                rest = rest.split_once('\n').map_or("", |(_, rest)| rest);
+            }
+            '#' => rest = rest.find('\n').and_then(|end| rest.get(end..)).unwrap_or_default(),
+            '"' => {
+                let (text, length) =
+                    quoted(rest, '"').ok_or_else(|| format!("line {line}: a text lacks its closing quote"))?;
+                tokens.push((Token::Text(unescape(text)), line));
+                line += text.matches('\n').count();
+                rest = skip(length);
+            }
+            '/' if !ends_operand(tokens.last().map(|token| &token.0)) => {
+                let (text, length) =
+                    regex(rest).ok_or_else(|| format!("line {line}: a regular expression lacks its closing slash"))?;
+                tokens.push((Token::Regex(text.to_owned()), line));
+                rest = skip(length);
+            }
+            '0'..='9' | '.' if prefix(rest).is_some() => {
+                let hex = rest.strip_prefix("0x").or_else(|| rest.strip_prefix("0X"));
+                let digits = hex.map_or(0, |hex| hex.bytes().take_while(u8::is_ascii_hexdigit).count());
+                if let (Some(hex), true) = (hex, digits > 0) {
+                    let number = u64::from_str_radix(hex.get(..digits).unwrap_or_default(), 16).unwrap_or(u64::MAX);
+                    tokens.push((Token::Number(number as f64), line));
+                    rest = skip(2 + digits);
+                } else {
+                    let (number, length) = prefix(rest).unwrap_or_default();
+                    tokens.push((Token::Number(number), line));
+                    rest = skip(length);
+                }
+            }
+            'a'..='z' | 'A'..='Z' | '_' => {
+                let length = rest.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count();
+                let name = rest.get(..length).unwrap_or_default();
+                rest = skip(length);
+                let token = if let Some(keyword) = KEYWORDS.iter().find(|keyword| **keyword == name) {
+                    Token::Keyword(if *keyword == "func" { "function" } else { keyword })
+                } else if let Some(builtin) = BUILTINS.iter().find(|builtin| **builtin == name) {
+                    Token::Builtin(builtin)
+                } else if rest.starts_with('(') {
+                    Token::Call(name.to_owned())
+                } else {
+                    Token::Name(name.to_owned())
+                };
+                tokens.push((token, line));
+            }
+            _ => {
+                let sign = SIGNS.iter().find(|sign| rest.starts_with(**sign));
+                let sign = sign.ok_or_else(|| format!("line {line}: `{letter}` has no meaning here"))?;
+                tokens.push((Token::Sign(sign), line));
+                rest = skip(sign.len());
+            }
+        }
+    }
+    tokens.push((Token::Line, line));
+    tokens.push((Token::End, line));
+    Ok(tokens)
+}
+
+/// Does an operand end here, so that a slash divides?
+fn ends_operand(last: Option<&Token>) -> bool {
+    match last {
+        Some(Token::Number(_) | Token::Text(_) | Token::Regex(_) | Token::Name(_) | Token::Builtin(_)) => true,
+        Some(Token::Sign(sign)) => matches!(*sign, ")" | "]" | "$" | "++" | "--"),
+        _ => false,
+    }
+}
+
+fn quoted(text: &str, end: char) -> Option<(&str, usize)> {
+    let mut escaped = false;
+    for (at, letter) in text.char_indices().skip(1) {
+        match letter {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            letter if letter == end => return Some((text.get(1..at)?, at + 1)),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// A regular expression: a slash within brackets does not end it.
+fn regex(text: &str) -> Option<(&str, usize)> {
+    let (mut escaped, mut bracket) = (false, None);
+    for (at, letter) in text.char_indices().skip(1) {
+        match letter {
+            '\n' => return None,
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '[' if bracket.is_none() => bracket = Some(at),
+            // A closing bracket that comes first is one of the set.
+            ']' if bracket
+                .is_some_and(|open| text.get(open + 1..at).is_some_and(|set| !set.is_empty() && set != "^")) =>
+            {
+                bracket = None
+            }
+            '/' if bracket.is_none() => return Some((text.get(1..at)?, at + 1)),
+            _ => {}
+        }
+    }
+    // A bracket that nothing closes is none of a set: the first slash ends it.
+    quoted(text, '/')
+}
+
+/// The text behind the escapes of a string.
+pub fn unescape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        if letter != '\\' {
+            out.push(letter);
+            continue;
+        }
+        match letters.next() {
+            Some('n') => out.push('\n'),
+            Some('t') => out.push('\t'),
+            Some('r') => out.push('\r'),
+            Some('a') => out.push('\x07'),
+            Some('b') => out.push('\x08'),
+            Some('f') => out.push('\x0c'),
+            Some('v') => out.push('\x0b'),
+            Some('/') => out.push('/'),
+            Some('"') => out.push('"'),
+            Some('\n') => {}
+            Some('\\') | None => out.push('\\'),
+            Some('x') if letters.peek().is_some_and(char::is_ascii_hexdigit) => {
+                let mut code = 0;
+                for _ in 0..2 {
+                    let Some(digit) = letters.peek().and_then(|next| next.to_digit(16)) else { break };
+                    letters.next();
+                    code = code * 16 + digit;
+                }
+                out.extend(char::from_u32(code));
+            }
+            Some(digit @ '0'..='7') => {
+                let mut code = digit.to_digit(8).unwrap_or_default();
+                for _ in 0..2 {
+                    let Some(digit) = letters.peek().and_then(|next| next.to_digit(8)) else { break };
+                    letters.next();
+                    code = code * 8 + digit;
+                }
+                out.extend(char::from_u32(code));
+            }
+            Some(other) => {
+                out.push('\\');
+                out.push(other);
+            }
+        }
+    }
+    out
+}

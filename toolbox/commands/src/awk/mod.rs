@@ -1,0 +1,226 @@
+//! `awk`.
+
+mod arrays;
+mod builtin;
+mod expr;
+mod format;
+mod input;
+mod io;
+mod lex;
+mod parse;
+mod record;
+mod run;
+mod syntax;
+mod value;
+
+use std::rc::Rc;
+
+pub use self::lex::unescape;
+
+use self::run::{Flow, Run, Stop, place};
+use self::syntax::{Pattern, Program};
+use self::value::{Cell, Value};
+use crate::say::{say, whole, words};
+
+const USAGE: &str = "usage: awk [-F SEPARATOR] [-v NAME=VALUE]... ('PROGRAM' | -f FILE) [FILE | NAME=VALUE]...";
+
+/// A command line.
+#[derive(Default)]
+struct Line {
+    separator: Option<String>,
+    variables: Vec<String>,
+    program: String,
+    operands: Vec<String>,
+}
+
+/// Runs awk.
+pub fn run(args: &[String]) -> i32 {
+    let name = args.first().map_or("awk", String::as_str);
+    let line = match read(args.get(1..).unwrap_or_default()) {
+        Ok(Some(line)) => line,
+        Ok(None) => return 0,
+        Err(why) => {
+            say(name, why);
+            return 2;
+        }
+    };
+    let program = match parse::parse(&line.program) {
+        Ok(program) => program,
+        Err(why) => {
+            say(name, why);
+            return 2;
+        }
+    };
+    let mut run = Run::new(&program);
+    let done = prepare(&mut run, &line, name).and_then(|()| all(&mut run, &program));
+    run.streams.finish();
+    match done {
+        Err(Stop::Failed(why)) => {
+            say(name, why);
+            2
+        }
+        _ if run.input.failed && run.status == 0 => 2,
+        _ => run.status,
+    }
+}
+
+fn read(args: &[String]) -> Result<Option<Line>, String> {
+    let mut line = Line::default();
+    let mut program: Option<String> = None;
+    let mut args = args.iter().peekable();
+    while let Some(arg) = args.next_if(|arg| arg.len() > 1 && arg.starts_with('-')) {
+        let mut value = |letter: &str| match arg.strip_prefix(letter) {
+            Some("") | None => {
+                args.next().cloned().ok_or_else(|| format!("option {arg} requires an argument; {USAGE}"))
+            }
+            Some(value) => Ok(value.to_owned()),
+        };
+        match arg.as_str() {
+            "--" => break,
+            "--version" | "-V" => {
+                println!("awk (wattle)");
+                return Ok(None);
+            }
+            "--help" | "-h" => {
+                println!("{USAGE}");
+                return Ok(None);
+            }
+            "--posix"
+            | "--traditional"
+            | "--re-interval"
+            | "--characters-as-bytes"
+            | "-P"
+            | "-c"
+            | "-b"
+            | "-r"
+            | "-S"
+            | "--sandbox" => {}
+            _ if arg.starts_with("--field-separator=")
+                || arg.starts_with("--assign=")
+                || arg.starts_with("--file=") =>
+            {
+                let (option, value) = arg.split_once('=').unwrap_or_default();
+                match option {
+                    "--assign" => line.variables.push(value.to_owned()),
+                    "--file" => file(value, &mut program)?,
+                    _ => line.separator = Some(value.to_owned()),
+                }
+            }
+            _ if arg.starts_with("-F") => line.separator = Some(value("-F")?),
+            _ if arg.starts_with("-v") => {
+                let value = value("-v")?;
+                if input::assignment(&value).is_none() {
+                    return Err(format!("`{value}' argument to `-v' not in `var=value' form"));
+                }
+                line.variables.push(value);
+            }
+            _ if arg.starts_with("-f") => file(&value("-f")?, &mut program)?,
+            _ => return Err(format!("unknown option {arg}; {USAGE}")),
+        }
+    }
+    line.program = match program {
+        Some(program) => program,
+        None => args.next().cloned().ok_or_else(|| USAGE.to_owned())?,
+    };
+    line.operands.extend(args.cloned());
+    Ok(Some(line))
+}
+
+fn file(path: &str, program: &mut Option<String>) -> Result<(), String> {
+    let text = whole(path).map_err(|error| format!("can't open file {path}: {}", words(&error)))?;
+    let program = program.get_or_insert_default();
+    program.push_str(&String::from_utf8_lossy(&text));
+    program.push('\n');
+    Ok(())
+}
+
+fn prepare(run: &mut Run<'_>, line: &Line, name: &str) -> Result<(), Stop> {
+    let mut arguments = indexmap::IndexMap::new();
+    for (n, word) in std::iter::once(name).chain(line.operands.iter().map(String::as_str)).enumerate() {
+        arguments.insert(Rc::from(n.to_string()), Value::outside(word));
+    }
+    run.set_global(place::ARGC, Value::Number(arguments.len() as f64));
+    let environment: indexmap::IndexMap<_, _> =
+        std::env::vars().map(|(name, value)| (Rc::from(name), Value::outside(value))).collect();
+    for (at, array) in [(place::ARGV, arguments), (place::ENVIRON, environment)] {
+        if let Some(cell) = run.globals.get_mut(at) {
+            *cell = Cell::Array(Rc::new(std::cell::RefCell::new(array)));
+        }
+    }
+    if let Some(separator) = &line.separator {
+        let separator = if separator == "t" { "\t".to_owned() } else { lex::unescape(separator) };
+        run.set_global(place::FS, Value::text(separator));
+    }
+    for variable in &line.variables {
+        if let Some((name, value)) = input::assignment(variable) {
+            input::assign(run, name, value)?;
+        }
+    }
+    Ok(())
+}
+
+/// `BEGIN`, the records, `END`.
+fn all<'a>(run: &mut Run<'a>, program: &'a Program) -> Result<(), Stop> {
+    let mut exits = false;
+    for body in &program.begin {
+        match run.statements(body) {
+            Ok(Flow::Exit) | Err(Stop::Exit) => {
+                exits = true;
+                break;
+            }
+            other => _ = other?,
+        }
+    }
+    if !exits && (!program.rules.is_empty() || !program.end.is_empty()) {
+        records(run, program)?;
+    }
+    for body in &program.end {
+        match run.statements(body) {
+            Ok(Flow::Exit) | Err(Stop::Exit) => break,
+            other => _ = other?,
+        }
+    }
+    Ok(())
+}
+
+/// The rules for each record.
+fn records<'a>(run: &mut Run<'a>, program: &'a Program) -> Result<(), Stop> {
+    let mut within = vec![false; program.rules.len()];
+    while let Ok(Some(text)) = input::next(run)? {
+        run.record.set(&text);
+        for ((pattern, body), within) in program.rules.iter().zip(&mut within) {
+            let flow = match rule(run, pattern, within) {
+                Ok(false) => continue,
+                Ok(true) => match body {
+                    Some(body) => run.statements(body),
+                    None => run.print_record().map(|()| Flow::On),
+                },
+                Err(stop) => Err(stop),
+            };
+            match flow {
+                Ok(Flow::Exit) | Err(Stop::Exit) => return Ok(()),
+                Ok(Flow::Next) | Err(Stop::Next) => break,
+                Ok(Flow::NextFile) | Err(Stop::NextFile) => {
+                    input::leave(run);
+                    break;
+                }
+                other => _ = other?,
+            }
+        }
+    }
+    Ok(())
+}
+
+fn rule<'a>(run: &mut Run<'a>, pattern: &'a Pattern, within: &mut bool) -> Result<bool, Stop> {
+    match pattern {
+        Pattern::Always => Ok(true),
+        Pattern::Expr(expr) => Ok(run.eval(expr)?.truth()),
+        Pattern::Range(first, last) => {
+            if !*within && !run.eval(first)?.truth() {
+                return Ok(false);
+            }
+            *within = !run.eval(last)?.truth();
+            Ok(true)
+        }
+    }
+}

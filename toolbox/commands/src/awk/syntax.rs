@@ -1,0 +1,132 @@
+//! What an awk program is made of.
+
+use std::rc::Rc;
+
+use super::value::Text;
+
+/// A variable, by its place.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Variable {
+    Global(usize),
+    Local(usize),
+}
+
+/// What can be assigned to.
+#[derive(Clone, Debug)]
+pub enum Place {
+    Variable(Variable),
+    Field(Box<Expr>),
+    Element(Variable, Vec<Expr>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Operator {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Remainder,
+    Power,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Comparison {
+    Less,
+    LessOrSame,
+    Same,
+    Different,
+    More,
+    MoreOrSame,
+}
+
+/// Where `getline` reads from.
+#[derive(Clone, Debug)]
+pub enum Source {
+    Input,
+    File(Box<Expr>),
+    Command(Box<Expr>),
+}
+
+#[derive(Clone, Debug)]
+pub enum Expr {
+    Number(f64),
+    Text(Text),
+    Regex(Rc<regex::Regex>),
+    Read(Place),
+    Assign(Place, Box<Expr>),
+    Update(Operator, Place, Box<Expr>),
+    /// The place, what is added to it, and whether its former value counts.
+    Step(Place, f64, bool),
+    Choice(Box<Expr>, Box<Expr>, Box<Expr>),
+    And(Box<Expr>, Box<Expr>),
+    Or(Box<Expr>, Box<Expr>),
+    Not(Box<Expr>),
+    Negative(Box<Expr>),
+    Positive(Box<Expr>),
+    Arithmetic(Operator, Box<Expr>, Box<Expr>),
+    Compare(Comparison, Box<Expr>, Box<Expr>),
+    Join(Box<Expr>, Box<Expr>),
+    Matches(Box<Expr>, Box<Expr>, bool),
+    Within(Vec<Expr>, Variable),
+    Call(usize, Vec<Expr>),
+    Builtin(&'static str, Vec<Expr>),
+    Getline(Source, Option<Place>),
+    /// In parentheses; several only before `in` and in `print`.
+    Group(Vec<Expr>),
+}
+
+/// Where `print` puts out to.
+#[derive(Clone, Debug)]
+pub enum Target {
+    File(Expr),
+    Append(Expr),
+    Command(Expr),
+}
+
+#[derive(Clone, Debug)]
+pub enum Statement {
+    Expr(Expr),
+    Print(Vec<Expr>, Option<Target>),
+    Printf(Vec<Expr>, Option<Target>),
+    If(Expr, Box<Statement>, Option<Box<Statement>>),
+    While(Expr, Box<Statement>),
+    Do(Box<Statement>, Expr),
+    For(Option<Box<Statement>>, Option<Expr>, Option<Box<Statement>>, Box<Statement>),
+    Each(Variable, Variable, Box<Statement>),
+    Switch(Expr, Vec<(Option<Expr>, Vec<Statement>)>),
+    Block(Vec<Statement>),
+    Delete(Variable, Option<Vec<Expr>>),
+    Next,
+    NextFile,
+    Break,
+    Continue,
+    Exit(Option<Expr>),
+    Return(Option<Expr>),
+}
+
+#[derive(Debug)]
+pub enum Pattern {
+    Always,
+    Expr(Expr),
+    Range(Expr, Expr),
+}
+
+/// A function: its name, how many parameters it has, which of them are arrays, its body.
+#[derive(Debug, Default)]
+pub struct Function {
+    pub name: String,
+    pub params: Vec<String>,
+    pub arrays: Vec<bool>,
+    pub body: Vec<Statement>,
+    pub defined: bool,
+}
+
+#[derive(Debug, Default)]
+pub struct Program {
+    pub begin: Vec<Vec<Statement>>,
+    pub end: Vec<Vec<Statement>>,
+    /// A rule without a body prints the record.
+    pub rules: Vec<(Pattern, Option<Vec<Statement>>)>,
+    pub functions: Vec<Function>,
+    pub globals: Vec<String>,
+}

@@ -1,0 +1,118 @@
+//! Values of awk: numbers, texts, texts that look like numbers.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use indexmap::IndexMap;
+
+use super::format;
+
+pub type Text = Rc<str>;
+pub type Array = Rc<RefCell<IndexMap<Text, Value>>>;
+
+/// A value. What comes from outside and looks like a number compares as one.
+#[derive(Clone, Debug, Default)]
+pub enum Value {
+    #[default]
+    Nothing,
+    Number(f64),
+    Text(Text),
+    Either(Text, f64),
+}
+
+/// What a variable holds.
+#[derive(Clone, Debug, Default)]
+pub enum Cell {
+    #[default]
+    Unused,
+    Scalar(Value),
+    Array(Array),
+}
+
+impl Value {
+    pub fn text(text: impl Into<Text>) -> Value {
+        Value::Text(text.into())
+    }
+
+    /// A text from outside.
+    pub fn outside(text: impl Into<Text>) -> Value {
+        let text = text.into();
+        let bare = text.trim_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
+        match prefix(bare) {
+            Some((number, length)) if length == bare.len() => Value::Either(text, number),
+            _ => Value::Text(text),
+        }
+    }
+
+    pub fn number(&self) -> f64 {
+        match self {
+            Value::Nothing => 0.0,
+            Value::Number(number) | Value::Either(_, number) => *number,
+            Value::Text(text) => prefix(text.trim_start()).map_or(0.0, |found| found.0),
+        }
+    }
+
+    /// Its text; a number that isn't whole is written by `conversion`.
+    pub fn to_text(&self, conversion: &str) -> Text {
+        match self {
+            Value::Nothing => Rc::from(""),
+            Value::Text(text) | Value::Either(text, _) => text.clone(),
+            Value::Number(number) => Rc::from(number_text(*number, conversion)),
+        }
+    }
+
+    pub fn truth(&self) -> bool {
+        match self {
+            Value::Nothing => false,
+            Value::Number(number) | Value::Either(_, number) => *number != 0.0,
+            Value::Text(text) => !text.is_empty(),
+        }
+    }
+
+    /// Does it compare as a number?
+    pub fn numeric(&self) -> bool {
+        !matches!(self, Value::Text(_))
+    }
+}
+
+/// A number's text: whole ones in full, others by `conversion`.
+pub fn number_text(number: f64, conversion: &str) -> String {
+    if number.is_nan() {
+        return if number.is_sign_negative() { "-nan" } else { "nan" }.to_owned();
+    }
+    if number.is_infinite() {
+        return if number < 0.0 { "-inf" } else { "inf" }.to_owned();
+    }
+    if number == number.trunc() && number.abs() < 1e30 {
+        return format!("{:.0}", if number == 0.0 { 0.0 } else { number });
+    }
+    format::float(conversion, number)
+}
+
+/// The number that a text starts with, and its length.
+pub fn prefix(text: &str) -> Option<(f64, usize)> {
+    let bytes = text.as_bytes();
+    let digits = |from: usize| bytes.iter().skip(from).take_while(|byte| byte.is_ascii_digit()).count();
+    let sign = usize::from(matches!(bytes.first(), Some(b'+' | b'-')));
+    let whole = digits(sign);
+    let mut end = sign + whole;
+    let mut fraction = 0;
+    if bytes.get(end) == Some(&b'.') {
+        fraction = digits(end + 1);
+        if whole + fraction > 0 {
+            end += 1 + fraction;
+        }
+    }
+    if whole + fraction == 0 {
+        return None;
+    }
+    if matches!(bytes.get(end), Some(b'e' | b'E')) {
+        let sign = usize::from(matches!(bytes.get(end + 1), Some(b'+' | b'-')));
+        let exponent = digits(end + 1 + sign);
+        if exponent > 0 {
+            end += 1 + sign + exponent;
+        }
+    }
+    let number = text.get(..end)?.parse().ok()?;
+    Some((number, end))
+}

@@ -1,0 +1,55 @@
+//! `find`: the files below some folders that an expression holds for.
+
+mod expression;
+mod printf;
+mod walk;
+
+use std::io::Write as _;
+
+use crate::say::{out, say};
+
+/// Runs find.
+pub fn run(args: &[String]) -> i32 {
+    let mut words = args.iter().skip(1).map(String::as_str).peekable();
+    let mut follow = walk::Follow::Never;
+    while let Some(word) = words.next_if(|word| ["-P", "-L", "-H"].contains(word)) {
+        follow = match word {
+            "-L" => walk::Follow::Always,
+            "-H" => walk::Follow::Operands,
+            _ => walk::Follow::Never,
+        };
+    }
+    let mut tops = Vec::new();
+    while let Some(word) =
+        words.next_if(|word| !(word.starts_with('-') && word.len() > 1) && !["(", ")", "!", ","].contains(word))
+    {
+        tops.push(word.to_owned());
+    }
+    if tops.is_empty() {
+        tops.push(".".to_owned());
+    }
+    let (expression, mut options) = match expression::read(words.map(str::to_owned).collect()) {
+        Ok(read) => read,
+        Err(why) => {
+            say("find", why);
+            return 1;
+        }
+    };
+    if follow != walk::Follow::Never {
+        options.follow = follow;
+    }
+    let mut walk = walk::Walk::new(&expression, options, out());
+    for top in &tops {
+        if walk.top(top) {
+            break;
+        }
+    }
+    let failed = walk.finish();
+    _ = std::io::stdout().flush();
+    i32::from(failed)
+}
+
+/// A file's mode, as a number and as `ls -l` writes it.
+pub fn modes(found: &std::fs::Metadata) -> (u32, String) {
+    (printf::mode(found), printf::mode_text(found))
+}

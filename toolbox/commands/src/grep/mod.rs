@@ -1,0 +1,332 @@
+//! `grep`, `egrep`, `fgrep`: lines that match, by ripgrep's searcher.
+
+mod matcher;
+mod sink;
+
+use std::fs;
+
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
+use regex::bytes::Regex;
+
+use self::matcher::Pattern;
+use self::sink::{Found, Look, Shown};
+use crate::options::Takes::{Maybe, Nothing, Value};
+use crate::options::{self, Known, Line};
+use crate::pattern;
+use crate::say::{about, out, say};
+
+const OPTIONS: &[Known] = &[
+    ('E', "extended-regexp", Nothing),
+    ('F', "fixed-strings", Nothing),
+    ('G', "basic-regexp", Nothing),
+    ('P', "perl-regexp", Nothing),
+    ('e', "regexp", Value),
+    ('f', "file", Value),
+    ('i', "ignore-case", Nothing),
+    ('y', "", Nothing),
+    ('\0', "no-ignore-case", Nothing),
+    ('w', "word-regexp", Nothing),
+    ('x', "line-regexp", Nothing),
+    ('v', "invert-match", Nothing),
+    ('c', "count", Nothing),
+    ('l', "files-with-matches", Nothing),
+    ('L', "files-without-match", Nothing),
+    ('m', "max-count", Value),
+    ('o', "only-matching", Nothing),
+    ('q', "quiet", Nothing),
+    ('\0', "silent", Nothing),
+    ('s', "no-messages", Nothing),
+    ('b', "byte-offset", Nothing),
+    ('H', "with-filename", Nothing),
+    ('h', "no-filename", Nothing),
+    ('n', "line-number", Nothing),
+    ('T', "initial-tab", Nothing),
+    ('Z', "null", Nothing),
+    ('z', "null-data", Nothing),
+    ('a', "text", Nothing),
+    ('I', "", Nothing),
+    ('U', "binary", Nothing),
+    ('A', "after-context", Value),
+    ('B', "before-context", Value),
+    ('C', "context", Value),
+    ('r', "recursive", Nothing),
+    ('R', "dereference-recursive", Nothing),
+    ('\0', "include", Value),
+    ('\0', "exclude", Value),
+    ('\0', "exclude-from", Value),
+    ('\0', "exclude-dir", Value),
+    ('d', "directories", Value),
+    ('D', "devices", Value),
+    ('\0', "label", Value),
+    ('\0', "binary-files", Value),
+    ('\0', "color", Maybe),
+    ('\0', "colour", Maybe),
+    ('\0', "line-buffered", Nothing),
+    ('\0', "group-separator", Value),
+    ('\0', "no-group-separator", Nothing),
+    ('V', "version", Nothing),
+    ('\0', "help", Nothing),
+];
+
+/// Which files of a folder are looked at.
+struct Files {
+    include: Vec<Regex>,
+    exclude: Vec<Regex>,
+    exclude_folders: Vec<Regex>,
+    recursive: bool,
+    follow: bool,
+    skip_folders: bool,
+    silent: bool,
+}
+
+/// One run of grep.
+struct Grep<'a> {
+    name: &'a str,
+    pattern: Pattern,
+    searcher: Searcher,
+    look: Look,
+    files: Files,
+    label: String,
+    matched: bool,
+    failed: bool,
+}
+
+/// Runs grep under the name it was called by.
+pub fn run(args: &[String]) -> i32 {
+    let name = args.first().map_or("grep", String::as_str);
+    let words: Vec<String> = args.iter().skip(1).map(|word| context_number(word)).collect();
+    let done = options::read(&words, OPTIONS, true).and_then(|line| prepared(name, &line));
+    match done {
+        Ok(status) => status,
+        Err(why) => {
+            say(name, why);
+            2
+        }
+    }
+}
+
+/// `-3` is `-C3`.
+fn context_number(word: &str) -> String {
+    match word.strip_prefix('-') {
+        Some(digits) if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) => format!("-C{digits}"),
+        _ => word.to_owned(),
+    }
+}
+
+fn prepared(name: &str, line: &Line) -> Result<i32, String> {
+    if line.has("help") {
+        println!(
+            "usage: {name} [-EFGPciLlnoqsvwxhHrR] [-e PATTERN] [-f FILE] [-A N] [-B N] [-C N] [-m N] PATTERN [FILE...]"
+        );
+        return Ok(0);
+    }
+    if line.has("version") {
+        println!("grep (wattle)");
+        return Ok(0);
+    }
+    let mut operands = line.operands.clone();
+    let pattern = matcher::read(name, line, &mut operands)?;
+    let files = Files {
+        include: globs(line, "include")?,
+        exclude: globs(line, "exclude")?,
+        exclude_folders: globs(line, "exclude-dir")?,
+        recursive: line.has("r") || line.has("R") || line.value("d") == Some("recurse"),
+        follow: line.has("R"),
+        skip_folders: line.value("d") == Some("skip"),
+        silent: line.has("s"),
+    };
+    let given = !operands.is_empty();
+    if !given {
+        operands.push(if files.recursive { "." } else { "-" }.to_owned());
+    }
+    let many = operands.len() > 1 || files.recursive;
+    let named = line
+        .options
+        .iter()
+        .rev()
+        .find_map(|found| match line.name(found).as_str() {
+            "H" => Some(true),
+            "h" => Some(false),
+            _ => None,
+        })
+        .unwrap_or(many);
+    let context = number(line, "C")?.unwrap_or(0);
+    let (before, after) = (number(line, "B")?.unwrap_or(context), number(line, "A")?.unwrap_or(context));
+    let only = line.has("o");
+    let shown = if line.has("q") || line.has("silent") {
+        Shown::Nothing
+    } else if line.has("L") {
+        Shown::NamesWithout
+    } else if line.has("l") {
+        Shown::Names
+    } else if line.has("c") {
+        Shown::Count
+    } else {
+        Shown::Lines
+    };
+    let plain = shown == Shown::Lines && !only;
+    let end = if line.has("z") { 0 } else { b'\n' };
+    let binary = match line.value("binary-files") {
+        _ if line.has("a") => sink::Binary::Text,
+        Some("text") => sink::Binary::Text,
+        Some("without-match") => sink::Binary::Skip,
+        None if line.has("I") => sink::Binary::Skip,
+        Some("binary") | None => sink::Binary::Told,
+        Some(_) => return Err("unknown binary-files type".to_owned()),
+    };
+    let most = number(line, "m")?;
+    let separator = if line.has("no-group-separator") {
+        None
+    } else {
+        Some(line.value("group-separator").unwrap_or("--").to_owned())
+    };
+    let look = Look {
+        shown,
+        only,
+        invert: line.has("v"),
+        named,
+        numbered: line.has("n"),
+        offsets: line.has("b"),
+        tab: line.has("T"),
+        null: line.has("Z"),
+        end,
+        binary,
+        most: most.map(|most| most as u64),
+        separator: (before > 0 || after > 0).then_some(separator).flatten(),
+        prompt: line.has("line-buffered"),
+    };
+    let text = binary == sink::Binary::Text || end == 0;
+    let mut searcher = SearcherBuilder::new();
+    searcher
+        .line_terminator(grep_matcher::LineTerminator::byte(end))
+        .invert_match(line.has("v"))
+        .line_number(line.has("n"))
+        .before_context(if plain { before } else { 0 })
+        .after_context(if plain { after } else { 0 })
+        .bom_sniffing(false)
+        .binary_detection(if text { BinaryDetection::none() } else { BinaryDetection::convert(0) });
+    let label = line.value("label").unwrap_or("(standard input)").to_owned();
+    let searcher = searcher.build();
+    let mut grep = Grep { name, pattern, searcher, look, files, label, matched: false, failed: false };
+    for operand in &operands {
+        let shown = if operand == "." && !given { "" } else { operand };
+        if grep.operand(operand, shown) {
+            break;
+        }
+    }
+    Ok(match (grep.matched, grep.failed) {
+        (true, false) => 0,
+        (true, true) if grep.look.shown == Shown::Nothing => 0,
+        (_, true) => 2,
+        (false, false) => 1,
+    })
+}
+
+impl Grep<'_> {
+    /// Looks at one operand. True when nothing more needs to be looked at.
+    fn operand(&mut self, path: &str, shown: &str) -> bool {
+        if path == "-" {
+            return self.file(path, &self.label.clone());
+        }
+        match fs::metadata(path) {
+            Ok(kind) if kind.is_dir() && self.files.recursive => self.folder(path, shown),
+            Ok(kind) if kind.is_dir() => {
+                if !self.files.skip_folders {
+                    say(self.name, format_args!("{path}: Is a directory"));
+                }
+                false
+            }
+            Ok(_) if self.files.excluded(path) => false,
+            Ok(_) => self.file(path, path),
+            Err(error) => {
+                self.fail(path, &error);
+                false
+            }
+        }
+    }
+
+    fn folder(&mut self, path: &str, shown: &str) -> bool {
+        let entries = match fs::read_dir(path).and_then(Iterator::collect::<Result<Vec<_>, _>>) {
+            Ok(entries) => entries,
+            Err(error) => {
+                self.fail(path, &error);
+                return false;
+            }
+        };
+        let mut names: Vec<String> =
+            entries.iter().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        for name in names {
+            let join = |folder: &str| match folder {
+                "" => name.clone(),
+                _ if folder.ends_with('/') => format!("{folder}{name}"),
+                _ => format!("{folder}/{name}"),
+            };
+            let (path, shown) = (join(path), join(shown));
+            let Ok(kind) = fs::symlink_metadata(&path) else { continue };
+            let kind = match kind.is_symlink() {
+                true if !self.files.follow => continue,
+                true => match fs::metadata(&path) {
+                    Ok(kind) => kind,
+                    Err(_) => continue,
+                },
+                false => kind,
+            };
+            let over = if kind.is_dir() {
+                let skipped = self.files.exclude_folders.iter().any(|pattern| pattern.is_match(name.as_bytes()));
+                !skipped && self.folder(&path, &shown)
+            } else {
+                !self.files.excluded(&name) && self.file(&path, &shown)
+            };
+            if over {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn file(&mut self, path: &str, shown: &str) -> bool {
+        let mut found = Found::new(&self.look, &self.pattern, shown, out());
+        let done = if path == "-" {
+            self.searcher.search_reader(&self.pattern, std::io::stdin().lock(), &mut found)
+        } else {
+            fs::File::open(path).and_then(|file| self.searcher.search_reader(&self.pattern, file, &mut found))
+        };
+        let matched = found.end();
+        self.matched |= matched;
+        if let Err(error) = done {
+            self.fail(path, &error);
+        }
+        matched && self.look.shown == Shown::Nothing
+    }
+
+    fn fail(&mut self, path: &str, error: &std::io::Error) {
+        self.failed = true;
+        if !self.files.silent {
+            about(self.name, path, error);
+        }
+    }
+}
+
+impl Files {
+    fn excluded(&self, path: &str) -> bool {
+        let name = path.rsplit('/').next().unwrap_or(path).as_bytes();
+        let any = |patterns: &[Regex]| patterns.iter().any(|pattern| pattern.is_match(name));
+        any(&self.exclude) || (!self.include.is_empty() && !any(&self.include))
+    }
+}
+
+fn globs(line: &Line, option: &str) -> Result<Vec<Regex>, String> {
+    let of = line.options.iter().filter(|found| line.name(found) == option);
+    of.filter_map(|found| found.value.as_deref())
+        .map(|glob| pattern::names(glob.trim_end_matches('/'), false))
+        .collect()
+}
+
+fn number(line: &Line, option: &str) -> Result<Option<usize>, String> {
+    let told = |text: &str| match option {
+        "m" => "invalid max count".to_owned(),
+        _ => format!("{text}: invalid context length argument"),
+    };
+    line.value(option).map(|text| text.parse().map_err(|_| told(text))).transpose()
+}

@@ -1,0 +1,61 @@
+//! What a command asks of its host beyond WASI: to run another command.
+
+use std::io::Write as _;
+
+#[link(wasm_import_module = "wattle")]
+unsafe extern "C" {
+    fn spawn(argv: *const u8, argv_len: usize, env: *const u8, env_len: usize, flags: u32, timeout_ms: i64) -> i32;
+}
+
+/// The command's environment is the one that is given, whole.
+const OWN_ENVIRONMENT: u32 = 1;
+/// The command's standard input is empty.
+const EMPTY_INPUT: u32 = 2;
+
+/// A command to run: its words, and what differs from the caller.
+#[derive(Default)]
+pub struct Command {
+    pub argv: Vec<Vec<u8>>,
+    /// `NAME=value` each; the caller's own environment where there is none.
+    pub env: Option<Vec<Vec<u8>>>,
+    pub empty_input: bool,
+    /// In milliseconds; 0 is without end.
+    pub timeout: i64,
+}
+
+impl Command {
+    pub fn new(argv: Vec<Vec<u8>>) -> Command {
+        Command { argv, ..Command::default() }
+    }
+
+    /// A line for the shell.
+    pub fn line(text: &[u8]) -> Command {
+        Command::new(vec![b"sh".to_vec(), b"-c".to_vec(), text.to_vec()])
+    }
+
+    /// Runs the command to its end, and gives its exit status. What was put out before is put out first.
+    pub fn run(&self) -> i32 {
+        _ = std::io::stdout().flush();
+        let argv = ended(&self.argv);
+        let env = self.env.as_deref().map(ended).unwrap_or_default();
+        let mut flags = 0;
+        if self.env.is_some() {
+            flags |= OWN_ENVIRONMENT;
+        }
+        if self.empty_input {
+            flags |= EMPTY_INPUT;
+        }
+        // SAFETY: both ranges are live for the call, which only reads them.
+        unsafe { spawn(argv.as_ptr(), argv.len(), env.as_ptr(), env.len(), flags, self.timeout) }
+    }
+}
+
+/// The words, each ended by NUL. A NUL inside of a word would end it early, so it is left out.
+fn ended(words: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for word in words {
+        bytes.extend(word.iter().filter(|byte| **byte != 0));
+        bytes.push(0);
+    }
+    bytes
+}

@@ -1,0 +1,182 @@
+//! The command line of `jq`.
+
+use jaq_json::{Map, Val, read};
+
+use super::write::Look;
+use crate::say::{whole, words};
+
+/// What a command line asks for.
+#[derive(Default)]
+pub struct Line {
+    pub filter: String,
+    pub files: Vec<String>,
+    pub variables: Vec<(String, Val)>,
+    pub null_input: bool,
+    pub raw_input: bool,
+    pub slurp: bool,
+    pub exit_status: bool,
+    pub look: Look,
+}
+
+const USAGE: &str = "usage: jq [-nrjascSeRC] [--tab] [--indent N] [--arg NAME VALUE] [--argjson NAME JSON] [--slurpfile NAME FILE] \
+[--rawfile NAME FILE] [-f FILE] FILTER [FILE...] [--args VALUE...] [--jsonargs JSON...]";
+
+/// What operands behind the filter are.
+enum Rest {
+    Files,
+    Texts,
+    Values,
+}
+
+/// Reads a command line; nothing where it only asked for help.
+pub fn read(args: &[String]) -> Result<Option<Line>, String> {
+    let mut line = Line { look: Look { indent: Some("  ".to_owned()), ..Look::default() }, ..Line::default() };
+    let (mut filter, mut from_file) = (None, None);
+    let (mut named, mut positional) = (Vec::<(String, Val)>::new(), Vec::new());
+    let (mut rest, mut options) = (Rest::Files, true);
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        let mut next = |what: &str| args.next().cloned().ok_or_else(|| format!("{arg} needs {what}; {USAGE}"));
+        if !options || !arg.starts_with('-') || arg == "-" {
+            match (&filter, &rest) {
+                (None, _) if from_file.is_none() => filter = Some(arg.clone()),
+                (_, Rest::Files) => line.files.push(arg.clone()),
+                (_, Rest::Texts) => positional.push(Val::utf8_str(arg.clone())),
+                (_, Rest::Values) => positional.push(json(arg, "--jsonargs")?),
+            }
+            continue;
+        }
+        match arg.as_str() {
+            "--" => options = false,
+            "--arg" => {
+                let name = next("a name and a value")?;
+                named.push((name, Val::utf8_str(next("a name and a value")?)));
+            }
+            "--argjson" => {
+                let name = next("a name and a JSON text")?;
+                let value = json(&next("a name and a JSON text")?, "--argjson")?;
+                named.push((name, value));
+            }
+            "--slurpfile" | "--rawfile" => {
+                let name = next("a name and a file")?;
+                let path = next("a name and a file")?;
+                let text =
+                    whole(&path).map_err(|error| format!("bad file for {arg} {name}: {path}: {}", words(&error)))?;
+                let value = if arg == "--rawfile" {
+                    Val::utf8_str(text)
+                } else {
+                    let all: Result<Vec<Val>, _> = read::parse_many(&text).collect();
+                    all.map_err(|error| format!("bad JSON in {path}: {error}"))?.into_iter().collect()
+                };
+                named.push((name, value));
+            }
+            "--indent" => {
+                let width: usize = next("a number")?.parse().map_err(|_| "--indent takes a number".to_owned())?;
+                if width > 7 {
+                    return Err("cannot indent more than 7 characters".to_owned());
+                }
+                line.look.indent = (width > 0).then(|| " ".repeat(width));
+            }
+            "--tab" => line.look.indent = Some("\t".to_owned()),
+            "--args" => rest = Rest::Texts,
+            "--jsonargs" => rest = Rest::Values,
+            "--from-file" => from_file = Some(next("a file")?),
+            long if long.starts_with("--") => {
+                let letter = LONG
+                    .iter()
+                    .find(|(name, _)| *name == long)
+                    .ok_or_else(|| format!("unknown option {long}; {USAGE}"))?
+                    .1;
+                if letter == 'h' {
+                    println!("{USAGE}");
+                    return Ok(None);
+                }
+                short(&mut line, letter);
+            }
+            cluster => {
+                for letter in cluster.chars().skip(1) {
+                    match letter {
+                        'h' => {
+                            println!("{USAGE}");
+                            return Ok(None);
+                        }
+                        'V' => {
+                            println!("jq-1.7 (jaq)");
+                            return Ok(None);
+                        }
+                        'f' => from_file = Some(next("a file")?),
+                        'L' => _ = next("a folder")?,
+                        _ if short(&mut line, letter) => {}
+                        _ => return Err(format!("unknown option -{letter}; {USAGE}")),
+                    }
+                }
+            }
+        }
+    }
+    line.filter = match (from_file, filter) {
+        (Some(path), operand) => {
+            line.files.splice(0..0, operand);
+            let text = whole(&path).map_err(|error| format!("could not open {path}: {}", words(&error)))?;
+            String::from_utf8_lossy(&text).into_owned()
+        }
+        (None, Some(filter)) => filter,
+        (None, None) => return Err(USAGE.to_owned()),
+    };
+    let mut map = Map::default();
+    map.extend(named.iter().map(|(name, value)| (Val::utf8_str(name.clone()), value.clone())));
+    let mut arguments = Map::default();
+    arguments.insert(Val::utf8_str("positional"), positional.into_iter().collect());
+    arguments.insert(Val::utf8_str("named"), Val::obj(map));
+    let mut environment = Map::default();
+    environment.extend(std::env::vars().map(|(name, value)| (Val::utf8_str(name), Val::utf8_str(value))));
+    line.variables = named;
+    line.variables.push(("ARGS".to_owned(), Val::obj(arguments)));
+    line.variables.push(("ENV".to_owned(), Val::obj(environment)));
+    Ok(Some(line))
+}
+
+const LONG: [(&str, char); 18] = [
+    ("--raw-output", 'r'),
+    ("--raw-output0", '0'),
+    ("--join-output", 'j'),
+    ("--compact-output", 'c'),
+    ("--null-input", 'n'),
+    ("--raw-input", 'R'),
+    ("--slurp", 's'),
+    ("--exit-status", 'e'),
+    ("--ascii-output", 'a'),
+    ("--sort-keys", 'S'),
+    ("--color-output", 'C'),
+    ("--monochrome-output", 'M'),
+    ("--unbuffered", 'u'),
+    ("--binary", 'b'),
+    ("--help", 'h'),
+    ("--seq", 'q'),
+    ("--color", 'C'),
+    ("--no-color", 'M'),
+];
+
+fn short(line: &mut Line, letter: char) -> bool {
+    let look = &mut line.look;
+    match letter {
+        'r' => look.raw = true,
+        'j' => (look.raw, look.end) = (true, Some("")),
+        '0' => (look.raw, look.end) = (true, Some("\0")),
+        'c' => look.indent = None,
+        'a' => look.ascii = true,
+        'S' => look.sorted = true,
+        'q' => look.record_mark = true,
+        'n' => line.null_input = true,
+        'R' => line.raw_input = true,
+        's' => line.slurp = true,
+        'e' => line.exit_status = true,
+        // The output has no colours, and leaves as it comes.
+        'C' | 'M' | 'u' | 'b' => {}
+        _ => return false,
+    }
+    true
+}
+
+fn json(text: &str, option: &str) -> Result<Val, String> {
+    read::parse_single(text.as_bytes()).map_err(|error| format!("invalid JSON text passed to {option}: {error}"))
+}

@@ -1,0 +1,126 @@
+//! Command lines in the manner of getopt: short options in clusters, long ones with `=`, options among the operands, `--`.
+
+/// An option that a command knows: its short letter (NUL for none), its long name (empty for none), what follows it.
+pub type Known = (char, &'static str, Takes);
+
+/// What follows an option.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Takes {
+    Nothing,
+    Value,
+    /// A value only where it is written in the same word.
+    Maybe,
+}
+
+/// An option as it was written: its short letter, or the first letter of its long name's row.
+pub struct Found {
+    /// The row's place in the table.
+    pub row: usize,
+    pub value: Option<String>,
+}
+
+/// The options in their order, and the operands.
+pub struct Line {
+    pub options: Vec<Found>,
+    pub operands: Vec<String>,
+    known: &'static [Known],
+}
+
+impl Line {
+    /// Is this option there? A short letter or a long name.
+    pub fn has(&self, name: &str) -> bool {
+        self.options.iter().any(|found| self.is(found, name))
+    }
+
+    /// The value of the last such option.
+    pub fn value(&self, name: &str) -> Option<&str> {
+        self.options.iter().rev().find(|found| self.is(found, name)).and_then(|found| found.value.as_deref())
+    }
+
+    /// The option's short letter, or its long name where it has none.
+    pub fn name(&self, found: &Found) -> String {
+        match self.known.get(found.row) {
+            Some(('\0', long, _)) => (*long).to_owned(),
+            Some((short, ..)) => short.to_string(),
+            None => String::new(),
+        }
+    }
+
+    fn is(&self, found: &Found, name: &str) -> bool {
+        self.known
+            .get(found.row)
+            .is_some_and(|(short, long, _)| *long == name || (name.chars().count() == 1 && name.starts_with(*short)))
+    }
+}
+
+/// Reads a command line. `permute` is whether options may follow operands.
+///
+/// # Errors
+///
+/// The reason, in words, where an option is unknown or lacks its value.
+pub fn read(args: &[String], known: &'static [Known], permute: bool) -> Result<Line, String> {
+    let mut line = Line { options: Vec::new(), operands: Vec::new(), known };
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        if arg == "--" {
+            line.operands.extend(args.by_ref().cloned());
+        } else if let Some(long) = arg.strip_prefix("--") {
+            let (name, mut value) = match long.split_once('=') {
+                Some((name, value)) => (name, Some(value.to_owned())),
+                None => (long, None),
+            };
+            let row = long_row(known, name)?;
+            let takes = known.get(row).map_or(Takes::Nothing, |known| known.2);
+            match takes {
+                Takes::Nothing if value.is_some() => {
+                    return Err(format!("option '--{name}' doesn't allow an argument"));
+                }
+                Takes::Value if value.is_none() => {
+                    value = Some(args.next().ok_or_else(|| format!("option '--{name}' requires an argument"))?.clone());
+                }
+                _ => {}
+            }
+            line.options.push(Found { row, value });
+        } else if arg.len() > 1 && arg.starts_with('-') {
+            let mut rest = arg.get(1..).unwrap_or_default();
+            while let Some(letter) = rest.chars().next() {
+                rest = rest.get(letter.len_utf8()..).unwrap_or_default();
+                let row = known
+                    .iter()
+                    .position(|known| known.0 == letter)
+                    .ok_or_else(|| format!("invalid option -- '{letter}'"))?;
+                let takes = known.get(row).map_or(Takes::Nothing, |known| known.2);
+                if takes == Takes::Nothing {
+                    line.options.push(Found { row, value: None });
+                    continue;
+                }
+                let mut value = (!rest.is_empty()).then(|| rest.to_owned());
+                if value.is_none() && takes == Takes::Value {
+                    value =
+                        Some(args.next().ok_or_else(|| format!("option requires an argument -- '{letter}'"))?.clone());
+                }
+                line.options.push(Found { row, value });
+                break;
+            }
+        } else if permute {
+            line.operands.push(arg.clone());
+        } else {
+            line.operands.push(arg.clone());
+            line.operands.extend(args.by_ref().cloned());
+        }
+    }
+    Ok(line)
+}
+
+/// The row of a long name or of an unambiguous beginning of one.
+fn long_row(known: &[Known], name: &str) -> Result<usize, String> {
+    if let Some(row) = known.iter().position(|known| known.1 == name && !name.is_empty()) {
+        return Ok(row);
+    }
+    let mut rows = known.iter().enumerate().filter(|(_, known)| !name.is_empty() && known.1.starts_with(name));
+    match (rows.next(), rows.next()) {
+        (Some((row, _)), None) => Ok(row),
+        (Some(_), Some(_)) => Err(format!("option '--{name}' is ambiguous")),
+        _ => Err(format!("unrecognized option '--{name}'")),
+    }
+}

@@ -1,0 +1,123 @@
+//! `gzip`, `gunzip`, `zcat`.
+
+use std::fs;
+use std::io::{self, Read as _, Write as _};
+
+use flate2::Compression;
+use flate2::read::MultiGzDecoder;
+use flate2::write::GzEncoder;
+
+use super::reason;
+use crate::options::Takes::{Nothing, Value};
+use crate::options::{self, Known, Line};
+use crate::say::{open, out, say};
+
+const OPTIONS: &[Known] = &[
+    ('c', "stdout", Nothing),
+    ('\0', "to-stdout", Nothing),
+    ('d', "decompress", Nothing),
+    ('\0', "uncompress", Nothing),
+    ('f', "force", Nothing),
+    ('k', "keep", Nothing),
+    ('n', "no-name", Nothing),
+    ('N', "name", Nothing),
+    ('q', "quiet", Nothing),
+    ('t', "test", Nothing),
+    ('v', "verbose", Nothing),
+    ('S', "suffix", Value),
+    ('1', "fast", Nothing),
+    ('2', "", Nothing),
+    ('3', "", Nothing),
+    ('4', "", Nothing),
+    ('5', "", Nothing),
+    ('6', "", Nothing),
+    ('7', "", Nothing),
+    ('8', "", Nothing),
+    ('9', "best", Nothing),
+];
+
+/// Runs gzip under the name it was called by.
+pub fn gzip(args: &[String]) -> i32 {
+    let name = args.first().map_or("gzip", String::as_str);
+    let line = match options::read(args.get(1..).unwrap_or_default(), OPTIONS, true) {
+        Ok(line) => line,
+        Err(why) => {
+            say(name, why);
+            return 1;
+        }
+    };
+    let unpacks = name != "gzip" || line.has("d") || line.has("uncompress") || line.has("t");
+    let to_out = name == "zcat" || line.has("c") || line.has("to-stdout");
+    let standard = ["-".to_owned()];
+    let mut status = 0;
+    for path in if line.operands.is_empty() { &standard } else { line.operands.as_slice() } {
+        if let Err(why) = one(&line, path, unpacks, to_out) {
+            say(name, why);
+            status = 1;
+        }
+    }
+    status
+}
+
+fn one(line: &Line, path: &str, unpacks: bool, to_out: bool) -> Result<(), String> {
+    let suffix = line.value("S").unwrap_or(".gz");
+    let level = (1..=9).rev().find(|level: &u32| line.has(&level.to_string())).unwrap_or(6);
+    let told = |error: io::Error| format!("{path}: {}", reason(&error));
+    let mut input = open(path).map_err(told)?;
+    let target = match (path, unpacks) {
+        ("-", _) => None,
+        _ if to_out || line.has("t") => None,
+        (_, true) => {
+            let bare = path
+                .strip_suffix(suffix)
+                .map(str::to_owned)
+                .or_else(|| path.strip_suffix(".tgz").map(|bare| format!("{bare}.tar")));
+            Some(bare.ok_or_else(|| format!("{path}: unknown suffix -- ignored"))?)
+        }
+        (_, false) if path.ends_with(suffix) => return Err(format!("{path} already has {suffix} suffix -- unchanged")),
+        (_, false) => Some(format!("{path}{suffix}")),
+    };
+    if let Some(target) = &target
+        && !line.has("f")
+        && fs::symlink_metadata(target).is_ok()
+    {
+        return Err(format!("{target} already exists; -f overwrites it"));
+    }
+    let mut output: Box<dyn io::Write> = match &target {
+        _ if line.has("t") => Box::new(io::sink()),
+        Some(target) => Box::new(io::BufWriter::new(
+            fs::File::create(target).map_err(|error| format!("{target}: {}", reason(&error)))?,
+        )),
+        None => Box::new(out()),
+    };
+    let done = if unpacks {
+        io::copy(&mut MultiGzDecoder::new(input), &mut output).map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => format!("{path}: not in gzip format"),
+            io::ErrorKind::UnexpectedEof => format!("{path}: unexpected end of file"),
+            _ => told(error),
+        })
+    } else {
+        let mut packer = GzEncoder::new(&mut output, Compression::new(level));
+        let mut buffer = vec![0; 1 << 16];
+        let copied = loop {
+            match input.read(&mut buffer) {
+                Ok(0) => break Ok(0),
+                Ok(read) => {
+                    if let Err(error) = packer.write_all(buffer.get(..read).unwrap_or_default()) {
+                        break Err(told(error));
+                    }
+                }
+                Err(error) => break Err(told(error)),
+            }
+        };
+        copied.and_then(|_| packer.finish().map(|_| 0).map_err(told))
+    };
+    if let Err(why) = done.and_then(|_| output.flush().map_err(told)) {
+        target.iter().for_each(|target| _ = fs::remove_file(target));
+        return Err(why);
+    }
+    if target.is_some() && !line.has("k") {
+        fs::remove_file(path).map_err(told)?;
+    }
+    Ok(())
+}

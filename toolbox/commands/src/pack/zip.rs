@@ -1,0 +1,192 @@
+//! `zip`, `unzip`.
+
+use std::fs;
+use std::io::{self, Cursor, Read as _, Write as _};
+
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipArchive, ZipWriter};
+
+use super::{below, reason};
+use crate::options::Takes::{Nothing, Value};
+use crate::options::{self, Known};
+use crate::pattern;
+use crate::say::{out, say, whole};
+
+const ZIP: &[Known] = &[
+    ('r', "", Nothing),
+    ('q', "quiet", Nothing),
+    ('j', "junk-paths", Nothing),
+    ('9', "", Nothing),
+    ('0', "", Nothing),
+    ('x', "exclude", Value),
+];
+
+/// Runs zip.
+pub fn zip(args: &[String]) -> i32 {
+    ended("zip", zipped(args.get(1..).unwrap_or_default()))
+}
+
+fn ended(name: &str, done: Result<(), String>) -> i32 {
+    match done {
+        Ok(()) => 0,
+        Err(why) => {
+            say(name, why);
+            2
+        }
+    }
+}
+
+fn zipped(args: &[String]) -> Result<(), String> {
+    let line = options::read(args, ZIP, true)?;
+    let [target, operands @ ..] = line.operands.as_slice() else {
+        return Err("usage: zip [-rqj] FILE.zip FILE...".to_owned());
+    };
+    let target = if target == "-" || target.contains('.') { target.clone() } else { format!("{target}.zip") };
+    let exclude = line.value("x").map(|glob| pattern::names(glob, false)).transpose()?;
+    let mut files = Vec::new();
+    for operand in operands {
+        gather(operand, line.has("r"), &mut files).map_err(|error| format!("{operand}: {}", reason(&error)))?;
+    }
+    files.retain(|file| !exclude.as_ref().is_some_and(|pattern| pattern.is_match(file.as_bytes())));
+    if files.is_empty() {
+        return Err("nothing to do".to_owned());
+    }
+    let method = if line.has("0") { CompressionMethod::Stored } else { CompressionMethod::Deflated };
+    let options = SimpleFileOptions::default().compression_method(method);
+    let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
+    // What the archive has already stays, but for the files that come anew.
+    let names: Vec<String> = files.iter().map(|file| named(file, line.has("j"))).collect();
+    if let Ok(bytes) = fs::read(&target) {
+        let mut old = ZipArchive::new(Cursor::new(bytes)).map_err(|error| format!("{target}: {error}"))?;
+        for n in 0..old.len() {
+            let entry = old.by_index_raw(n).map_err(|error| error.to_string())?;
+            if !names.iter().any(|name| name == entry.name()) {
+                writer.raw_copy_file(entry).map_err(|error| error.to_string())?;
+            }
+        }
+    }
+    for (file, name) in files.iter().zip(&names) {
+        if file.ends_with('/') {
+            if !line.has("j") {
+                writer.add_directory(name.as_str(), options).map_err(|error| error.to_string())?;
+            }
+        } else {
+            let bytes = fs::read(file).map_err(|error| format!("{file}: {}", reason(&error)))?;
+            writer.start_file(name.as_str(), options).map_err(|error| error.to_string())?;
+            writer.write_all(&bytes).map_err(|error| reason(&error))?;
+        }
+        if !line.has("q") {
+            println!("  adding: {name}");
+        }
+    }
+    let bytes = writer.finish().map_err(|error| error.to_string())?.into_inner();
+    let done = if target == "-" { out().write_all(&bytes) } else { fs::write(&target, bytes) };
+    done.map_err(|error| format!("{target}: {}", reason(&error)))
+}
+
+fn named(file: &str, bare: bool) -> String {
+    match bare {
+        true => file.trim_end_matches('/').rsplit('/').next().unwrap_or(file).to_owned(),
+        false => file.trim_start_matches("./").trim_start_matches('/').to_owned(),
+    }
+}
+
+fn gather(path: &str, recursive: bool, files: &mut Vec<String>) -> io::Result<()> {
+    if !fs::metadata(path)?.is_dir() {
+        files.push(path.to_owned());
+        return Ok(());
+    }
+    let path = path.trim_end_matches('/');
+    files.push(format!("{path}/"));
+    if recursive {
+        let mut names = fs::read_dir(path)?
+            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+            .collect::<io::Result<Vec<_>>>()?;
+        names.sort();
+        names.iter().try_for_each(|name| gather(&format!("{path}/{name}"), recursive, files))?;
+    }
+    Ok(())
+}
+
+const UNZIP: &[Known] = &[
+    ('l', "", Nothing),
+    ('p', "", Nothing),
+    ('o', "", Nothing),
+    ('n', "", Nothing),
+    ('q', "", Nothing),
+    ('j', "", Nothing),
+    ('t', "", Nothing),
+    ('d', "", Value),
+    ('x', "", Value),
+];
+
+/// Runs unzip.
+pub fn unzip(args: &[String]) -> i32 {
+    ended("unzip", unzipped(args.get(1..).unwrap_or_default()))
+}
+
+fn unzipped(args: &[String]) -> Result<(), String> {
+    let line = options::read(args, UNZIP, true)?;
+    let [file, operands @ ..] = line.operands.as_slice() else {
+        return Err("usage: unzip [-lpoqj] [-d FOLDER] FILE.zip [NAME...]".to_owned());
+    };
+    let bytes = whole(file)
+        .or_else(|_| whole(&format!("{file}.zip")))
+        .map_err(|error| format!("cannot find or open {file}: {}", reason(&error)))?;
+    let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(|error| format!("{file}: {error}"))?;
+    let globs = operands.iter().map(|glob| pattern::names(glob, false)).collect::<Result<Vec<_>, _>>()?;
+    let without = line.value("x").map(|glob| pattern::names(glob, false)).transpose()?;
+    let mut out = out();
+    let (mut total, mut count) = (0, 0);
+    if line.has("l") {
+        _ = writeln!(out, "  Length  Name\n--------  ----");
+    }
+    for n in 0..archive.len() {
+        let mut entry = archive.by_index(n).map_err(|error| error.to_string())?;
+        let name = entry.name().to_owned();
+        let asked = globs.is_empty() || globs.iter().any(|glob| glob.is_match(name.as_bytes()));
+        if !asked || without.as_ref().is_some_and(|glob| glob.is_match(name.as_bytes())) {
+            continue;
+        }
+        count += 1;
+        total += entry.size();
+        if line.has("l") {
+            _ = writeln!(out, "{:8}  {name}", entry.size());
+            continue;
+        }
+        if entry.is_dir() && (line.has("p") || line.has("j") || line.has("t")) {
+            continue;
+        }
+        let mut bytes = Vec::new();
+        if !entry.is_dir() {
+            entry.read_to_end(&mut bytes).map_err(|error| format!("{name}: {}", reason(&error)))?;
+        }
+        if line.has("p") {
+            out.write_all(&bytes).map_err(|error| reason(&error))?;
+            continue;
+        }
+        if line.has("t") {
+            continue;
+        }
+        let Some(path) = below(&named(&name, line.has("j"))) else {
+            say("unzip", format_args!("{name}: leads out of the folder; skipped"));
+            continue;
+        };
+        let path = line.value("d").map_or_else(|| path.clone(), |folder| format!("{folder}/{path}"));
+        if line.has("n") && fs::symlink_metadata(&path).is_ok() {
+            continue;
+        }
+        if !line.has("q") {
+            _ = writeln!(out, "  inflating: {path}");
+        }
+        let folder = if entry.is_dir() { Some(path.as_str()) } else { path.rsplit_once('/').map(|(folder, _)| folder) };
+        let made = folder.map_or(Ok(()), fs::create_dir_all);
+        let made = made.and_then(|()| if entry.is_dir() { Ok(()) } else { fs::write(&path, &bytes) });
+        made.map_err(|error| format!("{path}: {}", reason(&error)))?;
+    }
+    if line.has("l") {
+        _ = writeln!(out, "--------  ----\n{total:8}  {count} files");
+    }
+    out.flush().map_err(|error| reason(&error))?;
+    if count == 0 && !operands.is_empty() { Err(format!("no file of {file} has such a name")) } else { Ok(()) }
+}

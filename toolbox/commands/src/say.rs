@@ -1,0 +1,54 @@
+//! What every command says on its standard error, and how it ends.
+
+use std::io::Write as _;
+
+/// Says `NAME: text` on standard error, after what was put out.
+pub fn say(name: &str, text: impl std::fmt::Display) {
+    _ = std::io::stdout().flush();
+    _ = writeln!(std::io::stderr(), "{name}: {text}");
+}
+
+/// An error of the system without Rust's number behind it.
+pub fn words(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error") {
+        Some(end) => text.get(..end).unwrap_or_default().to_owned(),
+        None => text,
+    }
+}
+
+/// Says what is wrong with a file.
+pub fn about(name: &str, file: &str, error: &std::io::Error) {
+    say(name, format_args!("{file}: {}", words(error)));
+}
+
+/// Opens a file, `-` being the standard input.
+///
+/// # Errors
+///
+/// As opening the file; a directory is refused.
+pub fn open(file: &str) -> std::io::Result<Box<dyn std::io::Read>> {
+    if file == "-" || file == "/dev/stdin" {
+        return Ok(Box::new(std::io::stdin().lock()));
+    }
+    if std::fs::metadata(file)?.is_dir() {
+        return Err(std::io::Error::other("Is a directory"));
+    }
+    Ok(Box::new(std::fs::File::open(file)?))
+}
+
+/// The whole of a file, `-` being the standard input.
+///
+/// # Errors
+///
+/// As opening and reading the file.
+pub fn whole(file: &str) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(file)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Standard output with room to gather.
+pub fn out() -> std::io::BufWriter<std::io::StdoutLock<'static>> {
+    std::io::BufWriter::with_capacity(1 << 16, std::io::stdout().lock())
+}

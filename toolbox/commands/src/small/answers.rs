@@ -1,0 +1,75 @@
+//! Commands whose answer is fixed: there is one user on one machine here.
+
+use crate::say::say;
+
+/// `id`: the user.
+pub fn id(args: &[String]) -> i32 {
+    let flags: String = args.iter().skip(1).filter_map(|word| word.strip_prefix('-')).collect();
+    let named = flags.contains('n');
+    let answer = match flags.chars().find(|flag| "ugG".contains(*flag)) {
+        Some(_) if named => "user",
+        Some(_) => "1000",
+        None => "uid=1000(user) gid=1000(user) groups=1000(user)",
+    };
+    println!("{answer}");
+    0
+}
+
+/// `whoami`: the user's name.
+pub fn whoami(_: &[String]) -> i32 {
+    println!("user");
+    0
+}
+
+/// `groups`: the user's groups.
+pub fn groups(_: &[String]) -> i32 {
+    println!("user");
+    0
+}
+
+/// `hostname`: the machine's name.
+pub fn hostname(_: &[String]) -> i32 {
+    println!("wattle");
+    0
+}
+
+/// `uname`: the system.
+pub fn uname(args: &[String]) -> i32 {
+    let facts = [('s', "wattle"), ('n', "wattle"), ('r', "1.0"), ('v', "1"), ('m', "wasm32"), ('o', "wasi")];
+    let flags: String = args.iter().skip(1).filter_map(|word| word.strip_prefix('-')).collect();
+    let all = flags.contains('a');
+    let asked = |flag: char| all || flags.contains(flag) || (flags.is_empty() && flag == 's');
+    let answers: Vec<&str> = facts.iter().filter(|(flag, _)| asked(*flag)).map(|(_, fact)| *fact).collect();
+    println!("{}", answers.join(" "));
+    0
+}
+
+/// `which`: the commands that there are.
+pub fn which(args: &[String]) -> i32 {
+    let mut status = 0;
+    for name in args.iter().skip(1).filter(|name| !name.starts_with('-')) {
+        if crate::table::COMMANDS.iter().any(|(known, _)| known == name) {
+            println!("/bin/{name}");
+        } else {
+            status = 1;
+        }
+    }
+    status
+}
+
+/// `tty`: there is no terminal.
+pub fn tty(_: &[String]) -> i32 {
+    println!("not a tty");
+    1
+}
+
+/// `stty`: there is no terminal.
+pub fn stty(_: &[String]) -> i32 {
+    say("stty", "standard input is not a terminal");
+    1
+}
+
+/// `sync`: what is written is written at once.
+pub fn sync(_: &[String]) -> i32 {
+    0
+}

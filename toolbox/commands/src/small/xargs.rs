@@ -1,0 +1,278 @@
+//! `xargs`: commands whose words come from the input.
+
+use std::io::Read as _;
+
+use crate::host::Command;
+use crate::options::Takes::{Maybe, Nothing, Value};
+use crate::options::{self, Known, Line};
+use crate::say::{say, whole, words};
+
+const OPTIONS: &[Known] = &[
+    ('0', "null", Nothing),
+    ('a', "arg-file", Value),
+    ('d', "delimiter", Value),
+    ('E', "", Value),
+    ('e', "eof", Maybe),
+    ('I', "", Value),
+    ('i', "replace", Maybe),
+    ('L', "", Value),
+    ('l', "max-lines", Maybe),
+    ('n', "max-args", Value),
+    ('P', "max-procs", Value),
+    ('p', "interactive", Nothing),
+    ('r', "no-run-if-empty", Nothing),
+    ('s', "max-chars", Value),
+    ('t', "verbose", Nothing),
+    ('x', "exit", Nothing),
+];
+
+/// The most bytes of one command's words, where no option says it.
+const MOST: usize = 96 << 10;
+
+/// How the input falls into commands.
+struct Plan {
+    command: Vec<String>,
+    replace: Option<String>,
+    most_words: usize,
+    most_lines: usize,
+    most_bytes: usize,
+    told: bool,
+    empty_input: bool,
+}
+
+/// A word of the input, and whether its line ends behind it.
+struct Word {
+    text: Vec<u8>,
+    ends_line: bool,
+}
+
+/// Runs xargs.
+pub fn xargs(args: &[String]) -> i32 {
+    match prepared(args.get(1..).unwrap_or_default()) {
+        Ok(status) => status,
+        Err(why) => {
+            say("xargs", why);
+            1
+        }
+    }
+}
+
+fn prepared(args: &[String]) -> Result<i32, String> {
+    let line = options::read(args, OPTIONS, false)?;
+    let replace = line
+        .value("I")
+        .map(str::to_owned)
+        .or_else(|| line.has("i").then(|| line.value("i").unwrap_or("{}").to_owned()));
+    let most_lines = match line.has("l") {
+        true => line.value("l").map_or(Ok(1), |text| text.parse().map_err(|_| "invalid number for -l".to_owned()))?,
+        false => number(&line, "L")?.unwrap_or(usize::MAX),
+    };
+    let mut command = line.operands.clone();
+    if command.is_empty() {
+        command.push("echo".to_owned());
+    }
+    let plan = Plan {
+        command,
+        most_words: if replace.is_some() { 1 } else { number(&line, "n")?.unwrap_or(usize::MAX) },
+        most_lines,
+        most_bytes: number(&line, "s")?.unwrap_or(MOST),
+        told: line.has("t"),
+        empty_input: line.value("a").is_none(),
+        replace,
+    };
+    let input = match line.value("a") {
+        Some(path) => whole(path).map_err(|error| format!("Cannot open input file '{path}': {}", words(&error)))?,
+        None => {
+            let mut input = Vec::new();
+            std::io::stdin().lock().read_to_end(&mut input).map_err(|error| words(&error))?;
+            input
+        }
+    };
+    let mut items = if line.has("0") {
+        delimited(&input, 0)
+    } else if let Some(text) = line.value("d") {
+        delimited(&input, delimiter(text)?)
+    } else if plan.replace.is_some() {
+        by_line(&input)?
+    } else {
+        quoted(&input)?
+    };
+    if let Some(end) = line.value("E").or_else(|| line.value("e")).filter(|end| !end.is_empty())
+        && let Some(at) = items.iter().position(|word| word.text == end.as_bytes())
+    {
+        items.truncate(at);
+    }
+    if items.is_empty() {
+        return Ok(if line.has("r") || plan.replace.is_some() {
+            0
+        } else {
+            plan.run(&[]).unwrap_or_else(|status| status)
+        });
+    }
+    let mut status = 0;
+    let mut rest = items.as_slice();
+    while !rest.is_empty() {
+        let (now, later) = rest.split_at(plan.length(rest));
+        match plan.run(now) {
+            Ok(0) => {}
+            Ok(ended) => status = ended,
+            Err(fatal) => return Ok(fatal),
+        }
+        rest = later;
+    }
+    Ok(status)
+}
+
+impl Plan {
+    /// How many of these words go into one command.
+    fn length(&self, items: &[Word]) -> usize {
+        let mut bytes: usize = self.command.iter().map(|word| word.len() + 1).sum();
+        let (mut count, mut lines) = (0, 0);
+        for item in items {
+            bytes += item.text.len() + 1;
+            if count > 0 && bytes > self.most_bytes {
+                break;
+            }
+            count += 1;
+            lines += usize::from(item.ends_line);
+            if count >= self.most_words || lines >= self.most_lines {
+                break;
+            }
+        }
+        count
+    }
+
+    /// Runs one command: 0 or 123; a status that ends everything is an error.
+    fn run(&self, items: &[Word]) -> Result<i32, i32> {
+        let argv: Vec<Vec<u8>> = match (&self.replace, items.first()) {
+            (Some(sign), Some(item)) => {
+                let item = String::from_utf8_lossy(&item.text);
+                self.command.iter().map(|word| word.replace(sign.as_str(), &item).into_bytes()).collect()
+            }
+            _ => self
+                .command
+                .iter()
+                .map(|word| word.clone().into_bytes())
+                .chain(items.iter().map(|item| item.text.clone()))
+                .collect(),
+        };
+        if self.told {
+            let words: Vec<_> = argv.iter().map(|word| String::from_utf8_lossy(word)).collect();
+            eprintln!("{}", words.join(" "));
+        }
+        let mut command = Command::new(argv);
+        command.empty_input = self.empty_input;
+        match command.run() {
+            0 => Ok(0),
+            255 => {
+                say(
+                    "xargs",
+                    format_args!(
+                        "{}: exited with status 255; aborting",
+                        self.command.first().map_or("", String::as_str)
+                    ),
+                );
+                Err(124)
+            }
+            status @ (126 | 127) => Err(status),
+            _ => Ok(123),
+        }
+    }
+}
+
+fn number(line: &Line, option: &str) -> Result<Option<usize>, String> {
+    let read = |text: &str| match text.parse() {
+        Ok(0) | Err(_) => Err(format!("value {text} for -{option} option should be >= 1")),
+        Ok(number) => Ok(number),
+    };
+    line.value(option).map(read).transpose()
+}
+
+fn delimiter(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        [only] => Ok(*only),
+        [b'\\', b'n'] => Ok(b'\n'),
+        [b'\\', b't'] => Ok(b'\t'),
+        [b'\\', b'0'] => Ok(0),
+        [b'\\', b'\\'] => Ok(b'\\'),
+        _ => Err(format!(
+            "Invalid input delimiter specification {text}: the delimiter must be a single character or one of \\n, \\t, \\0"
+        )),
+    }
+}
+
+fn delimited(input: &[u8], end: u8) -> Vec<Word> {
+    let input = input.strip_suffix(&[end]).unwrap_or(input);
+    if input.is_empty() {
+        return Vec::new();
+    }
+    input.split(|byte| *byte == end).map(|text| Word { text: text.to_vec(), ends_line: true }).collect()
+}
+
+/// One word a line: the line without the blanks before it, quotes taken off. Empty lines are none.
+fn by_line(input: &[u8]) -> Result<Vec<Word>, String> {
+    let mut items = Vec::new();
+    for line in input.split(|byte| *byte == b'\n') {
+        let line = line.trim_ascii_start();
+        let mut text = Vec::new();
+        let mut quote = None;
+        let mut bytes = line.iter().copied();
+        while let Some(byte) = bytes.next() {
+            match (byte, quote) {
+                (b'\'' | b'"', None) => quote = Some(byte),
+                (byte, Some(open)) if byte == open => quote = None,
+                (b'\\', None) => text.extend(bytes.next()),
+                (byte, _) => text.push(byte),
+            }
+        }
+        if let Some(quote) = quote {
+            return Err(unmatched(quote));
+        }
+        if !line.is_empty() {
+            items.push(Word { text, ends_line: true });
+        }
+    }
+    Ok(items)
+}
+
+/// Words between blanks, with quotes and backslashes.
+fn quoted(input: &[u8]) -> Result<Vec<Word>, String> {
+    let mut items: Vec<Word> = Vec::new();
+    let mut word: Option<Vec<u8>> = None;
+    let mut bytes = input.iter().copied();
+    let mut blank = false;
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'\'' | b'"' => {
+                let text = word.get_or_insert_default();
+                loop {
+                    match bytes.next() {
+                        Some(next) if next == byte => break,
+                        Some(b'\n') | None => return Err(unmatched(byte)),
+                        Some(next) => text.push(next),
+                    }
+                }
+            }
+            b'\\' => word.get_or_insert_default().extend(bytes.next()),
+            b' ' | b'\t' | b'\n' => {
+                items.extend(word.take().map(|text| Word { text, ends_line: false }));
+                // A blank at a line's end goes on with the next line.
+                if byte == b'\n'
+                    && !blank
+                    && let Some(last) = items.last_mut()
+                {
+                    last.ends_line = true;
+                }
+            }
+            other => word.get_or_insert_default().push(other),
+        }
+        blank = matches!(byte, b' ' | b'\t');
+    }
+    items.extend(word.map(|text| Word { text, ends_line: true }));
+    Ok(items)
+}
+
+fn unmatched(quote: u8) -> String {
+    let kind = if quote == b'"' { "double" } else { "single" };
+    format!("unmatched {kind} quote; by default quotes are special to xargs unless you use the -0 option")
+}

@@ -1,0 +1,116 @@
+//! `column`: a table of the input's words, or lines side by side.
+
+use std::io::Write as _;
+
+use crate::options::Takes::{Nothing, Value};
+use crate::options::{self, Known};
+use crate::say::{out, say, whole, words};
+
+const OPTIONS: &[Known] = &[
+    ('t', "table", Nothing),
+    ('s', "separator", Value),
+    ('o', "output-separator", Value),
+    ('c', "output-width", Value),
+    ('n', "", Nothing),
+    ('x', "fillrows", Nothing),
+    ('N', "table-columns", Value),
+    ('R', "table-right", Value),
+    ('L', "keep-empty-lines", Nothing),
+];
+
+/// Runs column.
+pub fn column(args: &[String]) -> i32 {
+    match arranged(args.get(1..).unwrap_or_default()) {
+        Ok(()) => 0,
+        Err(why) => {
+            say("column", why);
+            1
+        }
+    }
+}
+
+fn arranged(args: &[String]) -> Result<(), String> {
+    let line = options::read(args, OPTIONS, true)?;
+    let mut text = String::new();
+    let standard = ["-".to_owned()];
+    for file in if line.operands.is_empty() { &standard } else { line.operands.as_slice() } {
+        let bytes = whole(file).map_err(|error| format!("{file}: {}", words(&error)))?;
+        text.push_str(&String::from_utf8_lossy(&bytes));
+    }
+    let rows: Vec<&str> = text.lines().filter(|row| !row.trim().is_empty()).collect();
+    let mut out = out();
+    if !line.has("t") {
+        let most = line
+            .value("c")
+            .map_or(Ok(80), |text| text.parse().map_err(|_| format!("invalid columns argument: '{text}'")))?;
+        beside(&mut out, &rows, most, line.has("x")).map_err(|error| words(&error))?;
+        return out.flush().map_err(|error| words(&error));
+    }
+    let between = line.value("o").unwrap_or("  ");
+    let mut table: Vec<Vec<&str>> = rows
+        .iter()
+        .map(|row| match line.value("s") {
+            // Separators side by side count as one only where none is given.
+            Some(letters) => row.split(|letter| letters.contains(letter)).collect(),
+            None => row.split_whitespace().collect(),
+        })
+        .collect();
+    if let Some(names) = line.value("N") {
+        table.insert(0, names.split(',').collect());
+    }
+    let width = |text: &str| text.chars().count();
+    let columns = table.iter().map(Vec::len).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns)
+        .map(|n| table.iter().filter_map(|row| row.get(n)).map(|cell| width(cell)).max().unwrap_or(0))
+        .collect();
+    let right: Vec<usize> =
+        line.value("R").unwrap_or_default().split(',').filter_map(|number| number.parse::<usize>().ok()).collect();
+    for row in &table {
+        for (n, (cell, most)) in row.iter().zip(&widths).enumerate() {
+            if n > 0 {
+                _ = out.write_all(between.as_bytes());
+            }
+            let fill = " ".repeat(most - width(cell));
+            let right = right.contains(&(n + 1));
+            if right {
+                _ = out.write_all(fill.as_bytes());
+            }
+            _ = out.write_all(cell.as_bytes());
+            if !right && n + 1 < row.len() {
+                _ = out.write_all(fill.as_bytes());
+            }
+        }
+        // A row that lacks cells is filled up to the last column.
+        if row.len() < columns {
+            let rest: usize = widths.iter().skip(row.len()).map(|most| most + between.len()).sum();
+            let last = row.len().checked_sub(1).and_then(|n| Some(widths.get(n)? - width(row.get(n)?))).unwrap_or(0);
+            let trailing = widths.last().map_or(0, |_| rest + last);
+            _ = write!(out, "{:trailing$}", "");
+        }
+        _ = out.write_all(b"\n");
+    }
+    out.flush().map_err(|error| words(&error))
+}
+
+/// Entries in columns of one width, which tabs make.
+fn beside(out: &mut impl std::io::Write, rows: &[&str], most: usize, by_row: bool) -> std::io::Result<()> {
+    let longest = rows.iter().map(|row| row.chars().count()).max().unwrap_or(0);
+    let width = (longest / 8 + 1) * 8;
+    let columns = (most / width).max(1);
+    let lines = rows.len().div_ceil(columns);
+    for line in 0..lines {
+        let chosen: Vec<&&str> = match by_row {
+            true => rows.iter().skip(line * columns).take(columns).collect(),
+            false => rows.iter().skip(line).step_by(lines.max(1)).collect(),
+        };
+        for (n, entry) in chosen.iter().enumerate() {
+            out.write_all(entry.as_bytes())?;
+            if n + 1 < chosen.len() {
+                let tabs = (width - entry.chars().count()).div_ceil(8);
+                out.write_all("\t".repeat(tabs).as_bytes())?;
+            }
+        }
+        out.write_all(b"\n")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,140 @@
+//! `stat`, `chmod`: what is known of files.
+
+use std::fs::{self, Metadata};
+use std::io::Write as _;
+
+use crate::clock;
+use crate::options::Takes::{Nothing, Value};
+use crate::options::{self, Known};
+use crate::say::{about, out, say};
+
+const STAT: &[Known] =
+    &[('c', "format", Value), ('\0', "printf", Value), ('L', "dereference", Nothing), ('t', "terse", Nothing)];
+
+/// `stat`: a file's size, kind and times.
+pub fn stat(args: &[String]) -> i32 {
+    let line = match options::read(args.get(1..).unwrap_or_default(), STAT, true) {
+        Ok(line) if !line.operands.is_empty() => line,
+        Ok(_) => {
+            say("stat", "missing operand; usage: stat [-L] [-c FORMAT] FILE...");
+            return 1;
+        }
+        Err(why) => {
+            say("stat", why);
+            return 1;
+        }
+    };
+    let (format, end) = match (line.value("printf"), line.value("c")) {
+        (Some(format), _) => (crate::awk::unescape(format), ""),
+        (None, Some(format)) => (format.to_owned(), "\n"),
+        (None, None) => (WHOLE.to_owned(), "\n"),
+    };
+    let mut status = 0;
+    let mut out = out();
+    for path in &line.operands {
+        let found = if line.has("L") { fs::metadata(path) } else { fs::symlink_metadata(path) };
+        match found {
+            Ok(found) => {
+                if out
+                    .write_all(filled(&format, path, &found).as_bytes())
+                    .and_then(|()| out.write_all(end.as_bytes()))
+                    .is_err()
+                {
+                    return 1;
+                }
+            }
+            Err(error) => {
+                _ = out.flush();
+                about("stat", &format!("cannot statx '{path}'"), &error);
+                status = 1;
+            }
+        }
+    }
+    if out.flush().is_ok() { status } else { 1 }
+}
+
+const WHOLE: &str = "  File: %N\n  Size: %s\tBlocks: %b\tIO Block: %o\t%F\nAccess: (0%a/%A)  Uid: (%u/%U)  Gid: (%g/%G)\nAccess: %x\nModify: %y\nChange: %z";
+
+fn filled(format: &str, path: &str, found: &Metadata) -> String {
+    let mut out = String::new();
+    let mut letters = format.chars();
+    let (mode, mode_text) = crate::find::modes(found);
+    let kind = if found.is_dir() {
+        'd'
+    } else if found.is_symlink() {
+        'l'
+    } else {
+        'f'
+    };
+    let changed = found.modified().map(clock::epoch).unwrap_or_default();
+    let read = found.accessed().map(clock::epoch).unwrap_or(changed);
+    let full = |(seconds, nanos)| clock::format(&clock::moment(seconds, nanos), "%Y-%m-%d %H:%M:%S.%N %z");
+    while let Some(letter) = letters.next() {
+        if letter != '%' {
+            out.push(letter);
+            continue;
+        }
+        let part = match letters.next() {
+            Some('n') => path.to_owned(),
+            Some('N') if kind == 'l' => {
+                let target = fs::read_link(path).map_or(String::new(), |target| target.to_string_lossy().into_owned());
+                format!("'{path}' -> '{target}'")
+            }
+            Some('N') => format!("'{path}'"),
+            Some('s') => found.len().to_string(),
+            Some('b') => (found.len().div_ceil(4096) * 8).to_string(),
+            Some('B') => "512".to_owned(),
+            Some('o') => "4096".to_owned(),
+            Some('F') => match kind {
+                'd' => "directory",
+                'l' => "symbolic link",
+                _ if found.len() == 0 => "regular empty file",
+                _ => "regular file",
+            }
+            .to_owned(),
+            Some('a') => format!("{mode:o}"),
+            Some('A') => mode_text.clone(),
+            Some('f') => format!(
+                "{:x}",
+                mode | if kind == 'd' {
+                    0o040_000
+                } else if kind == 'l' {
+                    0o120_000
+                } else {
+                    0o100_000
+                }
+            ),
+            Some('u' | 'g') => "1000".to_owned(),
+            Some('U' | 'G') => "user".to_owned(),
+            Some('h') => "1".to_owned(),
+            Some('i' | 'd') => "0".to_owned(),
+            Some('Y' | 'Z' | 'W') => changed.0.to_string(),
+            Some('X') => read.0.to_string(),
+            Some('y' | 'z' | 'w') => full(changed),
+            Some('x') => full(read),
+            Some('%') => "%".to_owned(),
+            Some(other) => format!("%{other}"),
+            None => "%".to_owned(),
+        };
+        out.push_str(&part);
+    }
+    out
+}
+
+/// `chmod`: every file may be read, written and run here, so only their existence is looked at.
+pub fn chmod(args: &[String]) -> i32 {
+    let mut operands =
+        args.iter().skip(1).filter(|word| !matches!(word.as_str(), "-R" | "-v" | "-c" | "-f" | "--recursive" | "--"));
+    if operands.next().is_none() {
+        say("chmod", "missing operand; usage: chmod MODE FILE...");
+        return 1;
+    }
+    let mut status = 0;
+    for path in operands {
+        if let Err(error) = fs::metadata(path) {
+            about("chmod", &format!("cannot access '{path}'"), &error);
+            status = 1;
+        }
+    }
+    status
+}

@@ -1,0 +1,134 @@
+//! `du`: how much is in folders. A file's size is its length here: there are no blocks.
+
+use std::fs;
+use std::io::Write;
+
+use crate::options::Takes::{Nothing, Value};
+use crate::options::{self, Known, Line};
+use crate::say::{about, out, say};
+
+const OPTIONS: &[Known] = &[
+    ('s', "summarize", Nothing),
+    ('a', "all", Nothing),
+    ('b', "bytes", Nothing),
+    ('h', "human-readable", Nothing),
+    ('k', "", Nothing),
+    ('m', "", Nothing),
+    ('c', "total", Nothing),
+    ('d', "max-depth", Value),
+    ('\0', "apparent-size", Nothing),
+];
+
+struct Du<W: Write> {
+    out: W,
+    all: bool,
+    most: usize,
+    unit: Unit,
+    failed: bool,
+}
+
+#[derive(Clone, Copy)]
+enum Unit {
+    Human,
+    Of(u64),
+}
+
+/// Runs du.
+pub fn du(args: &[String]) -> i32 {
+    let line = match options::read(args.get(1..).unwrap_or_default(), OPTIONS, true) {
+        Ok(line) => line,
+        Err(why) => {
+            say("du", why);
+            return 1;
+        }
+    };
+    let most = match line.value("d").map(str::parse) {
+        Some(Ok(most)) => most,
+        Some(Err(_)) => {
+            say("du", format_args!("invalid maximum depth '{}'", line.value("d").unwrap_or_default()));
+            return 1;
+        }
+        None if line.has("s") => 0,
+        None => usize::MAX,
+    };
+    let mut du = Du { out: out(), all: line.has("a"), most, unit: unit(&line), failed: false };
+    let standard = [".".to_owned()];
+    let mut total = 0;
+    for path in if line.operands.is_empty() { &standard } else { line.operands.as_slice() } {
+        total += du.below(path, 0);
+    }
+    if line.has("c") {
+        du.line(total, "total");
+    }
+    i32::from(du.out.flush().is_err() || du.failed)
+}
+
+fn unit(line: &Line) -> Unit {
+    match () {
+        () if line.has("h") => Unit::Human,
+        () if line.has("b") => Unit::Of(1),
+        () if line.has("m") => Unit::Of(1 << 20),
+        () => Unit::Of(1 << 10),
+    }
+}
+
+impl<W: Write> Du<W> {
+    fn below(&mut self, path: &str, depth: usize) -> u64 {
+        let found = match fs::symlink_metadata(path) {
+            Ok(found) => found,
+            Err(error) => {
+                _ = self.out.flush();
+                about("du", &format!("cannot access '{path}'"), &error);
+                self.failed = true;
+                return 0;
+            }
+        };
+        if !found.is_dir() {
+            if depth == 0 || (self.all && depth <= self.most) {
+                self.line(found.len(), path);
+            }
+            return found.len();
+        }
+        let mut names: Vec<String> = match fs::read_dir(path) {
+            Ok(entries) => {
+                entries.filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned())).collect()
+            }
+            Err(error) => {
+                about("du", &format!("cannot read directory '{path}'"), &error);
+                self.failed = true;
+                Vec::new()
+            }
+        };
+        names.sort();
+        let size =
+            names.iter().map(|name| self.below(&format!("{}/{name}", path.trim_end_matches('/')), depth + 1)).sum();
+        if depth <= self.most {
+            self.line(size, path);
+        }
+        size
+    }
+
+    fn line(&mut self, size: u64, name: &str) {
+        let size = match self.unit {
+            Unit::Of(unit) => size.div_ceil(unit).to_string(),
+            Unit::Human => human(size),
+        };
+        _ = writeln!(self.out, "{size}\t{name}");
+    }
+}
+
+/// A size in the unit that keeps it short, rounded up.
+fn human(size: u64) -> String {
+    let mut number = size as f64;
+    for unit in ["", "K", "M", "G", "T"] {
+        if number < 1024.0 || unit == "T" {
+            return match unit {
+                "" => size.to_string(),
+                _ if number < 10.0 => format!("{:.1}{unit}", (number * 10.0).ceil() / 10.0),
+                _ => format!("{:.0}{unit}", number.ceil()),
+            };
+        }
+        number /= 1024.0;
+    }
+    size.to_string()
+}

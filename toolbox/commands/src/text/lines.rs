@@ -1,0 +1,141 @@
+//! `tac`, `rev`, `less`, `sponge`, `dos2unix`, `unix2dos`.
+
+use std::io::{self, Read as _, Write as _};
+
+use crate::say::{about, open, out, say, whole};
+
+/// Hands each file's bytes on; standard input where there is none.
+fn each(name: &str, files: &[String], mut put: impl FnMut(&[u8]) -> io::Result<()>) -> i32 {
+    let mut status = 0;
+    let standard = ["-".to_owned()];
+    for file in if files.is_empty() { &standard } else { files } {
+        match whole(file) {
+            Ok(bytes) => {
+                if put(&bytes).is_err() {
+                    return 1;
+                }
+            }
+            Err(error) => {
+                about(name, file, &error);
+                status = 1;
+            }
+        }
+    }
+    status
+}
+
+fn operands(args: &[String]) -> Vec<String> {
+    args.iter().skip(1).filter(|word| *word == "-" || !word.starts_with('-')).cloned().collect()
+}
+
+/// `tac`: the lines, the last one first.
+pub fn tac(args: &[String]) -> i32 {
+    if let Some(option) = args.iter().skip(1).find(|word| word.starts_with('-') && *word != "-" && *word != "--") {
+        say("tac", format_args!("option {option} is not known here"));
+        return 1;
+    }
+    let mut out = out();
+    let status = each("tac", &operands(args), |bytes| {
+        let mut end = bytes.len();
+        while end > 0 {
+            let before = bytes.get(..end - 1).unwrap_or_default();
+            let start = memchr::memrchr(b'\n', before).map_or(0, |at| at + 1);
+            out.write_all(bytes.get(start..end).unwrap_or_default())?;
+            end = start;
+        }
+        Ok(())
+    });
+    if out.flush().is_ok() { status } else { 1 }
+}
+
+/// `rev`: each line's letters, the last one first.
+pub fn rev(args: &[String]) -> i32 {
+    let mut out = out();
+    let status = each("rev", &operands(args), |bytes| {
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let (text, end) = line.strip_suffix(b"\n").map_or((line, false), |text| (text, true));
+            let turned: String = String::from_utf8_lossy(text).chars().rev().collect();
+            out.write_all(turned.as_bytes())?;
+            if end {
+                out.write_all(b"\n")?;
+            }
+        }
+        Ok(())
+    });
+    if out.flush().is_ok() { status } else { 1 }
+}
+
+/// `less`, `more`: the files, as there is nobody to turn pages.
+pub fn less(args: &[String]) -> i32 {
+    let mut out = out();
+    let status = each(args.first().map_or("less", String::as_str), &operands(args), |bytes| out.write_all(bytes));
+    if out.flush().is_ok() { status } else { 1 }
+}
+
+/// `sponge`: all of the input first, then the file.
+pub fn sponge(args: &[String]) -> i32 {
+    let mut bytes = Vec::new();
+    if let Err(error) = open("-").and_then(|mut input| input.read_to_end(&mut bytes)) {
+        about("sponge", "-", &error);
+        return 1;
+    }
+    let append = args.iter().any(|word| word == "-a");
+    let done = match operands(args).first() {
+        Some(path) => {
+            let file = std::fs::OpenOptions::new().create(true).write(true).append(append).truncate(!append).open(path);
+            file.and_then(|mut file| file.write_all(&bytes)).inspect_err(|error| about("sponge", path, error))
+        }
+        None => out().write_all(&bytes),
+    };
+    i32::from(done.is_err())
+}
+
+/// `dos2unix`: lines that end as here.
+pub fn dos2unix(args: &[String]) -> i32 {
+    converted(args, "dos2unix", |bytes| {
+        let mut made = Vec::with_capacity(bytes.len());
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            match line.strip_suffix(b"\r\n") {
+                Some(text) => {
+                    made.extend_from_slice(text);
+                    made.push(b'\n');
+                }
+                None => made.extend_from_slice(line),
+            }
+        }
+        made
+    })
+}
+
+/// `unix2dos`: lines that end as in DOS.
+pub fn unix2dos(args: &[String]) -> i32 {
+    converted(args, "unix2dos", |bytes| {
+        let mut made = Vec::with_capacity(bytes.len() + bytes.len() / 16);
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            match line.strip_suffix(b"\n").filter(|text| !text.ends_with(b"\r")) {
+                Some(text) => {
+                    made.extend_from_slice(text);
+                    made.extend_from_slice(b"\r\n");
+                }
+                None => made.extend_from_slice(line),
+            }
+        }
+        made
+    })
+}
+
+/// Changes files in place; the standard input where there is none.
+fn converted(args: &[String], name: &str, make: impl Fn(&[u8]) -> Vec<u8>) -> i32 {
+    let files = operands(args);
+    if files.is_empty() {
+        return each(name, &[], |bytes| out().write_all(&make(bytes)));
+    }
+    let mut status = 0;
+    for file in &files {
+        if let Err(error) = whole(file).and_then(|bytes| std::fs::write(file, make(&bytes))) {
+            about(name, file, &error);
+            status = 1;
+        }
+    }
+    status
+}
