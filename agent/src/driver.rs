@@ -69,7 +69,7 @@ pub struct Report {
     pub ending: Ending,
     /// What a session keeps of the run, beginning with the user's message and ending with an answer: all that was said in a run that
     /// came to its end, what was said of one that was cut short, closed by how it ended. Nothing of one that failed, so that the
-    /// same message can be sent again.
+    /// same message can be sent again, or whose message was not let through, so that no later one brings it to the model.
     pub turns: Vec<Message>,
     /// How many steps acted.
     pub steps: u32,
@@ -139,7 +139,7 @@ fn setup(performer: &Performer<'_>, settings: &Settings, job: &Job) -> Setup {
 
 /// What a session keeps of what a run that ended so has said.
 fn kept(ending: &Ending, said: &[Message]) -> Vec<Message> {
-    if matches!(ending, Ending::Failed { .. }) {
+    if matches!(ending, Ending::Failed { .. } | Ending::Blocked { .. }) {
         return Vec::new();
     }
     let open = said.last().is_none_or(|last| last.role != Role::Assistant);

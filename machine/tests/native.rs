@@ -184,7 +184,7 @@ fn calls_of_one_turn_share_its_step_and_each_has_its_result_in_order() {
     assert_eq!(numbers.collect::<Vec<_>>(), [(1, 1, true), (1, 2, true), (1, 3, false), (1, 4, true)]);
     let results = results(&state);
     let ids: Vec<&str> = results.iter().map(|(id, _)| id.as_str()).collect();
-    assert_eq!(ids, ["a", "call_1_2", "call_1_3", "d"], "every call has an id of its own");
+    assert_eq!(ids, ["a", "c00010002", "c00010003", "d"], "every call has an id of its own");
     for ((_, result), part) in results.iter().zip(["one", "two", "not JSON", "four"]) {
         assert!(result.starts_with("[Observation (step 1)] Execution") && result.contains(part), "{result}");
     }

@@ -83,6 +83,18 @@ fn a_message_that_is_not_let_through_is_denied() {
 }
 
 #[test]
+fn the_manuals_settings_are_taken() {
+    let place = Place::new();
+    let manual = include_str!("../../../docs/models.md");
+    let blocks = manual.split("```toml\n").skip(1).map(|block| block.split("```").next().unwrap());
+    user_file(&place, &blocks.collect::<String>());
+    let done = place.wattle(["config", "show", "--json"]).run().code(0);
+    let settings: Json = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!(settings["guard"]["enabled"], true);
+    assert_eq!(settings["prices"]["my-model"]["completion"], 4.0);
+}
+
+#[test]
 fn a_session_tells_what_it_took() {
     let place = Place::new();
     let provider = Provider::start([Answer::text(ANSWER), Answer::text(ANSWER)]);

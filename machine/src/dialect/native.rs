@@ -87,12 +87,10 @@ fn called(
     let mut ids = BTreeSet::new();
     let (mut planned, mut said) = (Vec::new(), Vec::new());
     for ((call, meant), number) in meant.into_iter().zip(1..) {
-        let mut id = Some(call.id.clone())
-            .filter(|id| !id.is_empty() && !ids.contains(id))
-            .unwrap_or_else(|| made_up(step, number));
-        while !ids.insert(id.clone()) {
-            id.push('_');
-        }
+        let own = Some(call.id.clone()).filter(|id| !id.is_empty() && !ids.contains(id));
+        let made_up = || (number..).map(|number| made_up(step, number)).find(|id| !ids.contains(id));
+        let id = own.or_else(made_up).unwrap_or_default();
+        ids.insert(id.clone());
         let plan = match meant {
             Meant::Run(plan) => plan,
             Meant::Done(_) => {
@@ -155,9 +153,9 @@ fn as_object(arguments: &str) -> String {
     }
 }
 
-/// An id for a call that has none.
+/// An id for a call that has none: nine letters and digits, which every provider takes.
 fn made_up(step: u32, number: u32) -> String {
-    format!("call_{step}_{number}")
+    format!("c{:04}{:04}", step % 10_000, number % 10_000)
 }
 
 pub(super) fn observed(step: u32, said: Message, outputs: &[Output], notes: &[String]) -> Vec<Message> {

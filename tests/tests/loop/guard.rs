@@ -71,6 +71,7 @@ async fn a_message_is_let_through_or_ends_with_its_categorys_text() {
             Some(text) => {
                 assert_eq!(report.ending, Ending::Blocked { text: text.to_owned() }, "{what}");
                 assert!(model.asked().is_empty(), "{what}: the model was asked");
+                assert!(report.turns.is_empty(), "{what}: the session keeps the message");
                 assert!(!events.iter().any(|envelope| matches!(envelope.event, Event::ToolStart { .. })), "{what}");
                 assert_ne!(verdict, Some(Verdict::Allowed), "{what}");
                 assert_eq!(
