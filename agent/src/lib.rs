@@ -60,4 +60,7 @@ pub use store::{DEFAULT_TENANT, LateState, State, Store, StoreError};
 pub use trace::{STEPS_FILE, Step, Steps};
 pub use wiring::{Access, Trusted, denied};
 
-pub use {wattle_capability as capability, wattle_catalog as catalog, wattle_machine as machine, wattle_rt as rt};
+pub use {
+    wattle_capability as capability, wattle_catalog as catalog, wattle_machine as machine, wattle_rt as rt,
+    wattle_shell as shell,
+};

@@ -35,6 +35,7 @@ impl Cli {
             Some(Command::Repl(args)) => args.flags.verbose,
             Some(Command::Serve(args)) => args.flags.verbose,
             Some(Command::Exec(args)) => args.flags.verbose,
+            Some(Command::Shell(args)) => args.flags.verbose,
             Some(Command::Eval(args)) => args.flags.verbose,
             Some(Command::Doctor(args)) => args.flags.verbose,
             Some(Command::Config(ConfigCommand::Show { flags, .. })) => flags.verbose,
@@ -57,6 +58,8 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     /// Run one program, without a model
     Exec(ExecArgs),
+    /// The shell by itself: a line, a script, or a conversation
+    Shell(ShellArgs),
     /// Check programs without running them
     Check(CheckArgs),
     /// Print a program as the module that runs
@@ -142,6 +145,19 @@ pub(crate) struct ExecArgs {
     /// Print the whole outcome as JSON
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) flags: Flags,
+}
+
+/// What `shell` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ShellArgs {
+    /// Run this line
+    #[arg(short, value_name = "LINE")]
+    pub(crate) command: Option<String>,
+    /// A script of the host and its arguments; with `-c`, the words of `$0`, `$1`, …
+    #[arg(value_name = "FILE|ARG", allow_hyphen_values = true, trailing_var_arg = true)]
+    pub(crate) args: Vec<String>,
     #[command(flatten)]
     pub(crate) flags: Flags,
 }

@@ -22,6 +22,8 @@ pub(crate) enum Exit {
     Denied,
     /// The user interrupted it.
     Interrupted,
+    /// A script of the shell ended with this status.
+    Status(u8),
 }
 
 impl From<Exit> for ExitCode {
@@ -35,6 +37,7 @@ impl From<Exit> for ExitCode {
             Exit::Bound => 5,
             Exit::Denied => 6,
             Exit::Interrupted => 130,
+            Exit::Status(status) => status,
         })
     }
 }

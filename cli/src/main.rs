@@ -69,6 +69,7 @@ async fn perform(cli: Cli) -> Result<Exit, Fault> {
         Some(Command::Repl(args)) => repl::run(args, outer).await,
         Some(Command::Serve(args)) => serve::serve(args, outer).await,
         Some(Command::Exec(args)) => commands::exec::exec(args, outer).await,
+        Some(Command::Shell(args)) => commands::shell::shell(args, outer).await,
         Some(Command::Check(args)) => commands::check::check(args, outer).await,
         Some(Command::Expand(args)) => commands::expand::expand(&args),
         Some(Command::Parse) => commands::parse::parse(),

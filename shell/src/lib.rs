@@ -4,13 +4,20 @@
 //! that in an instance of its own, on a preview-1 host (`wasi/`) over the run's [`Files`](wattle_capability::files::Files); `stream.rs` is what
 //! stands behind descriptors: pipes, files, devices.
 
+mod bounds;
 mod command;
+mod commands;
 mod errno;
+mod language;
+mod port;
 mod stream;
 mod toolbox;
 mod wasi;
 
+pub use bounds::Bounds;
 pub use command::{Command, Spawn, Status};
+pub use commands::{Commands, NoCommands};
 pub use errno::{Errno, Fault};
+pub use language::{Output, Session, Shell, Stdio};
 pub use stream::{Captured, Device, OpenHow, Stream, StreamKind};
 pub use toolbox::{Ended, Killed, StageBounds, Toolbox, ToolboxError};

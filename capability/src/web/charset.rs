@@ -34,8 +34,8 @@ fn of_page(bytes: &[u8]) -> Option<&'static Encoding> {
 fn guess(bytes: &[u8]) -> &'static Encoding {
     match std::str::from_utf8(bytes) {
         Ok(_) => UTF_8,
-        // A text that was cut within a character.
-        Err(error) if error.error_len().is_none() => UTF_8,
+        // A text that was cut within a character, and has others in UTF-8.
+        Err(error) if error.error_len().is_none() && !bytes.iter().take(error.valid_up_to()).all(u8::is_ascii) => UTF_8,
         Err(_) => WINDOWS_1252,
     }
 }
@@ -61,7 +61,8 @@ mod tests {
             (b"<meta charset=utf-16>\xc3\xa9", None, "<meta charset=utf-16>é"),
             (b"<p>charset=koi8-r \xc3\xa9", None, "<p>charset=koi8-r é"),
             (b"\xc3\xa9", Some("no-such"), "é"),
-            (b"ab\xc3", None, "ab\u{fffd}"),
+            (b"\xc3\xa9\xc3", None, "é\u{fffd}"),
+            (b"ab\xc3", None, "abÃ"),
             (b"\xff\xfea\0", None, "a"),
             (b"", None, ""),
         ] {

@@ -12,6 +12,7 @@ pub(crate) mod expand;
 pub(crate) mod ledger;
 pub(crate) mod parse;
 pub(crate) mod run;
+pub(crate) mod shell;
 pub(crate) mod trace;
 pub(crate) mod vars;
 

@@ -12,12 +12,15 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use wattle_capability::files::Files;
 
 pub use ended::{Ended, Killed, StageBounds, ToolboxError};
 pub(crate) use wait::{Waited, Waiter};
 
 use crate::command::{Command, Spawn};
+use crate::commands::Commands;
 use engine::Compiled;
 
 /// The module, built from `toolbox/commands`.
@@ -120,6 +123,26 @@ impl Toolbox {
         let inner = Arc::clone(&self.0);
         let compiled = tokio::task::spawn_blocking(move || inner.compiled()).await;
         compiled.unwrap_or_else(|stopped| Err(ToolboxError(stopped.to_string())))
+    }
+}
+
+impl Commands for Toolbox {
+    fn names(&self) -> Vec<String> {
+        Toolbox::names(self).map(str::to_owned).collect()
+    }
+
+    fn has(&self, name: &str) -> bool {
+        Toolbox::has(self, name)
+    }
+
+    fn run<'a>(
+        &'a self,
+        command: Command,
+        files: &'a Arc<Files>,
+        spawn: Arc<dyn Spawn>,
+        bounds: &'a StageBounds,
+    ) -> BoxFuture<'a, Ended> {
+        Toolbox::run(self, command, files, spawn, bounds).boxed()
     }
 }
 

@@ -1,0 +1,149 @@
+//! `wattle shell`: the shell by itself, for one line, a script, or a person. What it writes and its status are the process's.
+
+use std::io::{IsTerminal, stderr, stdin, stdout};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use etcetera::BaseStrategy;
+use rustyline::error::ReadlineError;
+use rustyline::history::FileHistory;
+use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::{Completer, Editor, Helper, Highlighter, Hinter};
+use tokio::fs::File;
+use wattle_agent::shell::{Bounds, Session, Shell, Stdio, Stream, Toolbox};
+
+use crate::args::ShellArgs;
+use crate::changes::{self, Fate};
+use crate::config::{Config, Layer};
+use crate::fault::{Exit, Fault};
+use crate::setup::{Setup, make_private};
+use crate::{input, output};
+
+/// How many lines the history keeps.
+const REMEMBERED: usize = 1_000;
+
+/// Runs a line, a script, or what a person types.
+pub(crate) async fn shell(args: ShellArgs, outer: Layer) -> Result<Exit, Fault> {
+    let setup = Setup::new(Config::gather(&[args.flags.into(), outer])?)?;
+    let files = setup.files()?;
+    let cache = etcetera::base_strategy::Xdg::new().ok().map(|base| base.cache_dir().join("wattle"));
+    let toolbox = Toolbox::new(cache.as_deref()).map_err(|error| Fault::failed(error.to_string()))?;
+    let shell = Shell::new(Arc::new(toolbox), Bounds::default());
+    let mut session = shell.session(Arc::clone(&files));
+    let deadline = setup.config.timeout.value.map(|span| span.0);
+    let mut words = args.args;
+    let script = match (args.command, words.first().cloned()) {
+        (Some(line), name) => {
+            session.set_arguments(name.unwrap_or_else(|| "wattle".into()), words.into_iter().skip(1));
+            Some(line)
+        }
+        (None, Some(file)) => {
+            session.set_arguments(file.clone(), words.drain(1..));
+            Some(input::text(&PathBuf::from(file))?)
+        }
+        (None, None) if stdin().is_terminal() && stdout().is_terminal() => None,
+        (None, None) => Some(input::text(&PathBuf::from("-"))?),
+    };
+    let status = match script {
+        Some(script) => {
+            let cancel = crate::setup::interrupt();
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => return Ok(Exit::Interrupted),
+                status = session.run_script(&script, own_streams()?, deadline) => status.0,
+            }
+        }
+        None => converse(session, deadline).await?,
+    };
+    changes::settle(&files, Fate::of(&setup.config, status == 0))?;
+    Ok(Exit::Status(status))
+}
+
+/// The process's own streams.
+///
+/// # Errors
+/// Where one of them cannot be had.
+fn own_streams() -> Result<Stdio, Fault> {
+    Ok(Stdio {
+        stdin: Stream::reader(opened(stdin().as_fd())?),
+        stdout: Stream::writer(opened(stdout().as_fd())?),
+        stderr: Stream::writer(opened(stderr().as_fd())?),
+    })
+}
+
+/// A stream of the process, read and written away from the threads that run commands.
+fn opened(stream: BorrowedFd<'_>) -> Result<File, Fault> {
+    let own = stream.try_clone_to_owned();
+    let own = own.map_err(|error| Fault::failed(format!("failed to open a standard stream: {error}")))?;
+    Ok(File::from_std(std::fs::File::from(own)))
+}
+
+/// Lets a line end where it is a whole script.
+#[derive(Completer, Helper, Highlighter, Hinter)]
+struct Whole;
+
+impl Validator for Whole {
+    fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
+        let open = Session::is_incomplete(context.input());
+        Ok(if open { ValidationResult::Incomplete } else { ValidationResult::Valid(None) })
+    }
+}
+
+/// Runs what a person types until `exit` or Ctrl-D; Ctrl-C ends a line. The status is that of the last line.
+async fn converse(mut session: Session, deadline: Option<Duration>) -> Result<u8, Fault> {
+    let failed = |error: ReadlineError| Fault::failed(format!("failed to set up the terminal: {error}"));
+    let config = rustyline::Config::builder().max_history_size(REMEMBERED).map_err(failed)?;
+    let config = config.history_ignore_space(true).bracketed_paste(true).build();
+    let mut editor: Editor<Whole, FileHistory> = Editor::with_config(config).map_err(failed)?;
+    editor.set_helper(Some(Whole));
+    let history = history_file();
+    if let Some(path) = &history {
+        // A history that is not there yet is empty.
+        drop(editor.load_history(path));
+    }
+    let mut status = 0;
+    while !session.has_exited() {
+        let prompt = session.variable("PS1").unwrap_or_else(|| "$ ".into());
+        let prompt = prompt.replace("\\w", session.folder()).replace("\\$", "$");
+        let read = tokio::task::spawn_blocking(move || {
+            let line = editor.readline(&prompt);
+            (editor, line)
+        });
+        let line;
+        (editor, line) = read.await.map_err(|_| Fault::failed("the line editor broke, which is a bug"))?;
+        let line = match line {
+            Ok(line) => line,
+            Err(ReadlineError::Interrupted) => continue,
+            Err(ReadlineError::Eof) => break,
+            Err(error) => return Err(Fault::failed(format!("failed to read from the terminal: {error}"))),
+        };
+        if !line.trim().is_empty()
+            && editor.add_history_entry(&line).unwrap_or(false)
+            && let Some(path) = &history
+        {
+            // Without a history the shell works as well.
+            drop(editor.append_history(path));
+        }
+        let streams = Stdio { stdin: Stream::null(), ..own_streams()? };
+        tokio::select! {
+            ran = session.run(&line, streams, deadline) => status = ran.0,
+            interrupted = tokio::signal::ctrl_c() => {
+                status = 130;
+                if interrupted.is_err() {
+                    output::warn("interrupts cannot be waited for");
+                }
+                output::note("interrupted");
+            }
+        }
+    }
+    Ok(status)
+}
+
+/// The file of the history in the user's state folder, which is made where it is absent.
+fn history_file() -> Option<PathBuf> {
+    let folder = etcetera::base_strategy::Xdg::new().ok()?.state_dir()?.join("wattle");
+    make_private(&folder).ok()?;
+    Some(folder.join("shell_history"))
+}

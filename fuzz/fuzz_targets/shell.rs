@@ -1,0 +1,31 @@
+//! Runs any text as a script, without commands and within small bounds: it ends in time, and nothing panics.
+#![no_main]
+
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use wattle_capability::files::Files;
+use wattle_shell::{Bounds, NoCommands, Shell};
+
+static SHELL: LazyLock<Shell> = LazyLock::new(|| {
+    let bounds = Bounds {
+        script: 64 << 10,
+        commands: 200,
+        at_once: 8,
+        depth: 20,
+        variables: 1 << 20,
+        substitution: 64 << 10,
+        words: 1_000,
+        ..Bounds::default()
+    };
+    Shell::new(Arc::new(NoCommands), bounds)
+});
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Builder::new_current_thread().enable_time().build().unwrap());
+
+libfuzzer_sys::fuzz_target!(|script: &str| {
+    let files = Arc::new(Files::overlay(None, 1 << 20));
+    let output = RUNTIME.block_on(SHELL.capture(&files, script, "input\nlines\n", Some(Duration::from_millis(100))));
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(!told.contains("bug in the host"), "{told}");
+});

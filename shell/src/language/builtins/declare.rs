@@ -1,0 +1,342 @@
+//! `declare`, `typeset`, `local`, `export`, `readonly`, and `unset`.
+
+use std::sync::Arc;
+
+use super::{Flow, Interpreter};
+use crate::language::escape;
+use crate::language::expand::{Given, Setting, SettingValue};
+use crate::language::variables::{Fold, Value, Variable, is_name, past};
+
+/// What the options of a declaration ask for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Asked {
+    list: bool,
+    map: bool,
+    integer: Option<bool>,
+    fold: Option<Option<Fold>>,
+    reference: Option<bool>,
+    readonly: bool,
+    exported: Option<bool>,
+    print: bool,
+    functions: bool,
+    names_only: bool,
+    global: bool,
+}
+
+impl Variable {
+    /// The letters of its attributes.
+    pub(crate) fn letters(&self) -> String {
+        let all = [
+            (matches!(self.value, Value::List(_)), 'a'),
+            (matches!(self.value, Value::Map(_)), 'A'),
+            (self.integer, 'i'),
+            (self.reference, 'n'),
+            (self.readonly, 'r'),
+            (self.exported, 'x'),
+            (self.fold == Some(Fold::Lower), 'l'),
+            (self.fold == Some(Fold::Upper), 'u'),
+        ];
+        all.into_iter().filter(|(on, _)| *on).map(|(_, letter)| letter).collect()
+    }
+}
+
+impl Interpreter {
+    /// The command that makes a variable as it is.
+    pub(crate) fn declaration(&self, name: &str) -> Option<String> {
+        let variable = self.variables.get_itself(name)?;
+        let letters = variable.letters();
+        let letters = if letters.is_empty() { "--".to_owned() } else { format!("-{letters}") };
+        let list = |pairs: Vec<(String, String)>| {
+            pairs
+                .into_iter()
+                .map(|(key, text)| format!("[{key}]={}", escape::double_quoted(&text)))
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        Some(match &variable.value {
+            Value::Unset => format!("declare {letters} {name}"),
+            Value::Text(text) => format!("declare {letters} {name}={}", escape::double_quoted(text)),
+            Value::List(elements) => format!(
+                "declare {letters} {name}=({})",
+                list(elements.iter().map(|(index, text)| (index.to_string(), text.to_string())).collect())
+            ),
+            Value::Map(map) => {
+                let pairs = list(
+                    map.iter()
+                        .map(|(key, text)| {
+                            (
+                                if key.chars().all(|c| c.is_alphanumeric() || c == '_') {
+                                    key.clone()
+                                } else {
+                                    escape::double_quoted(key)
+                                },
+                                text.to_string(),
+                            )
+                        })
+                        .collect(),
+                );
+                format!("declare {letters} {name}=({pairs}{})", if map.is_empty() { "" } else { " " })
+            }
+        })
+    }
+
+    pub(super) async fn declare(&mut self, builtin: &str, given: Vec<Given>) -> Flow<u8> {
+        let mut asked = Asked {
+            readonly: builtin == "readonly",
+            exported: (builtin == "export").then_some(true),
+            ..Asked::default()
+        };
+        let mut rest = Vec::new();
+        let mut options = true;
+        for one in given {
+            match &one {
+                Given::Text(word) if options && word == "--" => options = false,
+                Given::Text(word) if options && word.len() > 1 && word.starts_with(['-', '+']) => {
+                    if let Err(letter) = asked.take(word, builtin) {
+                        return self.usage(format!("{builtin}: {word}: invalid option `{letter}`")).await;
+                    }
+                }
+                _ => rest.push(one),
+            }
+        }
+        if builtin == "local" && self.calls.is_empty() {
+            return self.refuse("local: can only be used in a function").await;
+        }
+        if asked.functions {
+            return self.declare_functions(&asked, rest, builtin).await;
+        }
+        if rest.is_empty() || asked.print {
+            return self.print_declarations(builtin, asked, rest).await;
+        }
+        let local =
+            builtin == "local" || (matches!(builtin, "declare" | "typeset") && !self.calls.is_empty() && !asked.global);
+        let mut status = 0;
+        for one in rest {
+            let setting = match one {
+                Given::Setting(setting) => Ok((setting, true)),
+                Given::Text(word) => from_word(&word),
+            };
+            let done = match setting {
+                Ok((setting, has_value)) => self.declare_one(setting, has_value, &asked, local).await?,
+                Err(words) => Err(words),
+            };
+            if let Err(words) = done {
+                self.complain(&format!("{builtin}: {words}")).await;
+                status = 1;
+            }
+        }
+        Ok(status)
+    }
+
+    async fn declare_one(
+        &mut self,
+        setting: Setting,
+        has_value: bool,
+        asked: &Asked,
+        local: bool,
+    ) -> Flow<Result<(), String>> {
+        let name = setting.name.clone();
+        if !is_name(&name) {
+            return Ok(Err(format!("`{name}': not a valid identifier")));
+        }
+        if local && self.variables.get_itself(&name).is_some_and(|variable| variable.readonly) && has_value {
+            return Ok(Err(format!("{name}: readonly variable")));
+        }
+        if local {
+            self.variables.put_aside(&name);
+        }
+        let prepared = self.variables.attributes(&name).map(|variable| {
+            if asked.map && !matches!(variable.value, Value::Map(_)) {
+                variable.value = Value::Map(Arc::default());
+            }
+            if asked.list && !matches!(variable.value, Value::List(_)) {
+                variable.make_list();
+            }
+            if let Some(integer) = asked.integer {
+                variable.integer = integer;
+            }
+            if let Some(fold) = asked.fold {
+                variable.fold = fold;
+            }
+            if asked.reference == Some(false) {
+                variable.reference = false;
+            }
+        });
+        if let Err(refused) = prepared {
+            return Ok(Err(refused.to_string()));
+        }
+        if has_value && let Err(words) = self.try_assign(setting).await? {
+            return Ok(Err(words));
+        }
+        if let Ok(variable) = self.variables.attributes(&name) {
+            variable.readonly |= asked.readonly;
+            if let Some(exported) = asked.exported {
+                variable.exported = exported;
+            }
+            if asked.reference == Some(true) {
+                variable.reference = true;
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    async fn declare_functions(&mut self, asked: &Asked, rest: Vec<Given>, builtin: &str) -> Flow<u8> {
+        let names: Vec<String> = match rest.is_empty() {
+            true => self.functions.keys().cloned().collect(),
+            false => super::simple_texts(rest),
+        };
+        if builtin == "export" || asked.readonly {
+            return Ok(0);
+        }
+        let mut names = names;
+        names.sort_unstable();
+        let mut status = 0;
+        for name in names {
+            match self.functions.contains_key(&name) {
+                true if asked.names_only => {
+                    self.out(format!("{name}\n")).await?;
+                }
+                true => {
+                    self.out(format!("declare -f {name}\n")).await?;
+                }
+                false => status = 1,
+            }
+        }
+        Ok(status)
+    }
+
+    async fn print_declarations(&mut self, builtin: &str, asked: Asked, rest: Vec<Given>) -> Flow<u8> {
+        let names = super::simple_texts(rest);
+        let all = names.is_empty();
+        let mut status = 0;
+        for name in if all { self.variables.names() } else { names } {
+            let Some(variable) = self.variables.get_itself(&name) else {
+                status = 1;
+                self.complain(&format!("{builtin}: {name}: not found")).await;
+                continue;
+            };
+            let wanted = (!asked.readonly || variable.readonly)
+                && (asked.exported != Some(true) || variable.exported)
+                && (!asked.list || matches!(variable.value, Value::List(_)))
+                && (!asked.map || matches!(variable.value, Value::Map(_)));
+            if (!all || wanted)
+                && let Some(line) = self.declaration(&name)
+            {
+                self.out(format!("{line}\n")).await?;
+            }
+        }
+        Ok(status)
+    }
+
+    pub(super) async fn unset(&mut self, words: Vec<String>) -> Flow<u8> {
+        let (mut functions, mut variables, mut reference) = (false, false, false);
+        let mut status = 0;
+        for word in words {
+            match word.as_str() {
+                "-f" => functions = true,
+                "-v" => variables = true,
+                "-n" => reference = true,
+                "--" => {}
+                name => {
+                    let function = functions
+                        || (!variables
+                            && self.variables.get_itself(name).is_none()
+                            && self.functions.contains_key(name));
+                    if function {
+                        Arc::make_mut(&mut self.functions).remove(name);
+                        continue;
+                    }
+                    if let Err(words) = self.unset_one(name, reference) {
+                        status = 1;
+                        self.complain(&format!("unset: {words}")).await;
+                    }
+                }
+            }
+        }
+        Ok(status)
+    }
+
+    fn unset_one(&mut self, name: &str, reference: bool) -> Result<(), String> {
+        let Some((array, index)) = name.strip_suffix(']').and_then(|text| text.split_once('[')) else {
+            if !is_name(name) {
+                return Err(format!("`{name}': not a valid identifier"));
+            }
+            if reference && let Ok(variable) = self.variables.entry_itself(name) {
+                variable.reference = false;
+            }
+            return self.variables.unset(name).map_err(|refused| refused.to_string());
+        };
+        match self.variables.get(array).map(|variable| variable.value.clone()) {
+            Some(Value::Map(_)) => {
+                let index = index.trim_matches(['"', '\'']).to_owned();
+                let variable = self.variables.entry(array).map_err(|refused| refused.to_string())?;
+                variable.edit_map(|map| map.shift_remove(&index));
+            }
+            Some(Value::List(list)) => {
+                if matches!(index, "@" | "*") {
+                    return self.variables.unset(array).map_err(|refused| refused.to_string());
+                }
+                let mut place = crate::language::arithmetic::evaluate(index, self, 0)?;
+                if place < 0 {
+                    place = place.saturating_add(past(&list));
+                }
+                let variable = self.variables.entry(array).map_err(|refused| refused.to_string())?;
+                variable.edit_list(|list| list.remove(&place));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl Asked {
+    /// Takes the letters of one word; gives the first that has no meaning.
+    fn take(&mut self, word: &str, builtin: &str) -> Result<(), char> {
+        let on = word.starts_with('-');
+        for letter in word.chars().skip(1) {
+            match letter {
+                'a' => self.list = on,
+                'A' => self.map = on,
+                'i' => self.integer = Some(on),
+                'l' => self.fold = Some(on.then_some(Fold::Lower)),
+                'u' => self.fold = Some(on.then_some(Fold::Upper)),
+                'n' if builtin == "export" => self.exported = Some(false),
+                'n' => self.reference = Some(on),
+                'r' => self.readonly = on,
+                'x' => self.exported = Some(on),
+                'p' => self.print = true,
+                'f' => self.functions = true,
+                'F' => {
+                    self.functions = true;
+                    self.names_only = true;
+                }
+                'g' => self.global = true,
+                't' | 'I' => {}
+                other => return Err(other),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A word that was not seen to be an assignment when it was read, such as `"$name=$value"`.
+fn from_word(word: &str) -> Result<(Setting, bool), String> {
+    let (left, value) = match word.split_once('=') {
+        Some((left, value)) => (left, Some(value)),
+        None => (word, None),
+    };
+    let (left, append) = match left.strip_suffix('+') {
+        Some(left) if value.is_some() => (left, true),
+        _ => (left, false),
+    };
+    let (name, index) = match left.strip_suffix(']').and_then(|text| text.split_once('[')) {
+        Some((name, index)) => (name, Some(index.to_owned())),
+        None => (left, None),
+    };
+    if !is_name(name) {
+        return Err(format!("`{word}': not a valid identifier"));
+    }
+    let setting =
+        Setting { name: name.into(), index, append, value: SettingValue::Text(value.unwrap_or_default().into()) };
+    Ok((setting, value.is_some()))
+}

@@ -1,0 +1,365 @@
+//! What changes where the script goes on: `break`, `return`, `exit`, `eval`, `source`, `shift`, `trap`, `command`.
+
+use super::{Flow, Interpreter};
+use crate::language::exec::Found;
+use crate::language::expand::Given;
+use crate::language::interpreter::Jump;
+
+impl Interpreter {
+    pub(super) async fn leave_loop(&mut self, name: &str, words: Vec<String>) -> Flow<u8> {
+        let count = match words.first().map(|word| word.parse::<u32>()) {
+            None => 1,
+            Some(Ok(count)) if count > 0 => count,
+            Some(_) => {
+                self.complain(&format!(
+                    "{name}: {}: expected a number above 0",
+                    words.first().cloned().unwrap_or_default()
+                ))
+                .await;
+                self.status = 128;
+                return Err(Jump::Exit);
+            }
+        };
+        if self.loops == 0 {
+            self.complain(&format!("{name}: only meaningful in a loop")).await;
+            return Ok(0);
+        }
+        self.status = 0;
+        let count = count.min(self.loops);
+        Err(if name == "break" { Jump::Break(count) } else { Jump::Continue(count) })
+    }
+
+    pub(super) async fn leave(&mut self, name: &str, words: Vec<String>) -> Flow<u8> {
+        if name == "return" && self.calls.is_empty() && self.sourced == 0 {
+            return self.refuse("return: can only `return' from a function or sourced script").await;
+        }
+        match words.first().map(|word| word.trim().parse::<i64>()) {
+            None => {}
+            Some(Ok(status)) => self.status = (status & 0xff) as u8,
+            Some(Err(_)) => {
+                self.complain(&format!(
+                    "{name}: {}: numeric argument required",
+                    words.first().cloned().unwrap_or_default()
+                ))
+                .await;
+                self.status = 2;
+            }
+        }
+        if name == "return" {
+            return Err(Jump::Return);
+        }
+        self.left = true;
+        Err(Jump::Exit)
+    }
+
+    pub(super) async fn eval(&mut self, words: Vec<String>) -> Flow<u8> {
+        let text = words.join(" ");
+        self.status = 0;
+        self.evaluate(&text).await?;
+        Ok(self.status)
+    }
+
+    pub(super) async fn source(&mut self, words: Vec<String>) -> Flow<u8> {
+        let mut words = words.into_iter().peekable();
+        if words.peek().is_some_and(|word| word == "--") {
+            words.next();
+        }
+        let Some(path) = words.next() else { return self.usage("source: filename argument required").await };
+        let full = self.path(&path);
+        let text = if let Some(crate::stream::Device::Descriptor(_)) = crate::stream::Device::named(&full) {
+            match self.open(&path, crate::stream::OpenHow::READ).await {
+                Ok(stream) => Ok(String::from_utf8_lossy(&self.read_whole(&stream).await?.0).into_owned()),
+                Err(words) => Err((words, 1)),
+            }
+        } else {
+            self.script(&full).await?
+        };
+        let text = match text {
+            Ok(text) => text,
+            Err((words, _)) => return self.refuse(format!("{path}: {words}")).await,
+        };
+        let list = match crate::language::parse::parse(&text, 1) {
+            Ok(list) => std::sync::Arc::new(list),
+            Err(error) => return self.usage(format!("{path}: {error}")).await,
+        };
+        let arguments: Vec<String> = words.collect();
+        let before = if arguments.is_empty() { None } else { Some(std::mem::replace(&mut self.arguments, arguments)) };
+        let line = self.line;
+        self.status = 0;
+        self.sourced += 1;
+        let ran = self.nested(&list).await;
+        self.sourced -= 1;
+        self.line = line;
+        if let Some(before) = before {
+            self.arguments = before;
+        }
+        match ran {
+            Ok(()) | Err(Jump::Return) => Ok(self.status),
+            Err(other) => Err(other),
+        }
+    }
+
+    pub(super) async fn shift(&mut self, words: Vec<String>) -> Flow<u8> {
+        let count = match words.first().map(|word| word.parse::<usize>()) {
+            None => 1,
+            Some(Ok(count)) => count,
+            Some(Err(_)) => return self.refuse("shift: numeric argument required").await,
+        };
+        if count > self.arguments.len() {
+            return Ok(1);
+        }
+        self.arguments.drain(..count);
+        Ok(0)
+    }
+
+    pub(super) async fn let_builtin(&mut self, words: Vec<String>) -> Flow<u8> {
+        if words.is_empty() {
+            return self.refuse("let: expression expected").await;
+        }
+        let mut value = 0;
+        for word in words {
+            value = match crate::language::arithmetic::evaluate(&word, self, 0) {
+                Ok(value) => value,
+                Err(words) => return self.refuse(format!("let: {words}")).await,
+            };
+        }
+        Ok(u8::from(value == 0))
+    }
+
+    pub(super) async fn command_builtin(&mut self, name: &str, words: Vec<String>) -> Flow<u8> {
+        let mut words = words.into_iter().peekable();
+        let (mut brief, mut verbose) = (false, false);
+        while name == "command"
+            && let Some(word) = words.next_if(|word| matches!(word.as_str(), "-v" | "-V" | "-p" | "--"))
+        {
+            match word.as_str() {
+                "-v" => brief = true,
+                "-V" => verbose = true,
+                _ => {}
+            }
+        }
+        if brief || verbose {
+            let mut status = 1;
+            for word in words {
+                if let Some((short, long)) = self.describe(&word).await {
+                    status = 0;
+                    self.out(format!("{}\n", if brief { short } else { long })).await?;
+                } else if verbose {
+                    self.complain(&format!("command: {word}: not found")).await;
+                }
+            }
+            return Ok(status);
+        }
+        let Some(first) = words.next() else { return Ok(0) };
+        if name == "builtin" && !super::is_builtin(&first) {
+            return self.refuse(format!("builtin: {first}: not a shell builtin")).await;
+        }
+        let given: Vec<Given> = words.map(Given::Text).collect();
+        if super::is_builtin(&first) {
+            return Box::pin(self.builtin(&first, given)).await;
+        }
+        let env = self.variables.exported();
+        let argv = std::iter::once(first).chain(crate::language::exec::simple_texts(given)).collect();
+        Ok(self.external(argv, env).await?.status().0)
+    }
+
+    /// What a name is: in short as `command -v` writes it, and as `type` does.
+    pub(super) async fn describe(&mut self, name: &str) -> Option<(String, String)> {
+        if let Some(value) = self.aliases.get(name) {
+            return Some((format!("alias {name}='{value}'"), format!("{name} is aliased to `{value}'")));
+        }
+        if matches!(
+            name,
+            "if" | "then"
+                | "else"
+                | "elif"
+                | "fi"
+                | "for"
+                | "while"
+                | "until"
+                | "do"
+                | "done"
+                | "case"
+                | "esac"
+                | "select"
+                | "function"
+                | "time"
+                | "{"
+                | "}"
+                | "!"
+                | "[["
+                | "]]"
+                | "in"
+        ) {
+            return Some((name.into(), format!("{name} is a shell keyword")));
+        }
+        if self.functions.contains_key(name) {
+            return Some((name.into(), format!("{name} is a function")));
+        }
+        match self.find(name) {
+            Found::Builtin(_) if !name.contains('/') => Some((name.into(), format!("{name} is a shell builtin"))),
+            Found::Tool(_) | Found::Shell | Found::Builtin(_) => {
+                let path = if name.contains('/') { name.to_owned() } else { format!("/usr/bin/{name}") };
+                Some((path.clone(), format!("{name} is {path}")))
+            }
+            Found::File(path) => self.stat(&path).await.map(|_| (name.to_owned(), format!("{name} is {name}"))),
+            Found::Nothing => None,
+        }
+    }
+
+    pub(super) async fn type_builtin(&mut self, words: Vec<String>) -> Flow<u8> {
+        let mut status = 0;
+        let mut kind_only = false;
+        let mut path_only = false;
+        for word in words {
+            match word.as_str() {
+                "-t" => kind_only = true,
+                "-p" | "-P" => path_only = true,
+                "-a" | "-f" | "--" => {}
+                name => match self.describe(name).await {
+                    Some((short, long)) => {
+                        let text = if kind_only {
+                            let kind = [
+                                ("keyword", "is a shell keyword"),
+                                ("function", "is a function"),
+                                ("builtin", "is a shell builtin"),
+                                ("alias", "is aliased"),
+                            ];
+                            kind.into_iter()
+                                .find(|(_, words)| long.contains(words))
+                                .map_or("file", |(kind, _)| kind)
+                                .to_owned()
+                        } else if path_only {
+                            if !short.contains('/') {
+                                continue;
+                            }
+                            short
+                        } else {
+                            long
+                        };
+                        self.out(format!("{text}\n")).await?;
+                    }
+                    None => {
+                        status = 1;
+                        if !kind_only && !path_only {
+                            self.complain(&format!("type: {name}: not found")).await;
+                        }
+                    }
+                },
+            }
+        }
+        Ok(status)
+    }
+
+    pub(super) async fn alias(&mut self, name: &str, words: Vec<String>) -> Flow<u8> {
+        let mut status = 0;
+        let aliases = std::sync::Arc::make_mut(&mut self.aliases);
+        let mut text = String::new();
+        let mut unknown = Vec::new();
+        for word in &words {
+            match (name, word.split_once('=')) {
+                ("unalias", _) if word == "-a" => aliases.clear(),
+                ("unalias", _) => status = if aliases.remove(word).is_some() { status } else { 1 },
+                (_, Some((name, value))) => {
+                    if aliases.len() < 1000 && value.len() < 10_000 {
+                        aliases.insert(name.into(), value.into());
+                    }
+                }
+                (_, None) if word == "-p" => {}
+                (_, None) => match aliases.get(word) {
+                    Some(value) => text.push_str(&format!("alias {word}='{value}'\n")),
+                    None => unknown.push(word.clone()),
+                },
+            }
+        }
+        if name == "alias" && words.iter().all(|word| word == "-p") {
+            text = aliases.iter().map(|(name, value)| format!("alias {name}='{value}'\n")).collect();
+        }
+        for word in unknown {
+            status = 1;
+            self.complain(&format!("alias: {word}: not found")).await;
+        }
+        Ok(self.out(text).await?.max(status))
+    }
+
+    pub(super) async fn trap(&mut self, words: Vec<String>) -> Flow<u8> {
+        let mut words = words.into_iter().peekable();
+        if words.peek().is_some_and(|word| word == "--") {
+            words.next();
+        }
+        let list = words.peek().is_none_or(|word| word == "-p");
+        if list {
+            words.next();
+            let chosen: Vec<String> = words.map(|word| signal(&word)).collect();
+            let text: String = self
+                .traps
+                .iter()
+                .filter(|(name, _)| chosen.is_empty() || chosen.contains(name))
+                .map(|(name, action)| format!("trap -- {} {name}\n", crate::language::escape::quoted(action)))
+                .collect();
+            return self.out(text).await;
+        }
+        if words.peek().is_some_and(|word| word == "-l") {
+            return self.out("EXIT ERR INT TERM HUP QUIT PIPE USR1 USR2\n").await;
+        }
+        let Some(action) = words.next() else { return Ok(0) };
+        let signals: Vec<String> = words.collect();
+        if signals.is_empty() {
+            self.traps.remove(&signal(&action));
+            return Ok(0);
+        }
+        if action.len() > self.run.bounds.script {
+            return self.refuse("trap: the text is too long").await;
+        }
+        for name in signals {
+            let name = signal(&name);
+            if !matches!(
+                name.as_str(),
+                "EXIT"
+                    | "ERR"
+                    | "DEBUG"
+                    | "RETURN"
+                    | "INT"
+                    | "TERM"
+                    | "HUP"
+                    | "QUIT"
+                    | "PIPE"
+                    | "USR1"
+                    | "USR2"
+                    | "ALRM"
+                    | "CHLD"
+                    | "WINCH"
+                    | "TSTP"
+                    | "CONT"
+                    | "STOP"
+                    | "KILL"
+            ) {
+                return self.refuse(format!("trap: {name}: invalid signal specification")).await;
+            }
+            if action == "-" {
+                self.traps.remove(&name);
+            } else {
+                self.traps.insert(name, action.clone());
+            }
+        }
+        Ok(0)
+    }
+}
+
+/// The plain name of a signal: `SIGINT`, `int` and `2` are `INT`.
+fn signal(word: &str) -> String {
+    match word {
+        "0" => "EXIT".into(),
+        "1" => "HUP".into(),
+        "2" => "INT".into(),
+        "3" => "QUIT".into(),
+        "9" => "KILL".into(),
+        "13" => "PIPE".into(),
+        "14" => "ALRM".into(),
+        "15" => "TERM".into(),
+        word => {
+            let upper = word.to_uppercase();
+            upper.strip_prefix("SIG").map_or(upper.clone(), str::to_owned)
+        }
+    }
+}

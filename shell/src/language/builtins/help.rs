@@ -1,0 +1,54 @@
+//! `help`.
+
+use super::{Flow, Interpreter, TABLE};
+
+impl Interpreter {
+    pub(super) async fn help(&mut self, words: Vec<String>) -> Flow<u8> {
+        let words: Vec<String> = words.into_iter().filter(|word| !word.starts_with('-') || word == "-").collect();
+        if words.is_empty() {
+            let text = help(self.run.commands.names());
+            return self.out(text).await;
+        }
+        let mut status = 0;
+        for word in words {
+            if let Some((name, says)) = TABLE.iter().find(|(name, _)| *name == word) {
+                self.out(format!("{name}: {says}\n")).await?;
+            } else if self.run.commands.has(&word) {
+                self.out(format!("{word}: a command; `{word} --help` says how it is used\n")).await?;
+            } else {
+                let words = self.not_found(&word);
+                self.complain(&format!("help: {words}")).await;
+                status = 1;
+            }
+        }
+        Ok(status)
+    }
+}
+
+/// What there is, for people and models.
+pub(crate) fn help(mut commands: Vec<String>) -> String {
+    commands.sort_unstable();
+    let builtins: Vec<&str> = super::names().collect();
+    let mut text = String::from(
+        "A shell like bash over the run's files; no process of the operating system stands behind it.\n\nbuiltins:\n",
+    );
+    wrap(&mut text, &builtins);
+    text.push_str("\ncommands:\n");
+    wrap(&mut text, &commands.iter().map(String::as_str).collect::<Vec<_>>());
+    text.push_str("\n`help NAME` says what a builtin does, `NAME --help` how a command is used. `/` is the top of the run's files.\n");
+    text
+}
+
+fn wrap(text: &mut String, names: &[&str]) {
+    let mut width = 0;
+    for name in names {
+        if width > 0 && width + name.len() > 96 {
+            text.push('\n');
+            width = 0;
+        }
+        text.push_str(if width == 0 { "  " } else { " " });
+        text.push_str(name);
+        width += name.len() + 1;
+    }
+    text.push('\n');
+}

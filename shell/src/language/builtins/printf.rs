@@ -1,0 +1,317 @@
+//! `printf`: the format is used again until the words are used up.
+
+use super::{Flow, Interpreter};
+use crate::bounds::amount;
+use crate::language::arithmetic;
+use crate::language::escape::{self, Dialect};
+
+/// The widest field, and the most digits, that a format may ask for.
+const WIDEST: usize = 1 << 16;
+
+/// One directive: `%-08.3f`.
+#[derive(Clone, Debug, Default)]
+struct Directive {
+    left: bool,
+    zero: bool,
+    plus: bool,
+    space: bool,
+    other: bool,
+    width: usize,
+    precision: Option<usize>,
+}
+
+/// What a format has come to.
+struct Output {
+    bytes: Vec<u8>,
+    wrong: Vec<String>,
+    ended: bool,
+}
+
+impl Interpreter {
+    pub(super) async fn printf(&mut self, words: Vec<String>) -> Flow<u8> {
+        let mut words = words.into_iter().peekable();
+        let mut variable = None;
+        if words.peek().is_some_and(|word| word == "-v") {
+            words.next();
+            variable = words.next();
+        }
+        if words.peek().is_some_and(|word| word == "--") {
+            words.next();
+        }
+        let Some(format) = words.next() else {
+            return self.usage("printf: usage: printf [-v var] format [arguments]").await;
+        };
+        let arguments: Vec<String> = words.collect();
+        let limit = usize::try_from(self.run.bounds.variables).unwrap_or(usize::MAX);
+        let mut output = Output { bytes: Vec::new(), wrong: Vec::new(), ended: false };
+        let mut rest = arguments.as_slice();
+        loop {
+            let before = rest.len();
+            output.once(&format, &mut rest);
+            if output.bytes.len() > limit {
+                return self.refuse(format!("printf: the text is longer than {}", amount(limit))).await;
+            }
+            if output.ended || rest.is_empty() || rest.len() == before {
+                break;
+            }
+        }
+        let status = u8::from(!output.wrong.is_empty());
+        for words in &output.wrong {
+            self.complain(&format!("printf: {words}")).await;
+        }
+        match variable {
+            Some(name) => match self.set(&name, String::from_utf8_lossy(&output.bytes).into_owned()).await? {
+                Ok(()) => Ok(status),
+                Err(words) => self.refuse(format!("printf: {words}")).await,
+            },
+            None => Ok(self.out(output.bytes).await?.max(status)),
+        }
+    }
+}
+
+impl Output {
+    /// Writes by the format once; `rest` is what is left of the words.
+    fn once(&mut self, format: &str, rest: &mut &[String]) {
+        let mut chars = format.chars().peekable();
+        let mut plain = String::new();
+        while let Some(c) = chars.next() {
+            if c == '\\' {
+                plain.push('\\');
+                plain.extend(chars.next());
+                continue;
+            }
+            if c != '%' {
+                plain.push(c);
+                continue;
+            }
+            self.bytes.extend(escape::unescape(&std::mem::take(&mut plain), Dialect::Format).0);
+            if chars.peek() == Some(&'%') {
+                chars.next();
+                self.bytes.push(b'%');
+                continue;
+            }
+            let mut directive = Directive::default();
+            while let Some(flag) = chars.next_if(|c| matches!(c, '-' | '0' | '+' | ' ' | '#' | '\'')) {
+                match flag {
+                    '-' => directive.left = true,
+                    '0' => directive.zero = true,
+                    '+' => directive.plus = true,
+                    ' ' => directive.space = true,
+                    '#' => directive.other = true,
+                    _ => {}
+                }
+            }
+            if chars.next_if_eq(&'*').is_some() {
+                let width = self.number(next(rest));
+                directive.left |= width < 0;
+                directive.width = usize::try_from(width.unsigned_abs()).unwrap_or(WIDEST).min(WIDEST);
+            } else {
+                directive.width = digits(&mut chars).unwrap_or_default();
+            }
+            if chars.next_if_eq(&'.').is_some() {
+                directive.precision = if chars.next_if_eq(&'*').is_some() {
+                    usize::try_from(self.number(next(rest))).ok().map(|precision| precision.min(WIDEST))
+                } else {
+                    Some(digits(&mut chars).unwrap_or_default())
+                };
+            }
+            while chars.next_if(|c| matches!(c, 'l' | 'h' | 'j' | 'z' | 't' | 'L' | 'q') && *c != 'q').is_some() {}
+            let Some(kind) = chars.next() else {
+                self.wrong.push("`%': missing format character".into());
+                self.ended = true;
+                return;
+            };
+            self.directive(&directive, kind, rest);
+            if self.ended {
+                return;
+            }
+        }
+        self.bytes.extend(escape::unescape(&plain, Dialect::Format).0);
+    }
+
+    fn directive(&mut self, directive: &Directive, kind: char, rest: &mut &[String]) {
+        let text = match kind {
+            's' => cut(next(rest).unwrap_or_default(), directive.precision),
+            'b' => {
+                let (bytes, ended) = escape::unescape(&next(rest).unwrap_or_default(), Dialect::Echo);
+                self.ended = ended;
+                self.pad(directive, &bytes);
+                return;
+            }
+            'q' => escape::backslashed(&next(rest).unwrap_or_default()),
+            'c' => next(rest).unwrap_or_default().chars().take(1).collect(),
+            'd' | 'i' => {
+                let value = self.number(next(rest));
+                whole(directive, &value.unsigned_abs().to_string(), sign(directive, value < 0))
+            }
+            'u' => whole(directive, &self.number(next(rest)).cast_unsigned().to_string(), ""),
+            'x' => whole(directive, &format!("{:x}", self.number(next(rest))), if directive.other { "0x" } else { "" }),
+            'X' => whole(directive, &format!("{:X}", self.number(next(rest))), if directive.other { "0X" } else { "" }),
+            'o' => whole(directive, &format!("{:o}", self.number(next(rest))), if directive.other { "0" } else { "" }),
+            'f' | 'F' | 'e' | 'E' | 'g' | 'G' => {
+                let value = self.real(next(rest));
+                let text = real(directive, kind, value.abs());
+                let sign = sign(directive, value.is_sign_negative());
+                if directive.zero && !directive.left && value.is_finite() {
+                    format!("{sign}{text:0>width$}", width = directive.width.saturating_sub(sign.len()))
+                } else {
+                    format!("{sign}{text}")
+                }
+            }
+            other => {
+                self.wrong.push(format!("`{other}': invalid format character"));
+                self.ended = true;
+                return;
+            }
+        };
+        self.pad(directive, text.as_bytes());
+    }
+
+    fn pad(&mut self, directive: &Directive, text: &[u8]) {
+        let missing = directive.width.saturating_sub(String::from_utf8_lossy(text).chars().count());
+        if !directive.left {
+            self.bytes.extend(std::iter::repeat_n(b' ', missing));
+        }
+        self.bytes.extend_from_slice(text);
+        if directive.left {
+            self.bytes.extend(std::iter::repeat_n(b' ', missing));
+        }
+    }
+
+    /// A whole number; `'c` is the number of a character.
+    fn number(&mut self, word: Option<String>) -> i64 {
+        let word = word.unwrap_or_default();
+        let text = word.trim_start();
+        if let Some(c) = text.strip_prefix(['\'', '"']) {
+            return c.chars().next().map_or(0, |c| i64::from(u32::from(c)));
+        }
+        let (negative, plain) = match text.strip_prefix('-') {
+            Some(plain) => (true, plain),
+            None => (false, text.strip_prefix('+').unwrap_or(text)),
+        };
+        if text.is_empty() {
+            return 0;
+        }
+        let value = match arithmetic::number(plain).filter(|_| !plain.contains('#')) {
+            Some(value) => value,
+            None => {
+                self.wrong.push(format!("{word}: invalid number"));
+                let digits: String = plain.chars().take_while(char::is_ascii_digit).collect();
+                digits.parse().unwrap_or_default()
+            }
+        };
+        if negative { value.wrapping_neg() } else { value }
+    }
+
+    fn real(&mut self, word: Option<String>) -> f64 {
+        let word = word.unwrap_or_default();
+        let text = word.trim();
+        if text.is_empty() {
+            return 0.0;
+        }
+        if text.starts_with(['\'', '"']) || text.to_ascii_lowercase().contains("0x") {
+            #[expect(clippy::cast_precision_loss, reason = "as C converts a long to a double")]
+            return self.number(Some(word)) as f64;
+        }
+        match text.parse() {
+            Ok(value) => value,
+            Err(_) => {
+                self.wrong.push(format!("{word}: invalid number"));
+                0.0
+            }
+        }
+    }
+}
+
+fn next(rest: &mut &[String]) -> Option<String> {
+    let (first, others) = rest.split_first()?;
+    *rest = others;
+    Some(first.clone())
+}
+
+fn digits(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<usize> {
+    let mut value = None;
+    while let Some(digit) = chars.peek().and_then(|c| c.to_digit(10)) {
+        chars.next();
+        value = Some(value.unwrap_or(0_usize).saturating_mul(10).saturating_add(digit as usize).min(WIDEST));
+    }
+    value
+}
+
+fn cut(text: String, precision: Option<usize>) -> String {
+    match precision {
+        Some(most) => text.chars().take(most).collect(),
+        None => text,
+    }
+}
+
+fn sign(directive: &Directive, negative: bool) -> &'static str {
+    match (negative, directive.plus, directive.space) {
+        (true, ..) => "-",
+        (false, true, _) => "+",
+        (false, false, true) => " ",
+        _ => "",
+    }
+}
+
+/// Digits with their sign in front, filled up with zeros.
+fn whole(directive: &Directive, digits: &str, sign: &str) -> String {
+    let width = match directive.precision {
+        Some(precision) => precision,
+        None if directive.zero && !directive.left => directive.width.saturating_sub(sign.len()),
+        None => 0,
+    };
+    format!("{sign}{digits:0>width$}")
+}
+
+fn real(directive: &Directive, kind: char, value: f64) -> String {
+    let precision = directive.precision.unwrap_or(6);
+    if !value.is_finite() {
+        let text = if value.is_nan() { "nan" } else { "inf" };
+        return if kind.is_ascii_uppercase() { text.to_uppercase() } else { text.into() };
+    }
+    let text = match kind.to_ascii_lowercase() {
+        'f' => format!("{value:.precision$}"),
+        'e' => scientific(value, precision),
+        _ => {
+            let precision = precision.max(1);
+            let exponent: i64 = scientific(value, precision - 1)
+                .split_once('e')
+                .and_then(|(_, exponent)| exponent.parse().ok())
+                .unwrap_or_default();
+            let text = if exponent < -4 || exponent >= i64::try_from(precision).unwrap_or(i64::MAX) {
+                scientific(value, precision - 1)
+            } else {
+                let places =
+                    usize::try_from(i64::try_from(precision).unwrap_or(i64::MAX) - 1 - exponent).unwrap_or_default();
+                format!("{value:.places$}")
+            };
+            if directive.other { text } else { trimmed(&text) }
+        }
+    };
+    if kind.is_ascii_uppercase() { text.to_uppercase() } else { text }
+}
+
+fn scientific(value: f64, precision: usize) -> String {
+    let text = format!("{value:.precision$e}");
+    match text.split_once('e') {
+        Some((digits, exponent)) => {
+            let (sign, exponent) = match exponent.strip_prefix('-') {
+                Some(exponent) => ('-', exponent),
+                None => ('+', exponent),
+            };
+            format!("{digits}e{sign}{exponent:0>2}")
+        }
+        None => text,
+    }
+}
+
+/// Without the zeros at the end of its fraction.
+fn trimmed(text: &str) -> String {
+    let (digits, exponent) = text.split_once('e').map_or((text, None), |(digits, exponent)| (digits, Some(exponent)));
+    let digits = if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits };
+    match exponent {
+        Some(exponent) => format!("{digits}e{exponent}"),
+        None => digits.into(),
+    }
+}

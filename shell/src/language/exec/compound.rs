@@ -1,0 +1,251 @@
+//! Groups, subshells, conditions, loops, `case`, `select`.
+
+use std::sync::Arc;
+
+use super::Interpreter;
+use crate::language::ast::{Arm, Kind, List, Then, Word};
+use crate::language::interpreter::{Flow, Jump};
+
+impl Interpreter {
+    /// Runs a compound command, without its redirections.
+    pub(super) async fn compound(&mut self, kind: &Kind) -> Flow {
+        match kind {
+            Kind::Group(list) => self.list(list).await,
+            Kind::Subshell(list) => self.parentheses(list).await,
+            Kind::If { arms, otherwise } => self.condition(arms, otherwise.as_ref()).await,
+            Kind::While { until, test, body } => self.while_loop(*until, test, body).await,
+            Kind::For { name, words, body } => {
+                let words = self.loop_words(words.as_deref()).await?;
+                self.for_loop(name, words, body).await
+            }
+            Kind::Select { name, words, body } => {
+                let words = self.loop_words(words.as_deref()).await?;
+                self.select(name, words, body).await
+            }
+            Kind::Count { start, test, step, body } => self.count_loop(start, test, step, body).await,
+            Kind::Case { word, arms } => self.case(word, arms).await,
+            Kind::Test(test) => {
+                self.status = match self.conditional(test).await? {
+                    Ok(truth) => u8::from(!truth),
+                    Err(words) => {
+                        self.complain(&words).await;
+                        2
+                    }
+                };
+                Ok(())
+            }
+            Kind::Arithmetic(word) => {
+                let text = self.text(word).await?;
+                self.status = match super::super::arithmetic::evaluate(&text, self, 0) {
+                    Ok(value) => u8::from(value == 0),
+                    Err(words) => {
+                        self.complain(&format!("((: {words}")).await;
+                        1
+                    }
+                };
+                Ok(())
+            }
+            Kind::Simple(_) | Kind::Function(..) => Ok(()),
+        }
+    }
+
+    async fn parentheses(&mut self, list: &Arc<List>) -> Flow {
+        if let Err(words) = self.run.count() {
+            return Err(self.bound(words));
+        }
+        let mut shell = self.fork();
+        let ran = shell.nested(list).await;
+        if self.run.is_ended() {
+            return Err(Jump::Exit);
+        }
+        if ran != Err(Jump::Exit) || !shell.traps.is_empty() {
+            shell.finish().await;
+        } else {
+            let tasks = shell.jobs.release();
+            self.run.adopt(tasks);
+        }
+        self.status = shell.status;
+        self.killed = shell.killed;
+        Ok(())
+    }
+
+    /// Runs a test, whose failure is no failure.
+    async fn test(&mut self, list: &List) -> Flow<bool> {
+        self.tolerant += 1;
+        let ran = self.list(list).await;
+        self.tolerant -= 1;
+        ran.map(|()| self.status == 0)
+    }
+
+    async fn condition(&mut self, arms: &[(List, List)], otherwise: Option<&List>) -> Flow {
+        for (test, body) in arms {
+            if self.test(test).await? {
+                return self.list(body).await;
+            }
+        }
+        self.status = 0;
+        match otherwise {
+            Some(body) => self.list(body).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Runs a loop's body once; false where the loop ends.
+    async fn turn(&mut self, body: &List) -> Flow<bool> {
+        self.breathe().await?;
+        self.loops += 1;
+        let ran = self.list(body).await;
+        self.loops -= 1;
+        match ran {
+            Ok(()) | Err(Jump::Continue(1)) => Ok(true),
+            Err(Jump::Break(1)) => Ok(false),
+            Err(Jump::Break(more)) => Err(Jump::Break(more - 1)),
+            Err(Jump::Continue(more)) => Err(Jump::Continue(more - 1)),
+            Err(other) => Err(other),
+        }
+    }
+
+    async fn while_loop(&mut self, until: bool, test: &List, body: &List) -> Flow {
+        let mut status = 0;
+        loop {
+            self.loops += 1;
+            let tested = self.test(test).await;
+            self.loops -= 1;
+            let go = match tested {
+                Ok(truth) => truth != until,
+                Err(Jump::Break(1)) => break,
+                Err(Jump::Break(more)) => return Err(Jump::Break(more - 1)),
+                Err(Jump::Continue(1)) => continue,
+                Err(Jump::Continue(more)) => return Err(Jump::Continue(more - 1)),
+                Err(other) => return Err(other),
+            };
+            if !go {
+                break;
+            }
+            let on = self.turn(body).await?;
+            status = self.status;
+            if !on {
+                break;
+            }
+        }
+        self.status = status;
+        Ok(())
+    }
+
+    async fn loop_words(&mut self, words: Option<&[Word]>) -> Flow<Vec<String>> {
+        let Some(words) = words else { return Ok(self.arguments.clone()) };
+        let mut all = Vec::new();
+        for word in words {
+            all.extend(self.fields(word).await?);
+        }
+        Ok(all)
+    }
+
+    async fn for_loop(&mut self, name: &str, words: Vec<String>, body: &List) -> Flow {
+        self.status = 0;
+        for word in words {
+            if let Err(words) = self.set(name, word).await? {
+                return Err(self.fail(&words).await);
+            }
+            if !self.turn(body).await? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    async fn count_loop(&mut self, start: &Word, test: &Word, step: &Word, body: &List) -> Flow {
+        self.value_of(start).await?;
+        let mut status = 0;
+        loop {
+            if !test.parts.is_empty() && self.value_of(test).await? == 0 {
+                break;
+            }
+            let on = self.turn(body).await?;
+            status = self.status;
+            if !on {
+                break;
+            }
+            self.value_of(step).await?;
+        }
+        self.status = status;
+        Ok(())
+    }
+
+    async fn value_of(&mut self, word: &Word) -> Flow<i64> {
+        let text = self.text(word).await?;
+        if text.trim().is_empty() {
+            return Ok(1);
+        }
+        self.arithmetic(&text).await
+    }
+
+    async fn case(&mut self, word: &Word, arms: &[Arm]) -> Flow {
+        let text = self.text(word).await?;
+        self.status = 0;
+        let mut fall = false;
+        for arm in arms {
+            let mut chosen = std::mem::take(&mut fall);
+            for pattern in &arm.patterns {
+                if chosen {
+                    break;
+                }
+                let pattern = self.pattern(pattern, false, self.options.nocasematch).await?;
+                chosen = match pattern.matches(&text, &self.run.patterns) {
+                    Ok(matches) => matches,
+                    Err(_) => return Err(self.fail("a pattern takes too long on this text").await),
+                };
+            }
+            if !chosen {
+                continue;
+            }
+            self.list(&arm.body).await?;
+            match arm.then {
+                Then::Leave => break,
+                Then::Fall => fall = true,
+                Then::Test => {}
+            }
+        }
+        Ok(())
+    }
+
+    async fn select(&mut self, name: &str, words: Vec<String>, body: &List) -> Flow {
+        self.status = 0;
+        if words.is_empty() {
+            return Ok(());
+        }
+        let menu: String = words.iter().enumerate().map(|(place, word)| format!("{}) {word}\n", place + 1)).collect();
+        let mut shown = false;
+        loop {
+            let prompt = self.variable("PS3").map_or_else(|| "#? ".to_owned(), |text| text.to_string());
+            let text = if shown { prompt } else { format!("{menu}{prompt}") };
+            shown = true;
+            if let Some(stream) = self.fds.get(&2).cloned() {
+                // Whoever closed the place for messages does not want them.
+                let _ = stream.write(text.as_bytes()).await;
+            }
+            let Some(answer) = self.read_line().await? else {
+                self.status = 1;
+                return Ok(());
+            };
+            if answer.is_empty() {
+                shown = false;
+                continue;
+            }
+            let chosen = answer
+                .trim()
+                .parse::<usize>()
+                .ok()
+                .and_then(|number| words.get(number.wrapping_sub(1)).cloned())
+                .unwrap_or_default();
+            for (name, text) in [("REPLY", answer), (name, chosen)] {
+                if let Err(words) = self.set(name, text).await? {
+                    return Err(self.fail(&words).await);
+                }
+            }
+            if !self.turn(body).await? {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! `[[ ]]`.
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+
+use super::Interpreter;
+use crate::language::ast::Test;
+use crate::language::interpreter::Flow;
+use crate::language::pattern;
+
+impl Interpreter {
+    /// Whether a test holds; words where it has no answer.
+    pub(super) fn conditional<'a>(&'a mut self, test: &'a Test) -> BoxFuture<'a, Flow<Result<bool, String>>> {
+        async move {
+            Ok(match test {
+                Test::And(left, right) => match self.conditional(left).await? {
+                    Ok(true) => self.conditional(right).await?,
+                    other => other,
+                },
+                Test::Or(left, right) => match self.conditional(left).await? {
+                    Ok(false) => self.conditional(right).await?,
+                    other => other,
+                },
+                Test::Not(inner) => self.conditional(inner).await?.map(|truth| !truth),
+                Test::Word(word) => Ok(!self.text(word).await?.is_empty()),
+                Test::Unary(operator, word) => {
+                    let text = self.text(word).await?;
+                    self.unary(operator, &text).await
+                }
+                Test::Binary(left, operator, right) => match operator.as_str() {
+                    "=~" => {
+                        let text = self.text(left).await?;
+                        let runs = self.runs(right).await?;
+                        self.search(&text, &pattern::extended_regex(&runs))?
+                    }
+                    "=" | "==" | "!=" => {
+                        let text = self.text(left).await?;
+                        let pattern = self.pattern(right, true, self.options.nocasematch).await?;
+                        match pattern.matches(&text, &self.run.patterns) {
+                            Ok(matches) => Ok(matches == (operator != "!=")),
+                            Err(_) => Err("a pattern takes too long on this text".into()),
+                        }
+                    }
+                    operator => {
+                        let (left, right) = (self.text(left).await?, self.text(right).await?);
+                        if operator.starts_with('-') && !matches!(operator, "-nt" | "-ot" | "-ef") {
+                            self.compare(&left, operator, &right)
+                        } else {
+                            self.binary(&left, operator, &right).await
+                        }
+                    }
+                },
+            })
+        }
+        .boxed()
+    }
+
+    /// Numbers of `[[ ]]` are arithmetic.
+    fn compare(&mut self, left: &str, operator: &str, right: &str) -> Result<bool, String> {
+        let left = crate::language::arithmetic::evaluate(left, self, 0)?;
+        let right = crate::language::arithmetic::evaluate(right, self, 0)?;
+        Ok(super::files::ordered(left, operator, right))
+    }
+
+    /// `=~`, with what matched in `BASH_REMATCH`.
+    fn search(&mut self, text: &str, regex: &str) -> Flow<Result<bool, String>> {
+        let regex = match self.run.patterns.regex(regex, self.options.nocasematch) {
+            Ok(regex) => regex,
+            Err(words) => return Ok(Err(format!("[[: the regular expression is not valid: {words}"))),
+        };
+        let found = regex.captures(text);
+        let groups = match &found {
+            Some(found) => {
+                found.iter().map(|group| group.map_or_else(String::new, |group| group.as_str().to_owned())).collect()
+            }
+            None => Vec::new(),
+        };
+        let matched = found.is_some();
+        Ok(self.set_list("BASH_REMATCH", groups)?.map(|()| matched))
+    }
+}

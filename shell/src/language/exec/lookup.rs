@@ -1,0 +1,320 @@
+//! What a command's name means; and words for a name that means nothing.
+
+use wattle_capability::files::EntryKind;
+
+use super::Interpreter;
+use crate::bounds::amount;
+use crate::language::builtins;
+use crate::language::interpreter::{Flow, Jump};
+
+/// What stands behind a name.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// `sh`, `bash`
+    Shell,
+    /// A command of the toolbox.
+    Tool(String),
+    Builtin(String),
+    /// A script in the run's files.
+    File(String),
+    Nothing,
+}
+
+/// The folders that commands seem to be in.
+const FOLDERS: [&str; 6] = ["/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/", "/opt/bin/"];
+
+/// Commands that users know and that are not here, each with what to do instead.
+const ELSEWHERE: &[(&str, &str)] = &[
+    (
+        "apt apt-get yum dnf apk brew pacman pip pip3 npm npx yarn pnpm cargo gem conda uv",
+        "nothing can be installed here; `help` lists the commands that there are",
+    ),
+    (
+        "ar as cc clang cmake g++ gcc gdb go java javac ld make mvn rustc tsc",
+        "there is no compiler here; `help` lists the commands that there are",
+    ),
+    (
+        "python python3 python2 node nodejs deno bun perl ruby php lua Rscript",
+        "there is no such interpreter here; use awk, jq, sed or the shell itself, or a catalog program",
+    ),
+    (
+        "curl wget http aria2c lynx w3m",
+        "the shell has no network; use the catalog program `fetch` or the capability `http`",
+    ),
+    (
+        "ssh scp sftp rsync telnet nc ncat netcat ftp ping dig nslookup host ip ifconfig netstat ss traceroute",
+        "the shell has no network; use the catalog program `fetch` or the capability `http`",
+    ),
+    (
+        "git hg svn gh",
+        "there is no version control here; in a trusted run the tool `git` commits and pushes the workdir",
+    ),
+    (
+        "docker podman kubectl systemctl service crontab mount umount chroot",
+        "there is no operating system behind this shell",
+    ),
+    (
+        "vi vim nano emacs ed less more man top htop watch screen tmux",
+        "there is no terminal here; use cat, sed -n, head, tail, or redirections to write a file",
+    ),
+    ("sudo su doas", "there are no other users here; run the command without it"),
+    (
+        "ps pgrep pkill killall lsof free uptime dmesg strace",
+        "there are no processes here; `jobs` lists background jobs",
+    ),
+    ("mysql psql sqlite3 redis-cli mongo", "there is no database client here; use the capability `kv` or files"),
+    ("rg ag ack fd", "use grep -r and find"),
+    ("chown chgrp", "files have no owner here"),
+    ("open xdg-open pbcopy pbpaste xclip", "there is no desktop here; print the text, or write it to a file"),
+    ("bc dc", "use $(( )) for whole numbers, or awk 'BEGIN { print … }'"),
+];
+
+impl Interpreter {
+    /// What a name means, functions aside.
+    pub(crate) fn find(&self, name: &str) -> Found {
+        let plain = FOLDERS
+            .iter()
+            .find_map(|folder| name.strip_prefix(folder))
+            .filter(|rest| !rest.contains('/'))
+            .unwrap_or(name);
+        if name.contains('/') && plain == name {
+            return Found::File(self.path(name));
+        }
+        if matches!(plain, "sh" | "bash" | "dash" | "ash") {
+            return Found::Shell;
+        }
+        if builtins::is_builtin(plain) {
+            return Found::Builtin(plain.to_owned());
+        }
+        if self.run.commands.has(plain) { Found::Tool(plain.to_owned()) } else { Found::Nothing }
+    }
+
+    /// Says that there is no such command, what there is instead, and what has a name like it.
+    pub(crate) fn not_found(&self, name: &str) -> String {
+        let plain = name.rsplit('/').next().unwrap_or(name);
+        if let Some((_, words)) = ELSEWHERE.iter().find(|(names, _)| names.split(' ').any(|known| known == plain)) {
+            return format!("{name}: command not found: {words}");
+        }
+        let mut near: Vec<(usize, String)> = self
+            .known()
+            .into_iter()
+            .map(|known| (distance(plain, &known), known))
+            .filter(|(far, known)| *far <= 1 + known.len() / 4)
+            .collect();
+        near.sort();
+        near.truncate(5);
+        let near: Vec<String> = near.into_iter().map(|(_, known)| known).collect();
+        match near.is_empty() {
+            true => format!("{name}: command not found; `help` lists the commands that there are"),
+            false => format!("{name}: command not found; there are: {} (`help` lists all)", near.join(", ")),
+        }
+    }
+
+    /// All names that can be run: functions, builtins, the toolbox.
+    pub(crate) fn known(&self) -> Vec<String> {
+        let mut names: Vec<String> = builtins::names().map(str::to_owned).collect();
+        names.extend(self.run.commands.names());
+        names.extend(self.functions.keys().cloned());
+        names.extend(["sh".to_owned(), "bash".to_owned()]);
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// Runs a script of the run's files as a command: by the shell, or by what its first line names.
+    pub(super) async fn run_file(&mut self, path: String, argv: Vec<String>, env: Vec<(String, String)>) -> Flow<u8> {
+        let name = argv.first().cloned().unwrap_or_default();
+        let text = match self.stat(&path).await.map(|stat| stat.kind) {
+            Some(EntryKind::File) => self.script(&path).await?,
+            Some(EntryKind::Folder) => Err(("Is a directory".to_owned(), 126)),
+            Some(_) => Err(("cannot execute".to_owned(), 126)),
+            None => Err(("No such file or directory".to_owned(), 127)),
+        };
+        let text = match text {
+            Ok(text) => text,
+            Err((words, status)) => {
+                self.complain(&format!("{name}: {words}")).await;
+                return Ok(status);
+            }
+        };
+        let first = text.lines().next().unwrap_or_default();
+        let Some(line) = first.strip_prefix("#!") else { return self.run_script(text, argv, env).await };
+        let mut words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        if words.first().is_some_and(|word| word.ends_with("/env")) {
+            words.remove(0);
+            if words.first().is_some_and(|word| word == "-S") {
+                words.remove(0);
+            }
+        }
+        let interpreter = words.first().and_then(|word| word.rsplit('/').next()).unwrap_or_default().to_owned();
+        if matches!(interpreter.as_str(), "" | "sh" | "bash" | "dash" | "ash") {
+            return self.run_script(text, argv, env).await;
+        }
+        words.push(path);
+        words.extend(argv.into_iter().skip(1));
+        self.descend()?;
+        let ended = self.external(words, env).await;
+        self.depth -= 1;
+        Ok(ended?.status().0)
+    }
+
+    /// Reads a script from the run's files.
+    pub(crate) async fn script(&mut self, path: &str) -> Flow<Result<String, (String, u8)>> {
+        let limit = self.run.bounds.script;
+        let path = path.to_owned();
+        let read = self.on_files(move |files| Ok(files.read_at(&path, 0, limit as u64 + 1)?)).await;
+        Ok(match read {
+            Ok(text) if text.len() > limit => Err((format!("the script is longer than {}", amount(limit)), 126)),
+            Ok(text) if text.iter().take(512).any(|byte| *byte == 0) => Err(("cannot execute binary file".into(), 126)),
+            Ok(text) => Ok(String::from_utf8_lossy(&text).into_owned()),
+            Err(fault) => Err((fault.to_string(), 127)),
+        })
+    }
+
+    /// Runs a script in a shell that knows nothing but an environment.
+    async fn run_script(&mut self, text: String, argv: Vec<String>, env: Vec<(String, String)>) -> Flow<u8> {
+        let mut shell = self.fresh(env)?;
+        let mut argv = argv.into_iter();
+        shell.name = argv.next().unwrap_or_default();
+        shell.arguments = argv.collect();
+        self.in_shell(shell, text).await
+    }
+
+    /// A shell that knows nothing but an environment, one level deeper.
+    fn fresh(&mut self, env: Vec<(String, String)>) -> Flow<Interpreter> {
+        let mut shell = Interpreter::new(self.run.clone(), self.fds.clone());
+        shell.cwd = self.cwd.clone();
+        shell.depth = self.depth;
+        shell.subshell = true;
+        shell.descend()?;
+        if let Err(words) = self.run.count() {
+            return Err(self.bound(words));
+        }
+        for (name, value) in &env {
+            shell.preset(name, value, true);
+        }
+        let cwd = shell.cwd.clone();
+        shell.preset("PWD", &cwd, true);
+        Ok(shell)
+    }
+
+    async fn in_shell(&mut self, mut shell: Interpreter, text: String) -> Flow<u8> {
+        let list = match crate::language::parse::parse(&text, 1) {
+            Ok(list) => std::sync::Arc::new(list),
+            Err(error) => {
+                self.complain(&format!("{}: {error}", shell.name)).await;
+                return Ok(2);
+            }
+        };
+        shell.level = 0;
+        let task = super::jobs::Task::start(async move {
+            shell.whole(&list).await;
+            shell.status
+        });
+        match task.finish().await {
+            Some(_) if self.run.is_ended() => Err(Jump::Exit),
+            Some(status) => Ok(status),
+            None => Err(self.bound("a shell failed: this is a bug in the host".into())),
+        }
+    }
+
+    /// `sh`, `bash`: a script, `-c`, or what standard input holds.
+    pub(super) async fn run_shell(&mut self, words: Vec<String>, env: Vec<(String, String)>) -> Flow<u8> {
+        let mut shell = self.fresh(env)?;
+        let mut words = words.into_iter().peekable();
+        let (mut command, mut from_input) = (false, false);
+        while let Some(word) = words.peek().cloned() {
+            if word == "--" || word == "-" {
+                words.next();
+                break;
+            }
+            if !word.starts_with(['-', '+']) || word.len() < 2 {
+                break;
+            }
+            words.next();
+            if word.starts_with("--") {
+                if word == "--version" {
+                    self.out("bash 5.2 as wattle has it: no process of the operating system stands behind it\n")
+                        .await?;
+                    return Ok(0);
+                }
+                continue;
+            }
+            let on = word.starts_with('-');
+            for letter in word.chars().skip(1) {
+                let wrong = match letter {
+                    'c' => {
+                        command = true;
+                        None
+                    }
+                    's' => {
+                        from_input = true;
+                        None
+                    }
+                    'i' | 'l' | 'p' | 'r' => None,
+                    'o' | 'O' => match words.next() {
+                        Some(name) => shell.set_option(&name, on).err(),
+                        None => None,
+                    },
+                    letter => shell.set_letter(letter, on).err(),
+                };
+                if let Some(wrong) = wrong {
+                    self.complain(&format!("bash: {wrong}")).await;
+                    return Ok(2);
+                }
+            }
+        }
+        let text = if command {
+            let Some(text) = words.next() else {
+                self.complain("bash: -c: option requires an argument").await;
+                return Ok(2);
+            };
+            if let Some(name) = words.next() {
+                shell.name = name;
+            }
+            text
+        } else if let Some(path) = words.next_if(|_| !from_input) {
+            let full = self.path(&path);
+            shell.name = path.clone();
+            match self.script(&full).await? {
+                Ok(text) => text,
+                Err((said, status)) => {
+                    self.complain(&format!("{path}: {said}")).await;
+                    return Ok(status);
+                }
+            }
+        } else {
+            let input = self.fds.get(&0).cloned();
+            let (text, over) = match input {
+                Some(stream) => self.read_whole(&stream).await?,
+                None => (Vec::new(), false),
+            };
+            if over || text.len() > self.run.bounds.script {
+                self.complain("bash: the script is too long").await;
+                return Ok(126);
+            }
+            String::from_utf8_lossy(&text).into_owned()
+        };
+        shell.arguments = words.collect();
+        self.in_shell(shell, text).await
+    }
+}
+
+/// How many single changes lead from one word to another.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (line, c) in a.chars().take(64).enumerate() {
+        let mut diagonal = line;
+        let mut left = line + 1;
+        let mut next = vec![left];
+        for (other, above) in b.iter().zip(row.iter().skip(1)) {
+            let cost = (diagonal + usize::from(c != *other)).min(above + 1).min(left + 1);
+            diagonal = *above;
+            left = cost;
+            next.push(cost);
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or_default()
+}

@@ -1,0 +1,202 @@
+//! Carrying a script out: lists, chains, pipelines; compound commands, simple commands, redirections and jobs beside it.
+
+mod compound;
+mod conditional;
+pub(crate) mod files;
+pub(crate) mod jobs;
+mod lookup;
+mod pipeline;
+mod redirect;
+mod simple;
+mod substitute;
+
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+
+use super::ast::{Chain, Command, Joint, Kind, List, Pipeline};
+use super::interpreter::{Flow, Interpreter, Jump};
+use jobs::Task;
+
+pub(crate) use lookup::Found;
+pub(crate) use simple::texts as simple_texts;
+
+/// The levels on the host's stack after which a task of its own goes on.
+const LEVELS: u32 = 12;
+
+impl Interpreter {
+    /// Runs commands one after another.
+    pub(crate) fn list<'a>(&'a mut self, list: &'a List) -> BoxFuture<'a, Flow> {
+        async move {
+            for item in &list.items {
+                match &item.background {
+                    Some(text) => self.start_job(Arc::clone(&item.chain), text.clone()).await?,
+                    None => self.chain(&item.chain).await?,
+                }
+            }
+            Ok(())
+        }
+        .boxed()
+    }
+
+    /// Runs pipelines that `&&` and `||` join.
+    pub(super) async fn chain(&mut self, chain: &Chain) -> Flow {
+        self.link(&chain.first, chain.rest.is_empty()).await?;
+        for (place, (joint, pipeline)) in chain.rest.iter().enumerate() {
+            if (self.status == 0) == (*joint == Joint::And) {
+                self.link(pipeline, place + 1 == chain.rest.len()).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs one pipeline of a chain; a failure of the last one counts for `set -e`.
+    async fn link(&mut self, pipeline: &Pipeline, last: bool) -> Flow {
+        let tolerant = u32::from(!last || pipeline.negated);
+        self.tolerant += tolerant;
+        let ran = self.pipeline(pipeline).await;
+        self.tolerant -= tolerant;
+        ran?;
+        let own = match pipeline.stages.as_slice() {
+            [only] => matches!(only.kind, Kind::Simple(_) | Kind::Subshell(_) | Kind::Test(_) | Kind::Arithmetic(_)),
+            stages => !stages.is_empty(),
+        };
+        if last && !pipeline.negated && own && self.status != 0 && self.tolerant == 0 {
+            self.failed().await?;
+        }
+        Ok(())
+    }
+
+    /// A command failed where nobody looks at it.
+    async fn failed(&mut self) -> Flow {
+        let status = self.status;
+        if let Some(action) = self.traps.get("ERR").cloned()
+            && !action.is_empty()
+        {
+            self.tolerant += 1;
+            let ran = self.evaluate(&action).await;
+            self.tolerant -= 1;
+            ran?;
+            self.status = status;
+        }
+        if self.options.errexit { Err(Jump::Exit) } else { Ok(()) }
+    }
+
+    /// Runs one command.
+    pub(super) fn command<'a>(&'a mut self, command: &'a Command) -> BoxFuture<'a, Flow> {
+        async move {
+            self.breathe().await?;
+            self.line = command.line;
+            if self.options.noexec {
+                return Ok(());
+            }
+            self.level += 1;
+            let ran = match &command.kind {
+                Kind::Simple(simple) => self.simple(simple, &command.redirects).await,
+                Kind::Function(name, body) => {
+                    Arc::make_mut(&mut self.functions).insert(name.clone(), Arc::clone(body));
+                    self.status = 0;
+                    Ok(())
+                }
+                kind if command.redirects.is_empty() => self.compound(kind).await,
+                kind => {
+                    let before = self.fds.clone();
+                    let ran = match self.redirect(&command.redirects).await? {
+                        Ok(()) => self.compound(kind).await,
+                        Err(words) => {
+                            self.fds.clone_from(&before);
+                            self.complain(&words).await;
+                            self.status = 1;
+                            Ok(())
+                        }
+                    };
+                    self.fds = before;
+                    ran
+                }
+            };
+            self.level -= 1;
+            ran
+        }
+        .boxed()
+    }
+
+    /// Runs a list one level deeper, on a stack of its own where this one has grown.
+    pub(crate) async fn nested(&mut self, list: &Arc<List>) -> Flow {
+        self.descend()?;
+        let ran = if self.level < LEVELS {
+            self.list(list).await
+        } else {
+            let list = Arc::clone(list);
+            self.elsewhere(move |mut shell| {
+                async move {
+                    let ran = shell.list(&list).await;
+                    (shell, ran)
+                }
+                .boxed()
+            })
+            .await
+        };
+        self.depth -= 1;
+        ran
+    }
+
+    /// Lets another task go on with this shell, and takes it back.
+    pub(super) async fn elsewhere(
+        &mut self,
+        work: impl FnOnce(Interpreter) -> BoxFuture<'static, (Interpreter, Flow)>,
+    ) -> Flow {
+        let (level, hollow) = (self.level, self.hollow());
+        let mut moved = std::mem::replace(self, hollow);
+        moved.level = 0;
+        let task = Task::start(work(moved));
+        match task.finish().await {
+            Some((shell, ran)) => {
+                *self = shell;
+                self.level = level;
+                ran
+            }
+            None => Err(self.bound("the shell failed: this is a bug in the host".into())),
+        }
+    }
+
+    /// Reads a text as a script and runs it here.
+    pub(crate) async fn evaluate(&mut self, text: &str) -> Flow {
+        let line = self.line;
+        match super::parse::parse(text, line) {
+            Ok(list) => {
+                let ran = self.nested(&Arc::new(list)).await;
+                self.line = line;
+                ran
+            }
+            Err(error) => {
+                self.complain(&error.to_string()).await;
+                self.status = 2;
+                Ok(())
+            }
+        }
+    }
+
+    /// Ends a shell: its traps are run, its jobs go on without it.
+    pub(crate) async fn finish(&mut self) {
+        if let Some(action) = self.traps.remove("EXIT")
+            && !action.is_empty()
+        {
+            let status = self.status;
+            self.tolerant += 1;
+            if self.evaluate(&action).await != Err(Jump::Exit) {
+                self.status = status;
+            }
+            self.tolerant -= 1;
+        }
+        let tasks = self.jobs.release();
+        self.run.adopt(tasks);
+    }
+
+    /// Runs a list as a whole shell does: jumps end here.
+    pub(super) async fn whole(&mut self, list: &List) {
+        // Whatever jumped, the status is set.
+        let _ = self.list(list).await;
+        self.finish().await;
+    }
+}

@@ -1,0 +1,160 @@
+//! Redirections: what descriptors stand for while a command runs.
+
+use super::Interpreter;
+use crate::language::ast::{Descriptor, Redirect, Target, Word};
+use crate::language::interpreter::Flow;
+use crate::stream::{Device, OpenHow, Stream};
+
+/// What a redirection did: nothing, or words for whoever asked for it.
+type Done<T = ()> = Result<T, String>;
+
+impl Interpreter {
+    /// Carries redirections out, in order, on this shell's descriptors.
+    pub(crate) async fn redirect(&mut self, redirects: &[Redirect]) -> Flow<Done> {
+        for redirect in redirects {
+            if let Err(words) = self.redirect_one(redirect).await? {
+                return Ok(Err(words));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    async fn redirect_one(&mut self, redirect: &Redirect) -> Flow<Done> {
+        let (path, how) = match &redirect.to {
+            Target::Here(body) => {
+                let text = match body.get() {
+                    Some(word) => self.text(word).await?,
+                    None => String::new(),
+                };
+                return self.place(redirect, Stream::bytes(text)).await;
+            }
+            Target::HereString(word) => {
+                let mut text = self.text(word).await?;
+                text.push('\n');
+                return self.place(redirect, Stream::bytes(text)).await;
+            }
+            Target::Same { word, input } => return self.same(redirect, word, *input).await,
+            Target::Read(word) => (word, OpenHow::READ),
+            Target::Append(word) => (word, OpenHow::APPEND),
+            Target::ReadWrite(word) => (word, OpenHow::BOTH),
+            Target::Write { path, clobber: false } if self.options.noclobber => (path, OpenHow::NEW),
+            Target::Write { path, .. } => (path, OpenHow::WRITE),
+        };
+        let path = match self.target(path).await? {
+            Ok(path) => path,
+            Err(words) => return Ok(Err(words)),
+        };
+        match self.open(&path, how).await {
+            Ok(stream) => self.place(redirect, stream).await,
+            Err(words) => Ok(Err(words)),
+        }
+    }
+
+    /// The one path that a word names.
+    async fn target(&mut self, word: &Word) -> Flow<Done<String>> {
+        let mut fields = self.fields(word).await?;
+        match (fields.pop(), fields.is_empty()) {
+            (Some(path), true) if path.is_empty() => Ok(Err(": No such file or directory".into())),
+            (Some(path), true) => Ok(Ok(path)),
+            _ => Ok(Err("ambiguous redirect: the word is not one file name; quote it".into())),
+        }
+    }
+
+    /// Opens a file or device for a redirection.
+    pub(crate) async fn open(&mut self, path: &str, how: OpenHow) -> Result<Stream, String> {
+        let absolute = self.path(path);
+        let stream = match Device::named(&absolute) {
+            Some(Device::Null | Device::Other) => Stream::null(),
+            Some(Device::Zero) => Stream::zero(),
+            Some(Device::Full) => Stream::full(),
+            Some(Device::Random) => Stream::random(),
+            Some(Device::Terminal) => {
+                self.fds.get(if how.write { &2 } else { &0 }).cloned().unwrap_or_else(Stream::null)
+            }
+            Some(Device::Descriptor(fd)) => self.fds.get(&fd).cloned().unwrap_or_else(Stream::null),
+            None => {
+                if how == OpenHow::NEW {
+                    let there = self.stat(path).await;
+                    if let Some(stat) = there {
+                        let words = if stat.kind == wattle_capability::files::EntryKind::Folder {
+                            "Is a directory"
+                        } else {
+                            "cannot overwrite existing file"
+                        };
+                        return Err(format!("{path}: {words}"));
+                    }
+                }
+                Stream::open(&self.run.files, &absolute, how).await.map_err(|fault| format!("{path}: {fault}"))?
+            }
+        };
+        Ok(stream)
+    }
+
+    /// Puts a stream where a redirection wants it.
+    async fn place(&mut self, redirect: &Redirect, stream: Stream) -> Flow<Done> {
+        match &redirect.fd {
+            Descriptor::Number(number) => Ok(self.put(*number, stream)),
+            Descriptor::Both => {
+                let first = self.put(1, stream.clone());
+                Ok(first.and_then(|()| self.put(2, stream)))
+            }
+            Descriptor::Named(name) => {
+                let Some(free) = (10..).find(|number| !self.fds.contains_key(number)) else { return Ok(Ok(())) };
+                if let Err(words) = self.put(free, stream) {
+                    return Ok(Err(words));
+                }
+                self.kept.push(free);
+                self.set(name, free.to_string()).await
+            }
+        }
+    }
+
+    fn put(&mut self, number: u32, stream: Stream) -> Done {
+        if self.fds.len() >= self.run.bounds.descriptors || number > 1023 {
+            return Err(format!("{number}: Bad file descriptor"));
+        }
+        self.fds.insert(number, stream);
+        Ok(())
+    }
+
+    /// `n>&m`, `n>&m-`, `n>&-`; with a word that is no number, `>&file`.
+    async fn same(&mut self, redirect: &Redirect, word: &Word, input: bool) -> Flow<Done> {
+        let text = self.text(word).await?;
+        if text == "-" {
+            match &redirect.fd {
+                Descriptor::Number(number) => {
+                    self.fds.remove(number);
+                }
+                Descriptor::Named(name) => {
+                    if let Some(number) = self.value(name).and_then(|text| text.parse().ok()) {
+                        self.fds.remove(&number);
+                        self.kept.push(number);
+                    }
+                }
+                Descriptor::Both => {}
+            }
+            return Ok(Ok(()));
+        }
+        let (digits, moved) = match text.strip_suffix('-') {
+            Some(digits) => (digits, true),
+            None => (text.as_str(), false),
+        };
+        if let Ok(number) = digits.parse::<u32>() {
+            let Some(stream) = self.fds.get(&number).cloned() else {
+                return Ok(Err(format!("{number}: Bad file descriptor")));
+            };
+            let placed = self.place(redirect, stream).await?;
+            if moved && placed.is_ok() {
+                self.fds.remove(&number);
+            }
+            return Ok(placed);
+        }
+        if input || !matches!(redirect.fd, Descriptor::Number(1)) {
+            return Ok(Err(format!("{text}: ambiguous redirect")));
+        }
+        match self.open(&text, OpenHow::WRITE).await {
+            Ok(stream) => Ok(self.put(1, stream.clone()).and_then(|()| self.put(2, stream))),
+            Err(words) => Ok(Err(words)),
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! Simple commands: assignments, functions, builtins, and what the toolbox has.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+
+use super::Interpreter;
+use super::lookup::Found;
+use crate::language::ast::{Command as Tree, Redirect, Simple};
+use crate::language::escape;
+use crate::language::expand::{Given, Setting, SettingValue};
+use crate::language::interpreter::{Flow, Jump};
+use crate::language::run::Spawner;
+use crate::{Command, Ended, Status};
+
+impl Interpreter {
+    pub(super) async fn simple(&mut self, simple: &Simple, redirects: &[Redirect]) -> Flow {
+        let before = self.fds.clone();
+        let opened = self.substitutions.len();
+        self.substituted = 0;
+        let ran = self.simple_here(simple, redirects).await;
+        let keep = matches!(ran, Ok(true));
+        if !keep {
+            let mut before = before;
+            for number in self.kept.drain(..) {
+                match self.fds.get(&number) {
+                    Some(stream) => before.insert(number, stream.clone()),
+                    None => before.remove(&number),
+                };
+            }
+            self.fds = before;
+        }
+        for fd in self.substitutions.split_off(opened.min(self.substitutions.len())) {
+            self.fds.remove(&fd);
+        }
+        ran.map(|_| ())
+    }
+
+    /// Runs a simple command; true where its redirections stay, as those of `exec` do.
+    async fn simple_here(&mut self, simple: &Simple, redirects: &[Redirect]) -> Flow<bool> {
+        let given = self.arguments(&simple.words).await?;
+        let mut given = given.into_iter();
+        let Some(first) = given.next() else {
+            self.only_assignments(simple, redirects).await?;
+            return Ok(false);
+        };
+        let given: Vec<Given> = given.collect();
+        let Given::Text(name) = first else { return Ok(false) };
+        self.trace(simple, &name, &given).await;
+        if let Err(words) = self.redirect(redirects).await? {
+            self.complain(&words).await;
+            self.status = 1;
+            return Ok(false);
+        }
+        let mut settings = Vec::new();
+        for assignment in &simple.assignments {
+            settings.push(self.setting(assignment).await?);
+        }
+        let last = match given.last() {
+            Some(Given::Text(text)) => text.clone(),
+            _ => name.clone(),
+        };
+        if name == "exec" && !self.functions.contains_key("exec") {
+            return self.exec(settings, given).await;
+        }
+        let ran = self.call(name, given, settings).await;
+        self.last_word = last;
+        ran.map(|()| false)
+    }
+
+    async fn only_assignments(&mut self, simple: &Simple, redirects: &[Redirect]) -> Flow {
+        if let Err(words) = self.redirect(redirects).await? {
+            self.complain(&words).await;
+            self.status = 1;
+            return Ok(());
+        }
+        for assignment in &simple.assignments {
+            let setting = self.setting(assignment).await?;
+            if self.options.xtrace
+                && let SettingValue::Text(text) = &setting.value
+            {
+                let line = format!("+ {}={}", setting.name, shown(text));
+                self.trace_line(&line).await;
+            }
+            self.assign(setting).await?;
+        }
+        self.status = self.substituted;
+        Ok(())
+    }
+
+    /// Runs the command that a name and words are.
+    pub(crate) fn call<'a>(
+        &'a mut self,
+        name: String,
+        given: Vec<Given>,
+        settings: Vec<Setting>,
+    ) -> BoxFuture<'a, Flow> {
+        async move {
+            if let Some(body) = self.functions.get(&name).cloned() {
+                return self.framed(settings, async |shell| shell.function(name, texts(given), body).await).await;
+            }
+            if crate::language::builtins::is_builtin(&name) {
+                return self
+                    .framed(settings, async |shell| {
+                        let status = shell.builtin(&name, given).await?;
+                        shell.status = status;
+                        Ok(())
+                    })
+                    .await;
+            }
+            self.outside(name, given, settings).await
+        }
+        .boxed()
+    }
+
+    /// Runs a command that is no function and no builtin.
+    async fn outside(&mut self, name: String, given: Vec<Given>, settings: Vec<Setting>) -> Flow {
+        let mut env = self.variables.exported();
+        for setting in settings {
+            if self.variables.get(&setting.name).is_some_and(|variable| variable.readonly) {
+                self.complain(&format!("{}: readonly variable", setting.name)).await;
+                self.status = 1;
+                return Ok(());
+            }
+            if let SettingValue::Text(text) = setting.value {
+                env.retain(|(name, _)| *name != setting.name);
+                env.push((setting.name, text));
+            }
+        }
+        let argv = std::iter::once(name).chain(texts(given)).collect();
+        let ended = self.external(argv, env).await?;
+        self.status = ended.status().0;
+        self.killed = ended.ends_pipeline();
+        // A stage whose reader has gone ends as a whole, or its loop would go on for nothing.
+        if self.subshell && self.status == 141 { Err(Jump::Exit) } else { Ok(()) }
+    }
+
+    /// Runs something with variables that were assigned before it; they come back afterwards as they were.
+    async fn framed(&mut self, settings: Vec<Setting>, run: impl AsyncFnOnce(&mut Interpreter) -> Flow) -> Flow {
+        if settings.is_empty() {
+            return run(self).await;
+        }
+        self.variables.push_frame();
+        for setting in settings {
+            self.variables.remember(&setting.name);
+            let name = setting.name.clone();
+            if let Err(words) = self.try_assign(setting).await? {
+                self.variables.pop_frame();
+                self.complain(&words).await;
+                self.status = 1;
+                return Ok(());
+            }
+            if let Ok(variable) = self.variables.attributes(&name) {
+                variable.exported = true;
+            }
+        }
+        let ran = run(self).await;
+        self.variables.pop_frame();
+        ran
+    }
+
+    async fn function(&mut self, name: String, arguments: Vec<String>, body: Arc<Tree>) -> Flow {
+        self.descend()?;
+        self.variables.push_frame();
+        self.calls.push(name);
+        let arguments = std::mem::replace(&mut self.arguments, arguments);
+        let loops = std::mem::take(&mut self.loops);
+        let line = self.line;
+        let ran = if self.level < super::LEVELS {
+            self.command(&body).await
+        } else {
+            self.elsewhere(move |mut shell| {
+                async move {
+                    let ran = shell.command(&body).await;
+                    (shell, ran)
+                }
+                .boxed()
+            })
+            .await
+        };
+        self.arguments = arguments;
+        self.loops = loops;
+        self.line = line;
+        self.calls.pop();
+        self.variables.pop_frame();
+        self.depth = self.depth.saturating_sub(1);
+        match ran {
+            Err(Jump::Return) => Ok(()),
+            other => other,
+        }
+    }
+
+    /// `exec`: keeps its redirections; with words it is the last command of this shell.
+    async fn exec(&mut self, settings: Vec<Setting>, given: Vec<Given>) -> Flow<bool> {
+        let mut words = texts(given);
+        if words.first().is_some_and(|word| word == "--") {
+            words.remove(0);
+        }
+        if words.is_empty() {
+            self.status = 0;
+            self.kept.clear();
+            return Ok(true);
+        }
+        let name = words.remove(0);
+        if matches!(self.find(&name), Found::Nothing) && !crate::language::builtins::is_builtin(&name) {
+            self.complain(&self.not_found(&name)).await;
+            self.status = 127;
+            return Err(Jump::Exit);
+        }
+        self.call(name, words.into_iter().map(Given::Text).collect(), settings).await?;
+        Err(Jump::Exit)
+    }
+
+    /// Runs a command by its words, with an environment; functions are not looked at.
+    pub(crate) fn external(&mut self, argv: Vec<String>, env: Vec<(String, String)>) -> BoxFuture<'_, Flow<Ended>> {
+        async move {
+            let Some(name) = argv.first().cloned() else { return Ok(Ended::Exited(Status::SUCCESS)) };
+            let exited = |status: u8| Ok(Ended::Exited(Status(status)));
+            match self.find(&name) {
+                Found::Shell => exited(self.run_shell(argv.into_iter().skip(1).collect(), env).await?),
+                Found::Tool(name) => {
+                    if let Err(words) = self.run.count() {
+                        return Err(self.bound(words));
+                    }
+                    let argv = std::iter::once(name).chain(argv.into_iter().skip(1)).collect();
+                    let fds = self.fds.iter().map(|(number, stream)| (*number, stream.clone())).collect();
+                    let command = Command { argv, env, cwd: self.cwd.clone(), fds };
+                    let spawn = Arc::new(Spawner { run: Arc::clone(&self.run), depth: self.depth });
+                    let run = Arc::clone(&self.run);
+                    let ended = run.commands.run(command, &run.files, spawn, &run.bounds.stage).await;
+                    Ok(ended)
+                }
+                Found::Builtin(name) => {
+                    let given = argv.into_iter().skip(1).map(Given::Text).collect();
+                    exited(self.builtin(&name, given).await?)
+                }
+                Found::File(path) => exited(self.run_file(path, argv, env).await?),
+                Found::Nothing => {
+                    self.complain(&self.not_found(&name)).await;
+                    exited(127)
+                }
+            }
+        }
+        .boxed()
+    }
+
+    /// `set -x`
+    async fn trace(&mut self, simple: &Simple, name: &str, given: &[Given]) {
+        if !self.options.xtrace {
+            return;
+        }
+        let mut line = format!("+ {}", shown(name));
+        for one in given {
+            match one {
+                Given::Text(text) => line.push_str(&format!(" {}", shown(text))),
+                Given::Setting(setting) => {
+                    line.push_str(&format!(" {}", setting.name));
+                    if let SettingValue::Text(text) = &setting.value {
+                        line.push_str(&format!("={}", shown(text)));
+                    }
+                }
+            }
+        }
+        if !simple.assignments.is_empty() {
+            line.push_str("  # with variables of its own");
+        }
+        self.trace_line(&line).await;
+    }
+
+    async fn trace_line(&self, line: &str) {
+        if let Some(stream) = self.fds.get(&2).cloned() {
+            // Whoever closed the place for messages does not want them.
+            let _ = stream.write(format!("{line}\n").as_bytes()).await;
+        }
+    }
+}
+
+fn shown(text: &str) -> String {
+    let plain = !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "_-./:=,+@%^".contains(c));
+    if plain { text.to_owned() } else { escape::quoted(text) }
+}
+
+/// Words as a command gets them; an assignment is a word to whom it means nothing.
+pub(crate) fn texts(given: Vec<Given>) -> Vec<String> {
+    given
+        .into_iter()
+        .map(|one| match one {
+            Given::Text(text) => text,
+            Given::Setting(setting) => match setting.value {
+                SettingValue::Text(text) => format!("{}={text}", setting.name),
+                SettingValue::Array(_) => setting.name,
+            },
+        })
+        .collect()
+}

@@ -1,0 +1,244 @@
+//! Lists, chains, pipelines, simple commands and functions.
+
+use std::sync::Arc;
+
+use super::cursor::ends_word;
+use super::{Parsed, Parser};
+use crate::language::ast::{Argument, Chain, Command, Item, Joint, Kind, List, Pipeline, Redirect, Simple, Timed};
+
+/// The words that begin or end a construct where a command may begin.
+const RESERVED: [&str; 21] = [
+    "!", "{", "}", "[[", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in",
+    "select", "then", "time", "until", "while",
+];
+
+/// Those that end a list of commands.
+const ENDS: [&str; 8] = ["}", "do", "done", "elif", "else", "esac", "fi", "then"];
+
+/// The builtins whose arguments may be assignments.
+const DECLARES: [&str; 5] = ["declare", "export", "local", "readonly", "typeset"];
+
+impl Parser {
+    /// Commands up to the end of the text, a `)`, a `;;` or a word that ends a list.
+    pub(super) fn list(&mut self) -> Parsed<List> {
+        let mut items = Vec::new();
+        loop {
+            self.newlines()?;
+            if self.list_ends() {
+                return Ok(List { items });
+            }
+            let from = self.at;
+            let chain = self.chain()?;
+            let text = self.text_since(from);
+            self.blanks();
+            let background = if self.peek() == Some('&') && self.peek_at(1) != Some('&') {
+                self.next();
+                Some(text.trim().to_owned())
+            } else {
+                None
+            };
+            let separated = background.is_some()
+                || match self.peek() {
+                    Some(';') if !matches!(self.peek_at(1), Some(';' | '&')) => self.next().is_some(),
+                    Some('\n') => true,
+                    _ => false,
+                };
+            items.push(Item { chain: Arc::new(chain), background });
+            self.blanks();
+            if !separated && !self.list_ends() {
+                let found = self.found();
+                return Err(self.error(format!("unexpected {found} after a command")));
+            }
+            if separated && self.peek() == Some(';') && !matches!(self.peek_at(1), Some(';' | '&')) {
+                return Err(self.error("unexpected `;`: expected a command"));
+            }
+        }
+    }
+
+    /// As [`Parser::list`], where at least one command is asked for.
+    pub(super) fn body(&mut self, of: &str) -> Parsed<List> {
+        let list = self.deeper(Parser::list)?;
+        if list.items.is_empty() {
+            let found = self.found();
+            return Err(self.error(format!("unexpected {found}: expected a command {of}")));
+        }
+        Ok(list)
+    }
+
+    fn list_ends(&self) -> bool {
+        match self.peek() {
+            None | Some(')') => true,
+            Some(';') => matches!(self.peek_at(1), Some(';' | '&')),
+            _ => self.reserved().is_some_and(|word| ENDS.contains(&word)),
+        }
+    }
+
+    /// The reserved word that comes next, if one does.
+    pub(super) fn reserved(&self) -> Option<&'static str> {
+        let length = self.chars.iter().skip(self.at).take(9).take_while(|c| !ends_word(**c)).count();
+        RESERVED.into_iter().find(|word| word.len() == length && self.looking_at(word))
+    }
+
+    /// Takes a reserved word if it comes next.
+    pub(super) fn keyword(&mut self, word: &str) -> bool {
+        let there = self.reserved() == Some(word);
+        if there {
+            self.at += word.len();
+        }
+        there
+    }
+
+    /// Takes a reserved word, or says what was expected; `opened` is what it belongs to, and the line where that began.
+    pub(super) fn expect(&mut self, word: &str, opened: (&str, u32)) -> Parsed<()> {
+        if self.keyword(word) {
+            return Ok(());
+        }
+        let (of, line) = opened;
+        let found = self.found();
+        Err(self.error(format!("unexpected {found}: expected `{word}` for the `{of}` in line {line}")))
+    }
+
+    fn chain(&mut self) -> Parsed<Chain> {
+        let first = self.pipeline()?;
+        let mut rest = Vec::new();
+        loop {
+            self.blanks();
+            let joint = if self.take("&&") {
+                Joint::And
+            } else if self.take("||") {
+                Joint::Or
+            } else {
+                return Ok(Chain { first, rest });
+            };
+            self.newlines()?;
+            rest.push((joint, self.pipeline()?));
+        }
+    }
+
+    fn pipeline(&mut self) -> Parsed<Pipeline> {
+        let (mut timed, mut negated) = (None, false);
+        loop {
+            self.blanks();
+            if self.keyword("!") {
+                negated = !negated;
+            } else if timed.is_none() && self.keyword("time") {
+                self.blanks();
+                let mark = self.mark();
+                timed = Some(Timed::Plain);
+                if self.take("-p") {
+                    if self.peek().is_none_or(ends_word) {
+                        timed = Some(Timed::Posix);
+                    } else {
+                        self.back_to(&mark);
+                    }
+                }
+            } else {
+                break;
+            }
+        }
+        let bare = (timed.is_some() || negated) && (self.list_ends() || matches!(self.peek(), Some('\n' | ';')));
+        if bare {
+            return Ok(Pipeline { timed, negated, stages: Vec::new() });
+        }
+        let mut stages = vec![self.command()?];
+        loop {
+            self.blanks();
+            let both = self.looking_at("|&");
+            if !both && (self.peek() != Some('|') || self.peek_at(1) == Some('|')) {
+                break;
+            }
+            self.at += if both { 2 } else { 1 };
+            if both && let Some(stage) = stages.last_mut() {
+                stage.redirects.push(Redirect::errors_to_output());
+            }
+            self.newlines()?;
+            stages.push(self.command()?);
+        }
+        Ok(Pipeline { timed, negated, stages: stages.into_iter().map(Arc::new).collect() })
+    }
+
+    /// One command.
+    pub(super) fn command(&mut self) -> Parsed<Command> {
+        self.blanks();
+        let line = self.line;
+        let kind = match self.compound()? {
+            Some(kind) => kind,
+            None => return self.simple(line),
+        };
+        let redirects = self.redirects()?;
+        Ok(Command { kind, redirects, line })
+    }
+
+    fn simple(&mut self, line: u32) -> Parsed<Command> {
+        let (mut simple, mut redirects) = (Simple::default(), Vec::new());
+        let mut declares = false;
+        loop {
+            self.blanks();
+            if let Some(redirect) = self.redirect()? {
+                redirects.push(redirect);
+                continue;
+            }
+            if (simple.words.is_empty() || declares)
+                && let Some(assignment) = self.assignment()?
+            {
+                if simple.words.is_empty() {
+                    simple.assignments.push(assignment);
+                } else {
+                    simple.words.push(Argument::Assignment(assignment));
+                }
+                continue;
+            }
+            match self.peek() {
+                Some('<' | '>') if self.peek_at(1) == Some('(') => {}
+                Some(c) if !ends_word(c) => {}
+                _ => break,
+            }
+            let word = self.word()?;
+            let first = simple.words.iter().all(|word| matches!(word, Argument::Word(word) if word.plain().is_some_and(|name| matches!(name, "command" | "builtin"))));
+            declares |= first && word.plain().is_some_and(|name| DECLARES.contains(&name));
+            if simple.words.is_empty() && simple.assignments.is_empty() && redirects.is_empty() && self.parentheses()? {
+                return self.function(word.plain().map(str::to_owned), line);
+            }
+            simple.words.push(Argument::Word(word));
+        }
+        if simple.words.is_empty() && simple.assignments.is_empty() && redirects.is_empty() {
+            let found = self.found();
+            return Err(self.error(format!("unexpected {found}: expected a command")));
+        }
+        if self.peek() == Some('(') {
+            return Err(self.error("unexpected `(`: quote it, or put a blank and `;` before a subshell"));
+        }
+        Ok(Command { kind: Kind::Simple(simple), redirects, line })
+    }
+
+    /// Takes the `()` after a function's name.
+    pub(super) fn parentheses(&mut self) -> Parsed<bool> {
+        let mark = self.mark();
+        self.blanks();
+        if self.take("(") {
+            self.blanks();
+            if self.take(")") {
+                return Ok(true);
+            }
+        }
+        self.back_to(&mark);
+        Ok(false)
+    }
+
+    /// The rest of a function after its name and parentheses.
+    pub(super) fn function(&mut self, name: Option<String>, line: u32) -> Parsed<Command> {
+        let Some(name) = name.filter(|name| !name.contains(['$', '=', '/'])) else {
+            return Err(self.error("a function's name is a plain word"));
+        };
+        self.newlines()?;
+        let body_line = self.line;
+        let Some(kind) = self.deeper(Parser::compound)? else {
+            let found = self.found();
+            return Err(self
+                .error(format!("unexpected {found}: expected the body of the function `{name}`, such as `{{ …; }}`")));
+        };
+        let redirects = self.redirects()?;
+        let body = Arc::new(Command { kind, redirects, line: body_line });
+        Ok(Command { kind: Kind::Function(name, body), redirects: Vec::new(), line })
+    }
+}

@@ -1,0 +1,120 @@
+//! The expressions of `[[ ]]`.
+
+use super::cursor::ends_word;
+use super::word::Style;
+use super::{Parsed, Parser};
+use crate::language::ast::{Test, Word};
+
+/// The operators between two words, longest first.
+const BINARY: [&str; 15] =
+    ["=~", "==", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef", "=", "<", ">"];
+
+impl Parser {
+    /// What follows `[[`, with the `]]`.
+    pub(super) fn double_bracket(&mut self, line: u32) -> Parsed<Test> {
+        let test = self.either()?;
+        self.test_blanks()?;
+        if self.keyword_brackets() {
+            return Ok(test);
+        }
+        let found = self.found();
+        Err(self.error(format!("unexpected {found}: expected `]]` for the `[[` in line {line}")))
+    }
+
+    fn keyword_brackets(&mut self) -> bool {
+        self.looking_at("]]") && self.peek_at(2).is_none_or(ends_word) && self.take("]]")
+    }
+
+    fn test_blanks(&mut self) -> Parsed<()> {
+        self.newlines()
+    }
+
+    fn either(&mut self) -> Parsed<Test> {
+        let mut left = self.both()?;
+        loop {
+            self.test_blanks()?;
+            if !self.take("||") {
+                return Ok(left);
+            }
+            left = Test::Or(Box::new(left), Box::new(self.both()?));
+        }
+    }
+
+    fn both(&mut self) -> Parsed<Test> {
+        let mut left = self.term()?;
+        loop {
+            self.test_blanks()?;
+            if !self.take("&&") {
+                return Ok(left);
+            }
+            left = Test::And(Box::new(left), Box::new(self.term()?));
+        }
+    }
+
+    fn term(&mut self) -> Parsed<Test> {
+        self.test_blanks()?;
+        if self.peek() == Some('!') && self.peek_at(1).is_none_or(ends_word) {
+            self.next();
+            return Ok(Test::Not(Box::new(self.deeper(Parser::term)?)));
+        }
+        if self.take("(") {
+            let test = self.deeper(Parser::either)?;
+            self.test_blanks()?;
+            if self.take(")") {
+                return Ok(test);
+            }
+            let found = self.found();
+            return Err(self.error(format!("unexpected {found} in `[[ ]]`: expected `)`")));
+        }
+        if let Some(operator) = self.unary_operator() {
+            self.blanks();
+            return Ok(Test::Unary(operator, self.test_word()?));
+        }
+        let left = self.test_word()?;
+        self.blanks();
+        let Some(operator) =
+            BINARY.into_iter().find(|operator| self.looking_at(operator) && self.operator_ends(operator))
+        else {
+            return Ok(Test::Word(left));
+        };
+        self.at += operator.len();
+        self.blanks();
+        let right = match operator {
+            "=~" => self.word_in(Style::Regex)?,
+            _ => self.test_word()?,
+        };
+        Ok(Test::Binary(left, operator.into(), right))
+    }
+
+    /// `-f` and its like, where a word follows that is no operator.
+    fn unary_operator(&mut self) -> Option<String> {
+        let letter = self.peek_at(1).filter(char::is_ascii_alphabetic)?;
+        if self.peek() != Some('-') || !matches!(self.peek_at(2), Some(' ' | '\t')) {
+            return None;
+        }
+        let mark = self.mark();
+        self.at += 2;
+        self.blanks();
+        let binary = BINARY.into_iter().any(|operator| self.looking_at(operator) && self.operator_ends(operator));
+        if binary
+            || self.peek().is_none_or(|c| matches!(c, ')' | '&' | '|'))
+            || (self.looking_at("]]") && self.peek_at(2).is_none_or(ends_word))
+        {
+            self.back_to(&mark);
+            return None;
+        }
+        Some(format!("-{letter}"))
+    }
+
+    fn operator_ends(&self, operator: &str) -> bool {
+        matches!(operator, "<" | ">") || self.peek_at(operator.len()).is_none_or(|c| matches!(c, ' ' | '\t' | '\n'))
+    }
+
+    fn test_word(&mut self) -> Parsed<Word> {
+        if self.peek().is_none_or(ends_word) || (self.looking_at("]]") && self.peek_at(2).is_none_or(ends_word)) {
+            let found = self.found();
+            return Err(self.error(format!("unexpected {found} in `[[ ]]`: expected a word")));
+        }
+        self.word()
+    }
+}

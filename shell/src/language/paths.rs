@@ -1,0 +1,37 @@
+//! Paths in the run's tree.
+
+/// The absolute path that `path` names in the folder `cwd`: without `.`, `..` and doubled slashes. What climbs above the top keeps its `..`, which
+/// the run's files refuse.
+pub(crate) fn absolute(cwd: &str, path: &str) -> String {
+    let whole = if path.starts_with('/') { path.to_owned() } else { format!("{cwd}/{path}") };
+    let mut names: Vec<&str> = Vec::new();
+    for name in whole.split('/') {
+        match name {
+            "" | "." => {}
+            ".." if names.last().is_some_and(|last| *last != "..") => {
+                names.pop();
+            }
+            name => names.push(name),
+        }
+    }
+    format!("/{}", names.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_path_is_made_absolute() {
+        for (cwd, path, expected) in [
+            ("/", "a", "/a"),
+            ("/a/b", "c", "/a/b/c"),
+            ("/a/b", "..", "/a"),
+            ("/a/b", "../../c/./d//", "/c/d"),
+            ("/a", "/x/../y", "/y"),
+            ("/a", "../..", "/.."),
+            ("/", "..", "/.."),
+            ("/", "", "/"),
+        ] {
+            assert_eq!(super::absolute(cwd, path), expected, "{path} in {cwd}");
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! Variables: texts, indexed and associative arrays, their attributes, and what `local` and assignments before a command put aside.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use indexmap::IndexMap;
+
+use crate::bounds::amount;
+
+/// What a kept text counts for beside its bytes.
+const OVERHEAD: u64 = 64;
+
+/// Counts the bytes that the variables of a session and all its subshells hold.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    held: AtomicU64,
+    limit: u64,
+}
+
+impl Ledger {
+    pub(crate) fn new(limit: u64) -> Arc<Ledger> {
+        Arc::new(Ledger { held: AtomicU64::new(0), limit })
+    }
+
+    /// Whether so many bytes would still have room.
+    pub(crate) fn has_room(&self, bytes: u64) -> bool {
+        self.held.load(Ordering::Relaxed).saturating_add(bytes) <= self.limit
+    }
+
+    pub(crate) fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// Keeps a text, if there is room.
+    pub(crate) fn keep(self: &Arc<Ledger>, text: String) -> Result<Text, Refused> {
+        let cost = text.len() as u64 + OVERHEAD;
+        if self.held.fetch_add(cost, Ordering::Relaxed).saturating_add(cost) > self.limit {
+            self.held.fetch_sub(cost, Ordering::Relaxed);
+            return Err(Refused::Full(self.limit));
+        }
+        Ok(Text(Arc::new(Held { text, ledger: self.clone() })))
+    }
+}
+
+/// A text that a variable holds; copies share it.
+#[derive(Clone, Debug)]
+pub(crate) struct Text(Arc<Held>);
+
+#[derive(Debug)]
+struct Held {
+    text: String,
+    ledger: Arc<Ledger>,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.ledger.held.fetch_sub(self.text.len() as u64 + OVERHEAD, Ordering::Relaxed);
+    }
+}
+
+impl Deref for Text {
+    type Target = str;
+    fn deref(&self) -> &str {
+        &self.0.text
+    }
+}
+
+/// Why a variable was not set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    ReadOnly(String),
+    Full(u64),
+    Index(String),
+    Name(String),
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refused::ReadOnly(name) => write!(f, "{name}: readonly variable"),
+            Refused::Full(limit) => write!(f, "variables hold more than {}: write to a file instead", amount(*limit)),
+            Refused::Index(index) => write!(f, "[{index}]: bad array subscript"),
+            Refused::Name(name) => write!(f, "`{name}': not a valid identifier"),
+        }
+    }
+}
+
+/// What a variable holds.
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    Unset,
+    Text(Text),
+    List(Arc<BTreeMap<i64, Text>>),
+    Map(Arc<IndexMap<String, Text>>),
+}
+
+/// Upper or lower case, as `declare -u` and `-l` ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fold {
+    Upper,
+    Lower,
+}
+
+/// A variable with its attributes.
+#[derive(Clone, Debug)]
+pub(crate) struct Variable {
+    pub(crate) value: Value,
+    pub(crate) exported: bool,
+    pub(crate) readonly: bool,
+    pub(crate) integer: bool,
+    pub(crate) reference: bool,
+    pub(crate) fold: Option<Fold>,
+}
+
+impl Default for Variable {
+    fn default() -> Variable {
+        Variable { value: Value::Unset, exported: false, readonly: false, integer: false, reference: false, fold: None }
+    }
+}
+
+impl Variable {
+    /// The value where no index is given: of an array the element 0.
+    pub(crate) fn text(&self) -> Option<&Text> {
+        match &self.value {
+            Value::Unset => None,
+            Value::Text(text) => Some(text),
+            Value::List(list) => list.get(&0),
+            Value::Map(map) => map.get("0"),
+        }
+    }
+
+    /// All values in order.
+    pub(crate) fn texts(&self) -> Vec<Text> {
+        match &self.value {
+            Value::Unset => Vec::new(),
+            Value::Text(text) => vec![text.clone()],
+            Value::List(list) => list.values().cloned().collect(),
+            Value::Map(map) => map.values().cloned().collect(),
+        }
+    }
+
+    /// All indices or keys in order.
+    pub(crate) fn keys(&self) -> Vec<String> {
+        match &self.value {
+            Value::Unset => Vec::new(),
+            Value::Text(_) => vec!["0".into()],
+            Value::List(list) => list.keys().map(i64::to_string).collect(),
+            Value::Map(map) => map.keys().cloned().collect(),
+        }
+    }
+}
+
+/// What a frame puts back when it ends.
+type Saved = Vec<(String, Option<Variable>)>;
+
+/// The variables of one shell.
+#[derive(Clone, Debug)]
+pub(crate) struct Variables {
+    all: HashMap<String, Variable>,
+    frames: Vec<Saved>,
+    pub(crate) ledger: Arc<Ledger>,
+}
+
+/// Whether a text can be a variable's name.
+pub(crate) fn is_name(text: &str) -> bool {
+    let mut chars = text.chars();
+    chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+        && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+impl Variables {
+    pub(crate) fn new(ledger: Arc<Ledger>) -> Variables {
+        Variables { all: HashMap::new(), frames: Vec::new(), ledger }
+    }
+
+    /// The name that a name leads to where it is a reference (`declare -n`).
+    pub(crate) fn resolve<'a>(&'a self, name: &'a str) -> &'a str {
+        let mut name = name;
+        for _ in 0..8 {
+            match self.all.get(name) {
+                Some(variable) if variable.reference => match variable.text() {
+                    Some(text) if is_name(text) => name = text,
+                    _ => return name,
+                },
+                _ => return name,
+            }
+        }
+        name
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&Variable> {
+        self.all.get(self.resolve(name))
+    }
+
+    /// A variable itself, where it is a reference.
+    pub(crate) fn get_itself(&self, name: &str) -> Option<&Variable> {
+        self.all.get(name)
+    }
+
+    pub(crate) fn text(&self, name: &str) -> Option<Text> {
+        self.get(name)?.text().cloned()
+    }
+
+    pub(crate) fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.all.keys().cloned().collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// Names and texts of what is exported, by name.
+    pub(crate) fn exported(&self) -> Vec<(String, String)> {
+        let mut pairs: Vec<_> = self
+            .all
+            .iter()
+            .filter(|(_, variable)| variable.exported)
+            .filter_map(|(name, variable)| Some((name.clone(), variable.text()?.to_string())))
+            .collect();
+        pairs.sort_unstable();
+        pairs
+    }
+
+    /// The variable to be changed; made where it is not there.
+    pub(crate) fn entry(&mut self, name: &str) -> Result<&mut Variable, Refused> {
+        let name = self.resolve(name).to_owned();
+        self.entry_itself(&name)
+    }
+
+    /// As [`Variables::entry`], of a reference itself.
+    pub(crate) fn entry_itself(&mut self, name: &str) -> Result<&mut Variable, Refused> {
+        if !is_name(name) {
+            return Err(Refused::Name(name.into()));
+        }
+        let variable = self.all.entry(name.to_owned()).or_default();
+        if variable.readonly { Err(Refused::ReadOnly(name.into())) } else { Ok(variable) }
+    }
+
+    /// Attributes are set on readonly variables as well.
+    pub(crate) fn attributes(&mut self, name: &str) -> Result<&mut Variable, Refused> {
+        if !is_name(name) {
+            return Err(Refused::Name(name.into()));
+        }
+        Ok(self.all.entry(name.to_owned()).or_default())
+    }
+
+    /// Sets a text; of an array the element 0.
+    pub(crate) fn set(&mut self, name: &str, text: impl Into<String>) -> Result<(), Refused> {
+        let ledger = self.ledger.clone();
+        let variable = self.entry(name)?;
+        let text = ledger.keep(folded(variable.fold, text.into()))?;
+        match &mut variable.value {
+            Value::List(list) => {
+                Arc::make_mut(list).insert(0, text);
+            }
+            Value::Map(map) => {
+                Arc::make_mut(map).insert("0".into(), text);
+            }
+            value => *value = Value::Text(text),
+        }
+        Ok(())
+    }
+
+    /// Sets one element of an indexed array; an index below 0 counts from behind.
+    pub(crate) fn set_at(&mut self, name: &str, index: i64, text: String) -> Result<(), Refused> {
+        let ledger = self.ledger.clone();
+        let variable = self.entry(name)?;
+        let text = ledger.keep(folded(variable.fold, text))?;
+        variable.edit_list(|list| {
+            let place = if index < 0 { past(list).saturating_add(index) } else { index };
+            if place < 0 {
+                return Err(Refused::Index(index.to_string()));
+            }
+            list.insert(place, text);
+            Ok(())
+        })
+    }
+
+    /// Sets one element of an associative array.
+    pub(crate) fn set_key(&mut self, name: &str, key: String, text: String) -> Result<(), Refused> {
+        let ledger = self.ledger.clone();
+        let variable = self.entry(name)?;
+        if !ledger.has_room(key.len() as u64) {
+            return Err(Refused::Full(ledger.limit()));
+        }
+        let text = ledger.keep(folded(variable.fold, text))?;
+        variable.edit_map(|map| map.insert(key, text));
+        Ok(())
+    }
+
+    /// Replaces a variable's value by a list.
+    pub(crate) fn set_list(&mut self, name: &str, texts: impl IntoIterator<Item = String>) -> Result<(), Refused> {
+        let ledger = self.ledger.clone();
+        let variable = self.entry(name)?;
+        let fold = variable.fold;
+        let mut list = BTreeMap::new();
+        for (index, text) in (0_i64..).zip(texts) {
+            list.insert(index, ledger.keep(folded(fold, text))?);
+        }
+        self.entry(name)?.value = Value::List(Arc::new(list));
+        Ok(())
+    }
+
+    pub(crate) fn unset(&mut self, name: &str) -> Result<(), Refused> {
+        let name = self.resolve(name).to_owned();
+        match self.all.get(&name) {
+            Some(variable) if variable.readonly => Err(Refused::ReadOnly(name)),
+            _ => {
+                self.all.remove(&name);
+                Ok(())
+            }
+        }
+    }
+
+    /// Begins a frame: what is put aside from now on comes back when it ends.
+    pub(crate) fn push_frame(&mut self) {
+        self.frames.push(Vec::new());
+    }
+
+    /// Ends the innermost frame.
+    pub(crate) fn pop_frame(&mut self) {
+        for (name, saved) in self.frames.pop().unwrap_or_default().into_iter().rev() {
+            match saved {
+                Some(variable) => self.all.insert(name, variable),
+                None => self.all.remove(&name),
+            };
+        }
+    }
+
+    /// Puts a variable aside until the innermost frame ends, and leaves none of that name; false if it was put aside in this frame before.
+    pub(crate) fn put_aside(&mut self, name: &str) -> bool {
+        let Some(frame) = self.frames.last_mut() else { return false };
+        if frame.iter().any(|(saved, _)| saved == name) {
+            return false;
+        }
+        let old = self.all.remove(name);
+        frame.push((name.to_owned(), old));
+        true
+    }
+
+    /// Puts a copy aside until the innermost frame ends, and keeps the variable as it is.
+    pub(crate) fn remember(&mut self, name: &str) {
+        let old = self.all.get(name).cloned();
+        if let Some(frame) = self.frames.last_mut() {
+            frame.push((name.to_owned(), old));
+        }
+    }
+}
+
+impl Variable {
+    /// Makes the value an indexed array; a text becomes its element 0.
+    pub(crate) fn make_list(&mut self) {
+        self.edit_list(|_| ());
+    }
+
+    /// Changes the value as an indexed array.
+    pub(crate) fn edit_list<T>(&mut self, edit: impl FnOnce(&mut BTreeMap<i64, Text>) -> T) -> T {
+        let mut list = match std::mem::replace(&mut self.value, Value::Unset) {
+            Value::List(list) => list,
+            Value::Unset => Arc::default(),
+            Value::Text(text) => Arc::new(BTreeMap::from([(0, text)])),
+            Value::Map(map) => Arc::new(map.get("0").cloned().into_iter().map(|text| (0, text)).collect()),
+        };
+        let result = edit(Arc::make_mut(&mut list));
+        self.value = Value::List(list);
+        result
+    }
+
+    /// Changes the value as an associative array.
+    pub(crate) fn edit_map<T>(&mut self, edit: impl FnOnce(&mut IndexMap<String, Text>) -> T) -> T {
+        let mut map = match std::mem::replace(&mut self.value, Value::Unset) {
+            Value::Map(map) => map,
+            _ => Arc::default(),
+        };
+        let result = edit(Arc::make_mut(&mut map));
+        self.value = Value::Map(map);
+        result
+    }
+}
+
+/// The index after the last one of a list.
+pub(crate) fn past(list: &BTreeMap<i64, Text>) -> i64 {
+    list.last_key_value().map_or(0, |(last, _)| last.saturating_add(1))
+}
+
+fn folded(fold: Option<Fold>, text: String) -> String {
+    match fold {
+        None => text,
+        Some(Fold::Upper) => text.to_uppercase(),
+        Some(Fold::Lower) => text.to_lowercase(),
+    }
+}

@@ -1,0 +1,20 @@
+//! The shell as programs call it: the capability's port.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use wattle_capability::Answer;
+use wattle_capability::files::Files;
+use wattle_capability::shell::{self, Captured};
+
+use crate::language::Shell;
+
+impl shell::Shell for Shell {
+    fn run(&self, files: Arc<Files>, script: String, stdin: Vec<u8>, deadline: Instant) -> Answer<'_, Captured> {
+        Box::pin(async move {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let output = self.capture(&files, &script, stdin, Some(left)).await;
+            Ok(Captured { stdout: output.stdout, stderr: output.stderr, status: output.status.0 })
+        })
+    }
+}

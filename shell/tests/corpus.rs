@@ -1,0 +1,163 @@
+//! What people and models type, run by this shell and compared with what bash gave for it.
+//!
+//! `corpus/*.txt` hold scripts, separated by lines that are `---`; `corpus/*.out` hold what each is to write and its status. Each runs in a copy of
+//! `corpus/files`. `UPDATE=1` writes the outcomes anew, as bash gives them where it is there. Where it is not, the committed ones are the judge.
+
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use wattle_capability::files::{Files, OVERLAY_LIMIT};
+use wattle_shell::{Bounds, Shell, Toolbox};
+
+/// How long one script may take.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus")
+}
+
+fn shell() -> &'static Shell {
+    static SHELL: OnceLock<Shell> = OnceLock::new();
+    SHELL.get_or_init(|| {
+        let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("toolbox");
+        Shell::new(Arc::new(Toolbox::new(Some(&cache)).unwrap()), Bounds::default())
+    })
+}
+
+/// What a script wrote, and how it ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Outcome {
+    stdout: String,
+    status: u8,
+}
+
+async fn by_wattle(script: &str) -> (Outcome, String) {
+    let files = Arc::new(Files::overlay(None, OVERLAY_LIMIT));
+    for entry in std::fs::read_dir(folder().join("files")).unwrap() {
+        let path = entry.unwrap().path();
+        files.write(path.file_name().unwrap().to_str().unwrap(), &std::fs::read(&path).unwrap()).unwrap();
+    }
+    let output = shell().capture(&files, script, "", Some(DEADLINE)).await;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (Outcome { stdout: text(&output.stdout), status: output.status.0 }, text(&output.stderr))
+}
+
+/// What bash makes of it; nothing where there is no bash.
+fn by_bash(script: &str) -> Option<Outcome> {
+    let dir = tempfile::tempdir().unwrap();
+    for entry in std::fs::read_dir(folder().join("files")).unwrap() {
+        let path = entry.unwrap().path();
+        std::fs::copy(&path, dir.path().join(path.file_name().unwrap())).unwrap();
+    }
+    let output = std::process::Command::new("bash")
+        .args(["-c", script, "bash"])
+        .env_clear()
+        .envs([("PATH", "/usr/local/bin:/usr/bin:/bin"), ("LC_ALL", "C"), ("HOME", "/")])
+        .current_dir(dir.path())
+        .stdin(std::process::Stdio::null())
+        .output()
+        .ok()?;
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    Some(Outcome { stdout, status: u8::try_from(output.status.code()?).ok()? })
+}
+
+/// The scripts of a file. One that begins with `$ ` has a line for each, with `$ ` in front.
+fn blocks(text: &str) -> Vec<&str> {
+    if text.starts_with("$ ") {
+        return text.lines().filter_map(|line| line.strip_prefix("$ ")).collect();
+    }
+    text.split("\n---\n").map(|script| script.trim_matches('\n')).collect()
+}
+
+/// One outcome as the `.out` files have it.
+fn written(script: &str, outcome: &Outcome) -> String {
+    let mut text = format!("### {}\n", script.lines().next().unwrap_or_default());
+    let _ = writeln!(text, "status {}", outcome.status);
+    text.push_str(&outcome.stdout);
+    if !outcome.stdout.is_empty() && !outcome.stdout.ends_with('\n') {
+        text.push_str("\n(no line end)\n");
+    }
+    text
+}
+
+async fn check(name: &str) {
+    let texts = std::fs::read_to_string(folder().join(name).with_extension("txt")).unwrap();
+    let scripts = blocks(&texts);
+    let expected_path = folder().join(name).with_extension("out");
+    if std::env::var_os("UPDATE").is_some() {
+        let mut all = String::new();
+        for script in &scripts {
+            let outcome = match by_bash(script) {
+                Some(outcome) => outcome,
+                None => by_wattle(script).await.0,
+            };
+            all.push_str(&written(script, &outcome));
+        }
+        std::fs::write(&expected_path, all).unwrap();
+    }
+    let expected = std::fs::read_to_string(&expected_path).unwrap();
+    let (mut all, mut wrong) = (String::new(), String::new());
+    let mut outcomes = expected.split("### ").skip(1);
+    for script in &scripts {
+        let (outcome, stderr) = by_wattle(script).await;
+        let ours = written(script, &outcome);
+        all.push_str(&ours);
+        let theirs = format!("### {}", outcomes.next().unwrap_or_default());
+        if ours != theirs {
+            let diff = similar::TextDiff::from_lines(&theirs, &ours);
+            let _ = writeln!(wrong, "{script}\n{}stderr: {stderr}", diff.unified_diff());
+        }
+    }
+    assert!(wrong.is_empty(), "{name}: other than expected:\n{wrong}");
+    assert_eq!(all, expected, "the outcomes of {name} are not those of its scripts: run with UPDATE=1");
+}
+
+/// Holds the committed outcomes of a file against what bash makes of its scripts.
+fn agrees(name: &str) {
+    let texts = std::fs::read_to_string(folder().join(name).with_extension("txt")).unwrap();
+    let expected = std::fs::read_to_string(folder().join(name).with_extension("out")).unwrap();
+    for (script, theirs) in blocks(&texts).iter().zip(expected.split("### ").skip(1)) {
+        let Some(outcome) = by_bash(script) else { return };
+        assert_eq!(written(script, &outcome), format!("### {theirs}"), "{name}: {script}");
+    }
+}
+
+macro_rules! corpus {
+    ($($name:ident)*) => {
+        $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $name() {
+            check(stringify!($name)).await;
+        })*
+
+        #[test]
+        fn every_file_is_checked() {
+            let known = [$(stringify!($name)),*];
+            for entry in std::fs::read_dir(folder()).unwrap() {
+                let path = entry.unwrap().path();
+                if path.extension().is_some_and(|extension| extension == "txt") {
+                    assert!(known.contains(&path.file_stem().unwrap().to_str().unwrap()), "{}", path.display());
+                }
+            }
+        }
+
+        /// The committed outcomes are those of bash and the GNU tools, where they are there.
+        #[test]
+        fn bash_agrees() {
+            let oracle = by_bash("(( BASH_VERSINFO[0] >= 5 )) && sort --version | grep -q GNU && jq --version >/dev/null && awk 1 /dev/null");
+            if oracle.is_none_or(|oracle| oracle.status != 0) {
+                return;
+            }
+            std::thread::scope(|scope| {
+                for name in [$(stringify!($name)),*] {
+                    scope.spawn(move || agrees(name));
+                }
+            });
+        }
+    };
+}
+
+corpus! { words expansion control functions redirection options text scripts commands }

@@ -1,0 +1,338 @@
+//! What the shell does where bash is no measure: its bounds, its words, sessions; and that no text does harm.
+
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use wattle_capability::files::{Files, OVERLAY_LIMIT};
+use wattle_shell::{Bounds, NoCommands, Output, Session, Shell, Stdio, Stream};
+
+fn bounds() -> Bounds {
+    Bounds {
+        commands: 2_000,
+        at_once: 16,
+        depth: 60,
+        variables: 1 << 20,
+        substitution: 64 << 10,
+        words: 5_000,
+        ..Bounds::default()
+    }
+}
+
+fn shell() -> Shell {
+    Shell::new(Arc::new(NoCommands), bounds())
+}
+
+async fn run(script: &str, deadline: Duration) -> Output {
+    let files = Arc::new(Files::overlay(None, OVERLAY_LIMIT));
+    shell().capture(&files, script, "", Some(deadline)).await
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Runs a line of a session, and gives its output and status.
+async fn line(session: &mut Session, line: &str, deadline: Duration) -> (String, String, u8) {
+    let (stdout, out) = Stream::capture(1 << 16);
+    let (stderr, err) = Stream::capture(1 << 16);
+    let status = session.run(line, Stdio { stdin: Stream::null(), stdout, stderr }, Some(deadline)).await;
+    (text(&out.take()), text(&err.take()), status.0)
+}
+
+#[tokio::test]
+async fn what_has_no_end_ends_at_a_bound_and_the_session_goes_on() {
+    let mut session = shell().session(Arc::new(Files::overlay(None, OVERLAY_LIMIT)));
+    line(&mut session, "kept=1", Duration::from_secs(5)).await;
+    for (script, status, words) in [
+        ("while :; do :; done", 124, "took longer"),
+        ("while :; do :; done & wait", 124, "took longer"),
+        ("while read x; do :; done < /dev/zero", 0, "longer than 64 KiB"),
+        ("f(){ f|f & }; f; wait", 125, "at once"),
+        (":(){ :|:& };: ; wait", 125, "at once"),
+        ("f(){ f; }; f", 125, "nested deeper"),
+        ("f(){ echo $(f); }; f", 125, "nested deeper"),
+        ("f(){ (f); }; f", 125, "nested deeper"),
+        ("f(){ eval f; }; f", 125, "nested deeper"),
+        ("echo '. /s' > /s; . /s", 125, "nested deeper"),
+        ("echo 'sh /s' > /s; sh /s", 125, "nested deeper"),
+        ("while :; do (:); done", 125, "more than 2000 commands"),
+        ("a=x; while :; do a=$a$a; done", 125, "MiB"),
+        ("a=(x); while :; do a+=(\"${a[@]}\"); done", 125, "MiB"),
+        ("declare -A a; i=0; while :; do a[$((i++))]=$i$i$i$i$i$i$i$i; done", 125, "MiB"),
+        ("x=$(while :; do echo yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy; done)", 125, "substitution"),
+        ("x=$(</dev/zero)", 125, "substitution"),
+        ("echo {1..1000000}", 125, "braces"),
+        ("echo {1..80}{1..80}{1..80}", 125, "braces"),
+        (": | : | : | : | : | : | : | : | : | : | : | : | : | : | : | : | : | :", 125, "stages"),
+    ] {
+        let (_, stderr, ended) = line(&mut session, script, Duration::from_millis(1500)).await;
+        assert_eq!(ended, status, "{script}: {stderr}");
+        assert!(stderr.contains(words), "{script}: {stderr}");
+        let after = line(&mut session, "echo on $kept", Duration::from_secs(5)).await;
+        assert_eq!(after, ("on 1\n".into(), String::new(), 0), "after {script}");
+    }
+}
+
+#[tokio::test]
+async fn deep_texts_are_told_and_never_overflow() {
+    let nested = |open: &str, times: usize, middle: &str, close: &str| {
+        format!("{}{middle}{}", open.repeat(times), close.repeat(times))
+    };
+    for (script, status) in [
+        ("(".repeat(50_000), 2),
+        ("$(".repeat(50_000), 2),
+        ("{ ".repeat(50_000), 2),
+        ("if ".repeat(50_000), 2),
+        ("\"$(".repeat(50_000), 2),
+        (format!("echo {}", "${x:-".repeat(50_000)), 2),
+        (format!("[[ {}", "! ".repeat(50_000)), 2),
+        (format!("[[ {}", "( ".repeat(50_000)), 2),
+        (format!("echo $(({}", "(".repeat(50_000)), 2),
+        (nested("echo $((", 1, &"-".repeat(50_000), "1))"), 1),
+        (nested("if true; then ", 45, "echo deep; ", "fi; "), 0),
+        (format!("echo {}", nested("{a,", 2_000, "", "}")), 0),
+        (
+            format!(
+                "f() {{ {} }}; f 0",
+                nested("if true; then ", 40, "if [ $1 -lt 50 ]; then f $(($1+1)); fi; ", "fi; ")
+            ),
+            0,
+        ),
+    ] {
+        let output = run(&script, Duration::from_secs(5)).await;
+        assert_eq!(output.status.0, status, "{}…: {}", &script[..script.len().min(60)], text(&output.stderr));
+    }
+}
+
+#[tokio::test]
+async fn mistakes_are_told_in_words() {
+    for (script, status, words) in [
+        (
+            "echo a\nif true; then\necho b",
+            2,
+            "syntax error in line 3: unexpected end of the script: expected `fi` for the `if` in line 2",
+        ),
+        ("echo 'open", 2, "the quote `'` is not closed"),
+        ("echo \"open", 2, "the quote `\"` is not closed"),
+        ("cat <<END\nbody", 2, "expected a line that is `END`"),
+        ("for x in a b; done", 2, "expected `do` for the `for` in line 1"),
+        ("while true; do echo; fi", 2, "unexpected `fi`: expected `done` for the `while` in line 1"),
+        ("echo )", 2, "unexpected `)`"),
+        ("echo (a)", 2, "unexpected `(`"),
+        ("| cat", 2, "expected a command"),
+        ("case x in a) echo", 2, "expected `esac`"),
+        ("x=(1 2", 2, "expected `)` for the array"),
+        ("echo ${x", 2, "expected `}`"),
+        ("coproc cat", 2, "`coproc` is not supported"),
+        ("ehco hi", 127, "ehco: command not found; there are: echo"),
+        ("git push", 127, "there is no version control here"),
+        ("/usr/bin/python3 x.py", 127, "there is no such interpreter here"),
+        ("curl http://x", 127, "the shell has no network"),
+        ("sudo ls", 127, "run the command without it"),
+        ("./nothing.sh", 127, "No such file or directory"),
+        ("echo > ../x", 1, "write blocked: path escapes your working dir"),
+        ("read x < ../x", 1, "read blocked: path escapes your working dir"),
+        ("cd ..", 1, "path escapes your working dir"),
+        ("echo $((1 +))", 1, "operand expected"),
+        ("echo $((1/0))", 1, "division by 0"),
+        ("readonly a=1; a=2", 1, "a: readonly variable"),
+        ("set -u; echo $nothing", 127, "nothing: unbound variable"),
+        ("[ a -xx b ]", 2, "binary operator expected"),
+        ("[[ a =~ ( ]]", 2, "expected"),
+    ] {
+        let output = run(script, Duration::from_secs(5)).await;
+        let stderr = text(&output.stderr);
+        assert!(stderr.contains(words), "{script}: {stderr}");
+        assert_eq!(output.status.0, status, "{script}: {stderr}");
+        assert!(output.stdout.is_empty(), "{script}: nothing is run before the text is read");
+    }
+}
+
+#[tokio::test]
+async fn a_session_keeps_what_lines_set() {
+    let mut session = shell().session(Arc::new(Files::overlay(None, OVERLAY_LIMIT)));
+    let second = Duration::from_secs(5);
+    line(&mut session, "x=1; f() { echo f $x; }; set -u; echo > file", second).await;
+    assert_eq!(line(&mut session, "x=2; f", second).await.0, "f 2\n");
+    assert_eq!(line(&mut session, "echo $nothing", second).await.2, 127);
+    assert_eq!(line(&mut session, "echo $?", second).await.0, "127\n");
+    assert!(!session.has_exited(), "a mistake does not end a session");
+    assert_eq!(line(&mut session, "trap 'echo bye' EXIT; exit 3", second).await, ("bye\n".into(), String::new(), 3));
+    assert!(session.has_exited());
+}
+
+#[tokio::test]
+async fn a_line_that_is_dropped_leaves_the_session_as_it_was() {
+    let mut session = shell().session(Arc::new(Files::overlay(None, OVERLAY_LIMIT)));
+    line(&mut session, "x=before", Duration::from_secs(5)).await;
+    let dropped = tokio::time::timeout(
+        Duration::from_millis(50),
+        line(&mut session, "x=during; f() { f2; }; f2() { while :; do (:); done; }; f", Duration::from_secs(60)),
+    );
+    assert!(dropped.await.is_err());
+    assert_eq!(session.variable("x").as_deref(), Some("before"));
+    assert_eq!(line(&mut session, "echo $x", Duration::from_secs(5)).await.0, "before\n");
+}
+
+#[test]
+fn a_text_that_breaks_off_is_known() {
+    for (text, open) in [
+        ("echo hi", false),
+        ("if true; then", true),
+        ("for x in a b; do\necho $x", true),
+        ("echo 'a", true),
+        ("cat <<E\nbody\n", true),
+        ("f() {", true),
+        ("x=(1", true),
+        ("echo $(", true),
+        ("a &&", true),
+        ("fi", false),
+        ("echo )", false),
+    ] {
+        assert_eq!(Session::is_incomplete(text), open, "{text}");
+    }
+}
+
+/// Pieces of which scripts are made, and what breaks them.
+const PIECES: &[&str] = &[
+    "echo",
+    "a",
+    "b=1",
+    "c=(x y)",
+    "c[1]=2",
+    " ",
+    " ",
+    " ",
+    "\n",
+    ";",
+    "&",
+    "|",
+    "&&",
+    "||",
+    "!",
+    "(",
+    ")",
+    "{",
+    "}",
+    "((",
+    "))",
+    "[[",
+    "]]",
+    "$x",
+    "${c[@]}",
+    "${#x}",
+    "${x:-",
+    "${x//a/",
+    "${x%%",
+    "$(",
+    "`",
+    "$((",
+    "'",
+    "\"",
+    "\\",
+    "<",
+    ">",
+    "<<E",
+    "\nE\n",
+    "<<<",
+    "2>&1",
+    ">&-",
+    "&>",
+    "<(",
+    "/dev/null",
+    "if",
+    "then",
+    "else",
+    "fi",
+    "for i in",
+    "do",
+    "done",
+    "while",
+    "until",
+    "case x in",
+    "esac",
+    ";;",
+    "function f",
+    "f()",
+    "f",
+    "return",
+    "break",
+    "continue 2",
+    "exit",
+    "local",
+    "declare -A m",
+    "m[k]=v",
+    "export",
+    "unset",
+    "read x",
+    "printf '%5s%d'",
+    "test",
+    "[",
+    "]",
+    "-eq",
+    "=~",
+    "==",
+    "*",
+    "?",
+    "[a-z]",
+    "!(a|b)",
+    "{1..3}",
+    "{a,b",
+    "~",
+    "$@",
+    "$*",
+    "$#",
+    "$?",
+    "$!",
+    "é",
+    "\0",
+    "\t",
+    "set -e",
+    "set -- 1 2",
+    "shift",
+    "trap f EXIT",
+    "eval",
+    "let x+=1",
+    "wait",
+    "jobs",
+    "kill %1",
+    "getopts ab: o",
+    "mapfile",
+    "select s in a",
+    "time",
+    "x[9223372036854775807]=1",
+    "1/0",
+    "-9223372036854775808",
+    "shopt -s extglob",
+    "cd /",
+    "pushd /",
+    "sh -c",
+    "source /dev/stdin",
+    "exec",
+    "9>",
+    "99999999999>",
+];
+
+fn any_script() -> impl Strategy<Value = String> {
+    let pieces = proptest::collection::vec(proptest::sample::select(PIECES), 0..24).prop_map(|pieces| pieces.concat());
+    let spaced = proptest::collection::vec(proptest::sample::select(PIECES), 0..24).prop_map(|pieces| pieces.join(" "));
+    prop_oneof![2 => pieces, 3 => spaced, 1 => "\\PC{0,60}"]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
+
+    /// Any text ends, in time and without a panic.
+    #[test]
+    fn no_text_does_harm(script in any_script()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let output = runtime.block_on(async {
+            tokio::time::timeout(Duration::from_secs(20), run(&script, Duration::from_millis(50))).await
+        });
+        let output = output.map_err(|_| TestCaseError::fail("it does not end"))?;
+        prop_assert!(!text(&output.stderr).contains("bug in the host"), "{}", text(&output.stderr));
+    }
+}
