@@ -1,6 +1,6 @@
 //! The module of the commands is the one its manifest tells of, built from the sources that lie in `toolbox`.
 
-#![allow(clippy::unwrap_used, reason = "tests may panic")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests may panic")]
 
 use std::collections::BTreeSet;
 use std::fs;
