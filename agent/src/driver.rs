@@ -280,7 +280,7 @@ impl<'a> Performer<'a> {
                 let (mut executions, mut waiting) = (Vec::new(), Vec::new());
                 for called in join_all(calls).await {
                     match called {
-                        Ok(Called::Done(execution)) => executions.push(execution),
+                        Ok(Called::Done(execution)) => executions.push(*execution),
                         Ok(Called::Waits(questions)) => waiting.extend(questions),
                         Err(broken) => return Ok(Input::Failed(broken)),
                     }
@@ -357,13 +357,13 @@ impl<'a> Performer<'a> {
         let took = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.trace.write(step, call, &execution, took);
         self.teller.add(step, call, &execution, took);
-        Ok(Called::Done(execution))
+        Ok(Called::Done(Box::new(execution)))
     }
 }
 
 /// What became of a call.
 enum Called {
-    Done(Execution),
+    Done(Box<Execution>),
     /// It waits for the answers to these.
     Waits(Vec<Waiting>),
 }

@@ -162,12 +162,12 @@ impl App {
 
     /// Whether a run was begun by a server.
     pub(crate) fn is_own(run: &Opened) -> bool {
-        run.opening.origin["by"] == "serve"
+        run.opening.origin.get("by").is_some_and(|by| by == "serve")
     }
 
     /// What a run of that session is taken up with. One that was trusted is so still, where the operator lets runs be.
     pub(crate) fn resumed(&self, session: &str, run: &Opened, cancel: CancellationToken) -> Resumed {
-        let trusted = self.trusted(run.opening.origin["exec"] == true);
+        let trusted = self.trusted(run.opening.origin.get("exec").is_some_and(|exec| exec == true));
         let meter = Meter::default();
         Resumed {
             grants: self.grants(session, &meter, trusted),

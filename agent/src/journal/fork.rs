@@ -71,8 +71,7 @@ pub async fn fork(
         return Ok(());
     };
     let opening = anew(&of.opening, state.conversation(), message);
-    let (state, effects) = step(State::new(opening.setup.clone()), Input::Begin { message: opening.message.clone() });
-    drop(state);
+    let (_, effects) = step(State::new(opening.setup.clone()), Input::Begin { message: opening.message.clone() });
     let first = Turn {
         spent: Usage::default(),
         input: Input::Begin { message: opening.message.clone() },

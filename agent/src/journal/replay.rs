@@ -112,7 +112,7 @@ async fn executed(
     let grants = Arc::new(grants.clone().taped(Arc::<RunTape>::clone(&tape)));
     let catalog = host.catalog();
     let again = crate::act::perform(host.runtime(), &catalog, &grants, call).await;
-    let again = again.map_err(|broken| StoreError::unreadable(broken))?;
+    let again = again.map_err(StoreError::unreadable)?;
     if let Some(differs) = tape.difference(recorded) {
         return Ok(Some(differs));
     }

@@ -71,7 +71,7 @@ impl Track {
             shortener.shorten(&past.effects);
             (past.seq, past.elapsed, past.turn) = (*seq, Duration::from_millis(*elapsed_ms), at);
             if let (Some(files), Some(changed)) = (&files, changed) {
-                files.restore(changed).map_err(|error| StoreError::unreadable(error))?;
+                files.restore(changed).map_err(StoreError::unreadable)?;
             }
         }
         if turns.is_empty() {

@@ -17,7 +17,7 @@ use crate::setup::Setup;
 pub(crate) async fn replay(args: ReplayArgs, outer: Layer) -> Result<Exit, Fault> {
     let flags = vec![Layer::from(args.flags), outer];
     let (store, opened) = find(&args.run, &flags).await?;
-    let granted = Layer::of_granted(&opened.opening.origin["granted"]).unwrap_or_default();
+    let granted = opened.opening.origin.get("granted").map(Layer::of_granted).transpose()?.unwrap_or_default();
     let setup = Setup::new(Config::gather(&[flags, vec![granted]].concat())?)?;
     let journal: SharedJournal = Arc::new(store);
     let replayed = journal::replay(&setup.host, &journal, &opened, args.from).await;

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use serde_json::Value as Json;
 use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::files::Files;
 use wattle_agent::journal::{self, Ended, Hold, Opened, Parked, ResumeError, Resumed, SharedJournal};
@@ -120,11 +121,11 @@ async fn take_up(
     flags: Vec<Layer>,
 ) -> Result<Exit, Fault> {
     let origin = &opened.opening.origin;
-    if origin["by"] != "run" {
+    if origin.get("by").is_none_or(|by| by != "run") {
         let message = format!("the run `{}` was not begun by `wattle run`", opened.id);
         return Err(Fault::usage(message).hint("what the server began it takes up at its next start"));
     }
-    let granted = Layer::of_granted(&origin["granted"])?;
+    let granted = Layer::of_granted(origin.get("granted").unwrap_or(&Json::Null))?;
     let mut setup = Setup::new(Config::gather(&[vec![granted], flags].concat())?)?;
     if !ask::is_terminal() {
         setup.park();

@@ -89,6 +89,7 @@ impl Moments {
 }
 
 #[test]
+#[allow(clippy::print_stdout, reason = "the figure is what the test is for")]
 fn a_run_that_is_killed_at_any_moment_goes_on_and_does_nothing_twice() {
     const KILLS: usize = 50;
     let (mut kills, mut runs, mut unknown) = (0, 0, 0);

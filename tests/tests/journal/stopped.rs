@@ -80,6 +80,7 @@ fn script() -> Vec<String> {
 }
 
 #[tokio::test]
+#[allow(clippy::print_stdout, reason = "how many moments there are is what the test is worth")]
 async fn a_run_that_is_stopped_at_any_write_is_taken_up() {
     let first = Place::new();
     let model = ByTurn(script());
