@@ -1,5 +1,6 @@
 //! The parts that all runs of a process share, and the settings of one agent.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,10 +9,11 @@ use wattle_capability::ai::Budget;
 use wattle_capability::commands::Directory;
 use wattle_capability::egress::Egress;
 use wattle_capability::web::Engine;
-use wattle_capability::{help, par};
+use wattle_capability::{help, par, shell};
 use wattle_catalog::{Catalog, Entry, Folders, Problem};
 use wattle_machine::{Dialect, FunctionTool, function_tools};
 use wattle_rt::{EngineError, Grants, Limits, Runtime};
+use wattle_shell::{Toolbox, ToolboxError};
 
 use crate::dialect::{DialectSetting, functions};
 use crate::guide::Guide;
@@ -37,12 +39,19 @@ pub struct Host {
     listings: Arc<Cache<String, Arc<Listing>>>,
     egress: Egress,
     engine: Result<Arc<Engine>, String>,
+    toolbox: Toolbox,
 }
 
 /// A broken host: it ends the run, and is never told to a program or a model as something of theirs.
 #[derive(Debug, thiserror::Error)]
-#[error(transparent)]
-pub struct Broken(#[from] EngineError);
+pub enum Broken {
+    /// The engine cannot be had, or failed.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The commands of the shell cannot be had.
+    #[error(transparent)]
+    Toolbox(#[from] ToolboxError),
+}
 
 /// How an agent runs: configuration only, shared by all its runs.
 #[derive(Clone, Debug)]
@@ -98,7 +107,16 @@ impl Host {
         let runtime = Runtime::new(wattle_capability::ALL, limits)?;
         let listings = Arc::new(Cache::new(LISTINGS));
         let engine = Err(NO_ENGINE.to_owned());
-        Ok(Host { runtime, shelf: Arc::new(Shelf::new(catalog.into())), listings, egress, engine })
+        let toolbox = Toolbox::new(None)?;
+        Ok(Host { runtime, shelf: Arc::new(Shelf::new(catalog.into())), listings, egress, engine, toolbox })
+    }
+
+    /// Keeps what is compiled of the shell's commands in that folder, for other processes.
+    ///
+    /// # Errors
+    /// Where the commands cannot be had.
+    pub fn caching(self, folder: &Path) -> Result<Host, Broken> {
+        Ok(Host { toolbox: Toolbox::new(Some(folder))?, ..self })
     }
 
     /// Searches the web with that engine, or with none for that reason.
@@ -137,6 +155,18 @@ impl Host {
     /// What is wrong with it.
     pub async fn check(&self, entry: &Entry) -> Result<(), Problem> {
         crate::shelf::check(&self.runtime, entry).await
+    }
+
+    /// The commands of the shell.
+    #[must_use]
+    pub fn toolbox(&self) -> &Toolbox {
+        &self.toolbox
+    }
+
+    /// The shell that runs are granted.
+    #[must_use]
+    pub fn shell(&self) -> Arc<dyn shell::Shell> {
+        Arc::new(wattle_shell::Shell::new(Arc::new(self.toolbox.clone()), wattle_shell::Bounds::default()))
     }
 
     /// The manual: functions, programs, forms of the language and error codes as they are now.

@@ -75,7 +75,7 @@ pub struct Trusted {
 }
 
 impl Access {
-    /// Those files, the host's network, search engine, programs and manual, states of its own that are gone with the run, no model and no secrets, and no trust.
+    /// Those files, the host's shell, network, search engine, programs and manual, states of its own that are gone with the run, no model and no secrets, and no trust.
     #[must_use]
     pub fn new(host: &Host, files: Arc<Files>) -> Self {
         Access {
@@ -86,7 +86,7 @@ impl Access {
             programs: host.programs(),
             guide: host.guide(),
             directory: host.directory(),
-            shell: None,
+            shell: Some(host.shell()),
             issues: None,
             inference: None,
             budget: Budget::default(),

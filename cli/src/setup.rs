@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use etcetera::BaseStrategy as _;
 use serde_json::{Value as Json, json};
 use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::ai::{Budget, Inference};
@@ -66,6 +67,10 @@ impl Setup {
         let egress = Egress::new(Policy { allow: config.allow_host.value.clone(), ..Policy::default() });
         let engine = engine(&config, &egress);
         let host = Host::new(Limits::default(), folders, egress).map_err(|error| Fault::failed(error.to_string()))?;
+        let host = match cache_folder() {
+            Some(folder) => host.caching(&folder).map_err(|error| Fault::failed(error.to_string()))?,
+            None => host,
+        };
         let host = host.searching(engine);
         let preflight = Arc::new(Preflight::new(config.policy.clone(), ask::terminal()));
         Ok(Setup { config, host, preflight })
@@ -280,6 +285,11 @@ pub(crate) fn tenant(config: &Config) -> Result<String, Fault> {
             "a tenant's name has 1 to {TENANT_BYTES} bytes and no control characters"
         ))),
     }
+}
+
+/// Where what is compiled is kept for other processes.
+fn cache_folder() -> Option<PathBuf> {
+    etcetera::base_strategy::Xdg::new().ok().map(|base| base.cache_dir().join("wattle"))
 }
 
 /// The keys of traces: beside the store, where there is one.

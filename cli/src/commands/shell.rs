@@ -12,7 +12,7 @@ use rustyline::history::FileHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Completer, Editor, Helper, Highlighter, Hinter};
 use tokio::fs::File;
-use wattle_agent::shell::{Bounds, Session, Shell, Stdio, Stream, Toolbox};
+use wattle_agent::shell::{Bounds, Session, Shell, Stdio, Stream};
 
 use crate::args::ShellArgs;
 use crate::changes::{self, Fate};
@@ -28,9 +28,7 @@ const REMEMBERED: usize = 1_000;
 pub(crate) async fn shell(args: ShellArgs, outer: Layer) -> Result<Exit, Fault> {
     let setup = Setup::new(Config::gather(&[args.flags.into(), outer])?)?;
     let files = setup.files()?;
-    let cache = etcetera::base_strategy::Xdg::new().ok().map(|base| base.cache_dir().join("wattle"));
-    let toolbox = Toolbox::new(cache.as_deref()).map_err(|error| Fault::failed(error.to_string()))?;
-    let shell = Shell::new(Arc::new(toolbox), Bounds::default());
+    let shell = Shell::new(Arc::new(setup.host.toolbox().clone()), Bounds::default());
     let mut session = shell.session(Arc::clone(&files));
     let deadline = setup.config.timeout.value.map(|span| span.0);
     let mut words = args.args;
