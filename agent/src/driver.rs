@@ -9,15 +9,18 @@ use tokio_util::sync::CancellationToken;
 use wattle_capability::story::Told;
 use wattle_catalog::{Catalog, Entry};
 use wattle_machine::{
-    Ask, Call, Effect, Ending, Event, Execution, Input, Message, ModelAnswer, Role, Setup, State, Usage, step,
+    Ask, Call, Dialect, Effect, Ending, Event, Execution, FunctionTool, Input, Message, ModelAnswer, Role, Setup,
+    State, Usage, Verdict, function_tools, step,
 };
 use wattle_rt::Grants;
 use wattle_rt::tape::Tape as _;
 
+use crate::dialect::{DialectSetting, functions};
 use crate::host::{Host, Settings};
-use crate::journal::{RunTape, Track, Waiting};
+use crate::journal::{self, RunTape, Track, Waiting};
 use crate::ledger::Signer;
-use crate::model::{Delta, Model, ModelReply, ModelRequest, ask_within};
+use crate::meter::Meter;
+use crate::model::{Delta, Model, ModelErrorKind, ModelReply, ModelRequest, ask_within};
 use crate::sink::{Sink, Stamp};
 use crate::story::Teller;
 use crate::trace::Trace;
@@ -38,6 +41,8 @@ pub struct Job {
     pub signer: Option<Arc<Signer>>,
     /// Ends the run when it is cancelled.
     pub cancel: CancellationToken,
+    /// Counts what the run's programs take of the model; the one that their port was made with.
+    pub meter: Meter,
 }
 
 impl Job {
@@ -52,6 +57,7 @@ impl Job {
             workdir: None,
             signer: None,
             cancel: CancellationToken::new(),
+            meter: Meter::default(),
         }
     }
 }
@@ -65,7 +71,7 @@ pub struct Report {
     pub ending: Ending,
     /// What a session keeps of the run, beginning with the user's message and ending with an answer: all that was said in a run that
     /// came to its end, what was said of one that was cut short, closed by how it ended. Nothing of one that failed, so that the
-    /// same message can be sent again.
+    /// same message can be sent again, or whose message was not let through, so that no later one brings it to the model.
     pub turns: Vec<Message>,
     /// How many steps acted.
     pub steps: u32,
@@ -76,7 +82,7 @@ pub struct Report {
 /// Runs a job to its end: think, read, act, observe, until the answer or a bound. There is always a report; nothing that goes wrong
 /// inside the run throws it off the rails.
 pub async fn run(host: &Host, model: &dyn Model, settings: &Settings, job: Job, sink: &dyn Sink) -> Report {
-    let setup = setup(host, settings, &job);
+    let setup = setup(host, model, settings, &job);
     match drive(host, model, settings, (job, setup), sink, None).await {
         Ok(report) => report,
         Err(parked) => parked.given_up(),
@@ -94,19 +100,21 @@ pub(crate) async fn drive(
 ) -> Result<Report, Stay> {
     let run_id = track.map_or_else(|| ulid::Ulid::generate().to_string(), |track| track.run.clone());
     let past = track.and_then(Track::past);
-    let performer = Performer::new(host, model, settings, &job, &run_id, sink, track);
+    let mut performer = Performer::new(host, model, settings, &job, &run_id, sink, track);
+    performer.functions = function_tools(&setup.programs);
     let (known, begin) = (setup.history.len() + 1, Input::Begin { message: job.message });
     let started = Instant::now();
     let before = past.map_or(Duration::ZERO, |past| past.elapsed);
     let (mut state, mut effects) = match past {
         Some(past) => (past.state.clone(), past.effects.clone()),
-        None => performer.advance(State::new(setup), begin, before).await,
+        None => performer.advance(State::new(setup), Usage::default(), begin, before).await,
     };
     loop {
         let mut task = Task::Nothing;
         for effect in effects {
             match effect {
                 Effect::Emit(event) => performer.stamp.emit(event),
+                Effect::Moderate { message } => task = Task::Moderate { message },
                 Effect::Ask(ask) => task = Task::Ask(ask),
                 Effect::Execute { step, calls } => task = Task::Execute { step, calls },
                 Effect::Finish(ending) => {
@@ -126,7 +134,7 @@ pub(crate) async fn drive(
             },
         };
         performer.cut_short(&task, &input);
-        (state, effects) = performer.advance(state, input, before + started.elapsed()).await;
+        (state, effects) = performer.advance(state, job.meter.take(), input, before + started.elapsed()).await;
     }
 }
 
@@ -151,22 +159,30 @@ impl Stay {
 }
 
 /// What the state machine of a job starts from.
-pub(crate) fn setup(host: &Host, settings: &Settings, job: &Job) -> Setup {
+pub(crate) fn setup(host: &Host, model: &dyn Model, settings: &Settings, job: &Job) -> Setup {
     let said = job.history.iter().find(|message| message.role == Role::User).map(|message| message.content.as_str());
     let listing = host.listing(job.session_id.as_deref(), said.unwrap_or(&job.message));
+    let catalog = host.catalog();
+    let dialect = settings.dialect.choose(model);
+    let prompt = |dialect| host.prompt(settings, &job.grants, &listing, dialect);
+    let may_fall_back = settings.dialect == DialectSetting::Auto && dialect == Dialect::Native;
     let described = |entry: &Arc<Entry>| (entry.name().to_string(), entry.meta().description.clone());
     Setup {
         settings: settings.machine,
-        system: host.prompt(settings, &job.grants, &listing),
+        system: prompt(dialect),
         history: job.history.clone(),
         session_id: job.session_id.clone(),
-        descriptions: host.catalog().iter().map(described).collect(),
+        descriptions: catalog.iter().map(described).collect(),
+        dialect,
+        fallback: may_fall_back.then(|| prompt(Dialect::Text)),
+        programs: functions(&catalog, &listing, &job.grants),
+        is_moderated: settings.moderation.is_some(),
     }
 }
 
 /// What a session keeps of what a run that ended so has said.
 fn kept(ending: &Ending, said: &[Message]) -> Vec<Message> {
-    if matches!(ending, Ending::Failed { .. }) {
+    if matches!(ending, Ending::Failed { .. } | Ending::Blocked { .. }) {
         return Vec::new();
     }
     let open = said.last().is_none_or(|last| last.role != Role::Assistant);
@@ -187,6 +203,7 @@ async fn expired(started: Instant, before: Duration, timeout: Option<Duration>) 
 
 /// The one thing that the machine waits for.
 enum Task {
+    Moderate { message: String },
     Ask(Ask),
     Execute { step: u32, calls: Vec<Call> },
     Nothing,
@@ -200,6 +217,9 @@ struct Performer<'a> {
     model: &'a dyn Model,
     settings: &'a Settings,
     grants: Arc<Grants>,
+    /// What a model is offered that calls functions.
+    functions: Vec<FunctionTool>,
+    meter: Meter,
     stamp: Stamp<'a>,
     trace: Trace<'a>,
     track: Option<&'a Track>,
@@ -222,15 +242,17 @@ impl<'a> Performer<'a> {
         let teller = Arc::new(Teller::new(run_id));
         let grants = Arc::new(job.grants.as_ref().clone().with(Told(Arc::<Teller>::clone(&teller))));
         let stamp = Stamp::from(run_id, sink, past.map_or(1, |past| past.seq));
-        Performer { host, catalog: host.catalog(), model, settings, grants, stamp, trace, teller, track }
+        let (functions, meter) = (Vec::new(), job.meter.clone());
+        let catalog = host.catalog();
+        Performer { host, catalog, model, settings, grants, functions, meter, stamp, trace, track, teller }
     }
 
     /// Takes a step of the state machine, and writes it down before anything is done about it. A run whose journal fails ends; where it has
     /// ended anyway, its result is worth more.
-    async fn advance(&self, state: State, input: Input, elapsed: Duration) -> (State, Vec<Effect>) {
-        let Some(track) = self.track else { return step(state, input) };
-        let (state, effects) = step(state, input.clone());
-        match track.note(&input, &effects, self.stamp.next(), elapsed).await {
+    async fn advance(&self, state: State, spent: Usage, input: Input, elapsed: Duration) -> (State, Vec<Effect>) {
+        let (state, effects) = journal::advance(state, spent, input.clone());
+        let Some(track) = self.track else { return (state, effects) };
+        match track.note((spent, &input), &effects, self.stamp.next(), elapsed).await {
             Ok(()) => (state, effects),
             Err(error) if state.has_ended() => {
                 tracing::error!(%error, "failed to write the end of a run down");
@@ -248,6 +270,10 @@ impl<'a> Performer<'a> {
     /// Performs a task; an error is what the run waits for.
     async fn perform(&self, task: &Task) -> Result<Input, Vec<Waiting>> {
         Ok(match task {
+            Task::Moderate { message } => Input::Moderated(match &self.settings.moderation {
+                Some(moderation) => moderation.judge(message, &self.meter).await,
+                None => Verdict::Allowed,
+            }),
             Task::Ask(ask) => self.ask(ask).await,
             Task::Execute { step, calls } => {
                 let calls = calls.iter().enumerate().map(|(at, call)| self.call(*step, at, call));
@@ -286,7 +312,7 @@ impl<'a> Performer<'a> {
         let settings = &self.settings;
         let request = ModelRequest {
             messages: &ask.messages,
-            functions: &[],
+            functions: if ask.dialect == Dialect::Native { &self.functions } else { &[] },
             temperature: settings.temperature,
             max_tokens: settings.max_tokens,
         };
@@ -300,13 +326,12 @@ impl<'a> Performer<'a> {
             }
         };
         match ask_within(self.model, &settings.timeouts, request, &mut on_delta).await {
-            Ok(ModelReply { text, reasoning, usage, finish, .. }) => {
-                if finish.as_deref() == Some("length") {
-                    let max_tokens = settings.max_tokens;
-                    tracing::warn!(step, max_tokens, "the model's answer was cut off at its longest length");
-                }
-                Input::Answer(ModelAnswer { text, reasoning, usage })
+            Ok(reply) => {
+                let (is_cut, usage) = (reply.is_cut(), settings.prices.priced(self.model.name(), reply.usage));
+                let ModelReply { text, calls, reasoning, .. } = reply;
+                Input::Answer(ModelAnswer { text, calls, is_cut, reasoning, usage })
             }
+            Err(error) if error.kind() == ModelErrorKind::Functions => Input::WithoutFunctions(error.to_string()),
             Err(error) => Input::Failed(error.to_string()),
         }
     }

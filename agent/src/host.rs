@@ -10,10 +10,13 @@ use wattle_capability::egress::Egress;
 use wattle_capability::web::Engine;
 use wattle_capability::{help, par};
 use wattle_catalog::{Catalog, Entry, Folders, Problem};
+use wattle_machine::{Dialect, FunctionTool, function_tools};
 use wattle_rt::{EngineError, Grants, Limits, Runtime};
 
+use crate::dialect::{DialectSetting, functions};
 use crate::guide::Guide;
-use crate::model::Timeouts;
+use crate::model::{Prices, Timeouts};
+use crate::moderation::Moderation;
 use crate::programs::Programs;
 use crate::prompt::{self, Listing};
 use crate::shelf::{News, Shelf};
@@ -60,6 +63,12 @@ pub struct Settings {
     pub ai: Budget,
     /// What the deployment adds to the prompt: a role, house rules.
     pub preamble: Option<String>,
+    /// In which form the model calls programs.
+    pub dialect: DialectSetting,
+    /// What models cost, beside what is known anyway.
+    pub prices: Prices,
+    /// What looks at messages before their runs begin.
+    pub moderation: Option<Moderation>,
 }
 
 impl Default for Settings {
@@ -73,6 +82,9 @@ impl Default for Settings {
             timeouts: Timeouts::default(),
             ai: Budget::default(),
             preamble: None,
+            dialect: DialectSetting::default(),
+            prices: Prices::default(),
+            moderation: None,
         }
     }
 }
@@ -176,7 +188,13 @@ impl Host {
 
     /// The system prompt of a run with those grants, in a session with that listing.
     #[must_use]
-    pub fn prompt(&self, settings: &Settings, grants: &Grants, listing: &Listing) -> String {
-        wattle_machine::system_prompt(&prompt::parts(&self.runtime, settings, grants, listing))
+    pub fn prompt(&self, settings: &Settings, grants: &Grants, listing: &Listing, dialect: Dialect) -> String {
+        wattle_machine::system_prompt(&prompt::parts(&self.runtime, settings, grants, listing, dialect))
+    }
+
+    /// The functions that a model is offered which calls functions, in a run with those grants.
+    #[must_use]
+    pub fn functions(&self, listing: &Listing, grants: &Grants) -> Vec<FunctionTool> {
+        function_tools(&functions(&self.catalog(), listing, grants))
     }
 }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use wattle_capability::Answer;
 use wattle_capability::ai::{Embedding, Inference, Question, Reply};
-use wattle_machine::Message;
+use wattle_machine::{Message, Usage};
 use wattle_rt::{Code, Failure};
 
-use crate::model::{Model, ModelError, ModelRequest, Timeouts, turn_deadline};
+use crate::meter::Meter;
+use crate::model::{Model, ModelError, ModelRequest, Prices, Timeouts, turn_deadline};
 
 /// How many requests of programs are under way at once.
 const AT_ONCE: usize = 8;
@@ -19,14 +20,38 @@ pub struct ModelInference {
     timeouts: Timeouts,
     temperature: f32,
     max_tokens: u32,
-    slots: Semaphore,
+    prices: Prices,
+    /// Shared by all runs that came from the same one.
+    slots: Arc<Semaphore>,
+    meter: Meter,
 }
 
 impl ModelInference {
     /// Lets programs ask `model`, where they say nothing else with that temperature and for that many tokens.
     pub fn new(model: Arc<dyn Model>, settings: &crate::Settings) -> Self {
         let crate::Settings { timeouts, temperature, max_tokens, .. } = *settings;
-        ModelInference { model, timeouts, temperature, max_tokens, slots: Semaphore::new(AT_ONCE) }
+        let (prices, slots) = (settings.prices.clone(), Arc::new(Semaphore::new(AT_ONCE)));
+        ModelInference { model, timeouts, temperature, max_tokens, prices, slots, meter: Meter::default() }
+    }
+
+    /// The same for one run, whose meter counts what its programs take.
+    #[must_use]
+    pub fn metered(&self, meter: Meter) -> Self {
+        let Self { model, slots, prices, timeouts, temperature, max_tokens, .. } = self;
+        let (timeouts, temperature, max_tokens) = (*timeouts, *temperature, *max_tokens);
+        ModelInference {
+            model: Arc::clone(model),
+            timeouts,
+            temperature,
+            max_tokens,
+            prices: prices.clone(),
+            slots: Arc::clone(slots),
+            meter,
+        }
+    }
+
+    fn count(&self, usage: Usage) {
+        self.meter.add(self.prices.priced(self.model.name(), usage));
     }
 
     /// Waits for a place, and then for the request, as long as one may last.
@@ -56,7 +81,8 @@ impl Inference for ModelInference {
                 max_tokens: options.max_tokens.unwrap_or(self.max_tokens).min(self.max_tokens),
             };
             let reply = self.within(self.model.complete(request)).await?;
-            let tokens = reply.usage.prompt.saturating_add(reply.usage.completion);
+            self.count(reply.usage);
+            let tokens = reply.usage.total();
             Ok(Reply { text: reply.text, tokens })
         })
     }
@@ -64,6 +90,7 @@ impl Inference for ModelInference {
     fn embed(&self, text: String) -> Answer<'_, Embedding> {
         Box::pin(async move {
             let embedded = self.within(self.model.embed(&text)).await?;
+            self.count(embedded.usage);
             Ok(Embedding { vector: embedded.vector, tokens: embedded.usage.prompt })
         })
     }

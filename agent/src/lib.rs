@@ -23,6 +23,7 @@
 //! ```
 
 mod act;
+mod dialect;
 mod driver;
 mod examples;
 mod guide;
@@ -31,7 +32,9 @@ mod inference;
 mod issues;
 pub mod journal;
 pub mod ledger;
+mod meter;
 pub mod model;
+pub mod moderation;
 mod programs;
 mod prompt;
 mod scene;
@@ -42,11 +45,13 @@ mod story;
 pub mod trace;
 mod wiring;
 
+pub use dialect::DialectSetting;
 pub use driver::{Job, Report, run};
 pub use examples::{Difference, ExampleFault, check_example};
 pub use host::{Broken, Host, NO_ENGINE, Settings};
 pub use inference::ModelInference;
 pub use issues::Tickets;
+pub use meter::Meter;
 pub use programs::Programs;
 pub use prompt::Listing;
 pub use scene::Scene;

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use wattle_capability::TRUSTED;
 use wattle_catalog::{Catalog, Entry, Origin};
-use wattle_machine::{ArgLine, CapabilityPart, CodeLine, FunctionLine, Limits, ProgramLine, PromptParts, Withheld};
+use wattle_machine::{
+    ArgLine, CapabilityPart, CodeLine, Dialect, FunctionLine, Limits, ProgramLine, PromptParts, Withheld,
+};
 use wattle_rt::{Capability, Code, Function, Grants, Runtime, Shown};
 
 use crate::host::Settings;
@@ -12,6 +14,9 @@ use crate::wiring;
 
 /// How many programs a prompt names.
 const NAMED: usize = 60;
+
+/// Up to how many programs are all offered as functions; endpoints take 128 functions at most.
+const OFFERED: usize = 100;
 
 /// The base tools, which are always named: what a model needs for any task, and the program that finds the others.
 const BASE: &[&str] = &[
@@ -37,6 +42,8 @@ pub struct Listing {
     programs: Vec<Listed>,
     /// How many there are besides.
     more: usize,
+    /// Whether all are offered as functions; else those that the prompt names.
+    offers_all: bool,
 }
 
 /// A program's line, and what a run must be trusted with to be shown it.
@@ -51,7 +58,11 @@ impl Listing {
     #[must_use]
     pub fn choose(catalog: &Catalog, message: &str) -> Listing {
         if catalog.len() <= NAMED {
-            return Listing { programs: catalog.iter().map(|entry| program(entry)).collect(), more: 0 };
+            return Listing {
+                programs: catalog.iter().map(|entry| program(entry)).collect(),
+                more: 0,
+                offers_all: true,
+            };
         }
         let base = BASE.iter().filter_map(|name| catalog.get(name));
         let relevant = base.chain(catalog.search(message)).chain(catalog.iter());
@@ -63,7 +74,13 @@ impl Listing {
             named.insert(entry.name());
         }
         let programs = catalog.iter().filter(|entry| named.contains(entry.name())).map(|entry| program(entry));
-        Listing { programs: programs.collect(), more: catalog.len() - named.len() }
+        let offers_all = catalog.len() <= OFFERED;
+        Listing { programs: programs.collect(), more: catalog.len() - named.len(), offers_all }
+    }
+
+    /// Whether that program is offered as a function.
+    pub(crate) fn offers(&self, program: &str) -> bool {
+        self.offers_all || self.programs.iter().any(|listed| listed.line.name == program)
     }
 }
 
@@ -87,7 +104,13 @@ fn line(entry: &Entry) -> ProgramLine {
 }
 
 /// Gathers the parts from what is really there.
-pub(crate) fn parts(runtime: &Runtime, settings: &Settings, grants: &Grants, listing: &Listing) -> PromptParts {
+pub(crate) fn parts(
+    runtime: &Runtime,
+    settings: &Settings,
+    grants: &Grants,
+    listing: &Listing,
+    dialect: Dialect,
+) -> PromptParts {
     let (granted, withheld): (Vec<&Capability>, Vec<&Capability>) =
         runtime.capabilities().iter().partition(|c| grants.allows(c.name));
     // A plain run is not told of what takes a trusted one: there is nothing that it could do about it.
@@ -112,12 +135,13 @@ pub(crate) fn parts(runtime: &Runtime, settings: &Settings, grants: &Grants, lis
         Some(CodeLine { name, meaning })
     });
     PromptParts {
+        dialect,
         capabilities: granted.iter().map(part).collect(),
         withheld: withheld
             .map(|c| Withheld { capability: c.name.to_owned(), why: wiring::how_to_grant(c.name).to_owned() })
             .collect(),
         programs: programs.map(|program| program.line.clone()).collect(),
-        more_programs: listing.more,
+        more_programs: if dialect == Dialect::Native && listing.offers_all { 0 } else { listing.more },
         codes: codes.collect(),
         limits: Limits {
             memory_mib: u32::try_from(runtime.limits().memory >> 20).unwrap_or(u32::MAX),

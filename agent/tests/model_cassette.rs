@@ -73,7 +73,7 @@ async fn what_was_recorded_plays_again() {
 
     let model = Cassette::open(&path).unwrap().strict();
     assert_eq!(ask(&model, &asked).await.unwrap(), one);
-    assert_eq!(one.usage, Usage { prompt: 1, completion: 2, cached: 3 });
+    assert_eq!(one.usage, Usage { prompt: 1, completion: 2, cached: 3, cost: None });
     assert_eq!(ask(&model, &asked[..1]).await.unwrap().text, "two");
     assert_eq!(ask(&model, &[]).await.unwrap().text, "three");
 }

@@ -4,12 +4,14 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use wattle_agent::DialectSetting;
 use wattle_agent::capability::egress::HostRule;
 use wattle_agent::capability::policy::Rule;
 use wattle_agent::capability::web::EngineKind;
+use wattle_agent::machine::Dollars;
 use wattle_server::{HostName, Origin};
 
-use crate::config::{Layer, Span, count};
+use crate::config::{Layer, Span, count, dollars};
 
 /// What stands below the help.
 const AFTER: &str = "Each setting has a key in `wattle.toml` and a variable `WATTLE_…`; `wattle config show --origin` tells where \
@@ -645,6 +647,15 @@ pub(crate) struct Flags {
     /// How long a run may take, such as 90s or 2m
     #[arg(long, value_name = "TIME")]
     pub(crate) timeout: Option<Span>,
+    /// How the model calls programs: text, native or auto [default: auto]
+    #[arg(long, value_name = "DIALECT")]
+    pub(crate) dialect: Option<DialectSetting>,
+    /// How many tokens a run may take
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub(crate) max_tokens_total: Option<NonZeroU32>,
+    /// What a run may cost in dollars, such as 0.50
+    #[arg(long, value_name = "DOLLARS", value_parser = dollars)]
+    pub(crate) max_cost: Option<Dollars>,
     /// How many requests to the model the programs of a run may make [default: 50]
     #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) ai_calls: Option<NonZeroU32>,
@@ -729,6 +740,9 @@ impl From<Flags> for Layer {
             record: flags.record.map(Some),
             max_steps: flags.max_steps.map(Some),
             timeout: flags.timeout.map(Some),
+            dialect: flags.dialect,
+            max_tokens_total: flags.max_tokens_total.map(Some),
+            max_cost: flags.max_cost.map(Some),
             ai_calls: flags.ai_calls,
             ai_tokens: flags.ai_tokens,
             embed_model: flags.embed_model.map(Some),

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::sync::{Mutex, PoisonError};
 
 use anstyle::Style;
-use wattle_agent::machine::{Event, Stop};
+use wattle_agent::machine::{Event, Stop, Usage, Verdict};
 
 use crate::output::{self, BAD, DIM, GOOD, NAME, WARN, paint, visible};
 
@@ -70,13 +70,25 @@ impl Progress {
                     Stop::MaxSteps => "stopped at its last step",
                     Stop::Timeout => "stopped by its timeout",
                     Stop::Cancelled => "cancelled",
+                    Stop::MaxTokens => "stopped by its bound on tokens",
+                    Stop::MaxCost => "stopped by its bound on cost",
+                    Stop::Repeated => "stopped in a circle",
+                    Stop::Blocked => "not let through",
                 };
                 let steps = counted(*steps as usize, "step");
-                let tokens = match usage.prompt + usage.completion {
-                    0 => String::new(),
-                    _ => format!(", {} + {} tokens", usage.prompt, usage.completion),
+                let spent = spent(*usage).map(|spent| format!(", {spent}")).unwrap_or_default();
+                let _ = write!(lines, "{}", paint(DIM, &format!("{ended} after {steps}{spent}")));
+            }
+            Event::Moderated { verdict } => {
+                let (style, what) = match verdict {
+                    Verdict::Allowed => return None,
+                    Verdict::Blocked { category, .. } => (BAD, format!("blocked: {category}")),
+                    Verdict::Failed { reason, let_through: true, .. } => {
+                        (WARN, format!("let through unchecked: {reason}"))
+                    }
+                    Verdict::Failed { reason, .. } => (BAD, reason.clone()),
                 };
-                let _ = write!(lines, "{}", paint(DIM, &format!("{ended} after {steps}{tokens}")));
+                block(&mut lines, style, "guard", &what, self.bound(3));
             }
             Event::Parked { call, question } => {
                 block(&mut lines, WARN, "waits", &format!("call {call}: {question}"), self.bound(8));
@@ -109,6 +121,12 @@ impl Progress {
     fn bound(&self, lines: usize) -> usize {
         if self.verbose { usize::MAX } else { lines }
     }
+}
+
+/// Tokens and what they cost; `None` where none were counted.
+pub(crate) fn spent(usage: Usage) -> Option<String> {
+    let cost = usage.cost.map(|cost| format!(", {cost}")).unwrap_or_default();
+    (usage.total() > 0).then(|| format!("{} + {} tokens{cost}", usage.prompt, usage.completion))
 }
 
 /// `1 line`, `2 lines`.

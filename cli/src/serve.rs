@@ -33,7 +33,8 @@ pub(crate) async fn serve(args: ServeArgs, outer: Layer) -> Result<Exit, Fault> 
 
     let host = setup.host.clone();
     tokio::spawn(async move { host.warm().await });
-    let app = App::new(setup.host.clone(), model, setup.settings(STEPS), setup.store()?)
+    let settings = setup.run_settings(STEPS, &model)?;
+    let app = App::new(setup.host.clone(), model, settings, setup.store()?)
         .with_tenant(setup.tenant()?)
         .with_workdir(setup.config.root.value.clone())
         .with_policy(setup.config.policy.clone());

@@ -19,11 +19,13 @@ use wattle_agent::catalog::Folders;
 use wattle_agent::ledger::{Keys, Signer};
 use wattle_agent::machine;
 use wattle_agent::model::{
-    Cassette, ChatCompletions, Endpoint, EndpointError, EndpointErrorKind, EndpointSettings, Model, Recorder, resolve,
+    Cassette, Endpoint, EndpointError, EndpointErrorKind, EndpointSettings, Model, Recorder, RemoteModel, resolve,
 };
+use wattle_agent::moderation::{Classifier, Look, Moderation};
 use wattle_agent::rt::{Grants, Limits};
 use wattle_agent::{
-    Access, Host, LateState, ModelInference, NO_ENGINE, SESSION_ID, Settings, Store, StoreError, Tickets, is_session_id,
+    Access, Host, LateState, Meter, ModelInference, NO_ENGINE, SESSION_ID, Settings, Store, StoreError, Tickets,
+    is_session_id,
 };
 
 use crate::config::{Config, Places};
@@ -72,9 +74,36 @@ impl Setup {
     /// How an agent runs, with the caller's own bound on steps where the settings have none.
     pub(crate) fn settings(&self, max_steps: u32) -> Settings {
         let max_steps = self.config.max_steps.value.map_or(max_steps, std::num::NonZero::get);
-        let machine = machine::Settings { max_steps, ..machine::Settings::default() };
+        let machine = machine::Settings {
+            max_steps,
+            max_tokens_total: self.config.max_tokens_total.value.map(|tokens| tokens.get().into()),
+            max_cost: self.config.max_cost.value,
+            ..machine::Settings::default()
+        };
         let ai = Budget { calls: self.config.ai_calls.value.get(), tokens: self.config.ai_tokens.value.get().into() };
-        Settings { machine, ai, timeout: self.config.timeout.value.map(|span| span.0), ..Settings::default() }
+        let (dialect, prices) = (self.config.dialect.value, self.config.prices.value.clone());
+        let timeout = self.config.timeout.value.map(|span| span.0);
+        Settings { machine, ai, timeout, dialect, prices, ..Settings::default() }
+    }
+
+    /// The same for runs of that model, with what looks at their messages.
+    ///
+    /// # Errors
+    /// Where what is to be looked for cannot be.
+    pub(crate) fn run_settings(&self, max_steps: u32, model: &Arc<dyn Model>) -> Result<Settings, Fault> {
+        let settings = self.settings(max_steps);
+        let guard = &self.config.guard.value;
+        if !guard.enabled {
+            return Ok(settings);
+        }
+        let patterns = guard.patterns().map_err(|why| Fault::configuration(format!("the key `guard`: {why}")))?;
+        let mut looks: Vec<Arc<dyn Look>> = vec![Arc::new(patterns)];
+        if guard.classifier {
+            let (timeouts, prices) = (settings.timeouts, settings.prices.clone());
+            looks.push(Arc::new(Classifier::new(Arc::clone(model), guard.looked_for(), timeouts, prices)));
+        }
+        let moderation = Moderation::new(looks, guard.messages.clone(), guard.on_failure.into());
+        Ok(Settings { moderation: Some(moderation), ..settings })
     }
 
     /// The model: a recording, or the endpoint; recorded where that is asked.
@@ -87,7 +116,7 @@ impl Setup {
             Some(path) => Arc::new(Cassette::open(path).map_err(wrong)?),
             None => {
                 let timeouts = Settings::default().timeouts;
-                let client = ChatCompletions::new(endpoint(&self.config)?, self.host.egress(), timeouts);
+                let client = RemoteModel::new(endpoint(&self.config)?, self.host.egress(), timeouts);
                 Arc::new(client.map_err(|error| Fault::configuration(error.to_string()))?)
             }
         };
@@ -182,8 +211,8 @@ impl Setup {
         signer.map_err(|error| Fault::configuration(error.to_string()))
     }
 
-    /// What a run works on: its files, the session's state or one of its own, the tenant's, the network, and the model if any. Tickets go
-    /// to the workdir.
+    /// What a run works on: its files, the session's state or one of its own, the tenant's, the network, and the model if any, with
+    /// the meter that counts what programs take of it. Tickets go to the workdir.
     ///
     /// # Errors
     /// Where the tenant's name cannot be one.
@@ -191,7 +220,7 @@ impl Setup {
         &self,
         files: Arc<Files>,
         session: Option<&Session>,
-        model: Option<Arc<dyn Model>>,
+        model: Option<(Arc<dyn Model>, Meter)>,
     ) -> Result<Access, Fault> {
         let name = self.tenant()?;
         let base = Access::new(&self.host, files);
@@ -200,7 +229,9 @@ impl Setup {
             None => (Arc::clone(&base.state), self.variables(name.clone())),
         };
         let settings = self.settings(RUN_STEPS);
-        let inference = model.map(|model| -> Arc<dyn Inference> { Arc::new(ModelInference::new(model, &settings)) });
+        let inference = model.map(|(model, meter)| -> Arc<dyn Inference> {
+            Arc::new(ModelInference::new(model, &settings).metered(meter))
+        });
         let embeds = self.config.embed_model.value.clone().zip(inference.clone());
         let embedder = embeds.map(|(name, model)| Embedder { name, model });
         let index = index(&self.config.root.value);
@@ -315,7 +346,7 @@ pub(crate) fn variable(name: &str) -> Option<String> {
 fn no_endpoint(error: &EndpointError) -> Fault {
     let key = variable("WATTLE_API_KEY").is_some_and(|key| !key.trim().is_empty());
     if error.kind() == EndpointErrorKind::NothingSet && !key {
-        let message = "no model is set up: set a key (`OPENROUTER_API_KEY`, `CEREBRAS_API_KEY` or `OPENAI_API_KEY`),\n\
+        let message = "no model is set up: set a key (`OPENROUTER_API_KEY`, `OPENAI_API_KEY`, `ANTHROPIC_API_KEY`, …),\n\
                        or name an endpoint: `--base-url URL --model NAME`, or `--provider ollama --model NAME`";
         return Fault::configuration(message).hint("`wattle demo` plays real runs without a model");
     }
@@ -386,6 +417,7 @@ pub(crate) fn exit_of(ending: &machine::Ending) -> Exit {
         machine::Ending::Answered { text } if text.trim().is_empty() => Exit::Failed,
         machine::Ending::Answered { .. } => Exit::Done,
         machine::Ending::Exhausted { .. } => Exit::Bound,
+        machine::Ending::Blocked { .. } => Exit::Denied,
         machine::Ending::Cancelled { .. } => Exit::Interrupted,
         machine::Ending::Failed { .. } => Exit::Provider,
     }

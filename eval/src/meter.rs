@@ -99,6 +99,10 @@ impl Model for Metered {
         self.model.name()
     }
 
+    fn takes_functions(&self) -> bool {
+        self.model.takes_functions()
+    }
+
     fn complete<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         async move {
             let reply = self.model.complete(request).await;

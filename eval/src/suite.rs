@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
-use wattle_agent::Settings;
+use wattle_agent::{DialectSetting, Settings};
 
 use crate::error::EvalError;
 use crate::keys::{SuiteKeys, TaskKeys};
@@ -40,7 +40,7 @@ impl Suite {
     pub fn load(dir: &Path) -> Result<Suite, Vec<EvalError>> {
         let (text, keys) = settings(dir).map_err(|error| vec![error])?;
         let budget = keys.budget.over(Budget::default());
-        let mut settings = Settings::default();
+        let mut settings = Settings { dialect: DialectSetting::Text, ..Settings::default() };
         settings.temperature = keys.temperature.unwrap_or(settings.temperature);
         settings.max_tokens = keys.max_tokens.map_or(settings.max_tokens, std::num::NonZero::get);
 

@@ -4,9 +4,12 @@
 //! compile and goes back to the model is closed by `retry` instead of `tool_result`. Exactly one `response` or `error`
 //! ends a run; `parked` ends what this process can do of it.
 
+use std::fmt;
 use std::ops::{Add, AddAssign};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::moderation::Verdict;
 
 /// Tells one thing that happened in a run; serialised as an object with a snake-case `type`.
 ///
@@ -76,7 +79,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         mended: Vec<String>,
     },
-    /// The model is asked again within the step, because its program did not compile or its answer was empty.
+    /// The model is asked again within the step, because its program did not compile, or its answer was empty or cut off.
     Retry {
         /// The step, counted from 1.
         step: u32,
@@ -91,6 +94,11 @@ pub enum Event {
         call: String,
         /// What its program would do.
         question: String,
+    },
+    /// The message was looked at before the run's first step.
+    Moderated {
+        /// What was found.
+        verdict: Verdict,
     },
     /// The run ended with a result.
     Response {
@@ -128,7 +136,7 @@ pub struct Envelope {
     pub event: Event,
 }
 
-/// Counts tokens as the provider reports them.
+/// Counts tokens as the provider reports them, and what they cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
@@ -138,6 +146,16 @@ pub struct Usage {
     pub completion: u64,
     /// Those of `prompt` that the provider had in its cache.
     pub cached: u64,
+    /// What they cost; absent where no price is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Dollars>,
+}
+
+impl Usage {
+    /// Gives the tokens of both ways.
+    pub fn total(&self) -> u64 {
+        self.prompt.saturating_add(self.completion)
+    }
 }
 
 impl Add for Usage {
@@ -148,6 +166,10 @@ impl Add for Usage {
             prompt: self.prompt.saturating_add(other.prompt),
             completion: self.completion.saturating_add(other.completion),
             cached: self.cached.saturating_add(other.cached),
+            cost: match (self.cost, other.cost) {
+                (Some(one), Some(other)) => Some(Dollars(one.0.saturating_add(other.0))),
+                (one, other) => one.or(other),
+            },
         }
     }
 }
@@ -155,6 +177,58 @@ impl Add for Usage {
 impl AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
         *self = *self + other;
+    }
+}
+
+/// Is an amount of US dollars, exact to the billionth; serialised as a number of dollars.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Dollars(u64);
+
+impl Dollars {
+    /// Takes billionths of a dollar.
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// Takes an amount; `None` where it is negative, no number, or beyond ten billion.
+    ///
+    /// ```
+    /// assert_eq!(wattle_machine::Dollars::new(0.25).map(|amount| amount.to_string()).as_deref(), Some("$0.25"));
+    /// ```
+    pub fn new(amount: f64) -> Option<Self> {
+        let nanos = amount * 1e9;
+        (0.0..1e19).contains(&nanos).then_some(Self(nanos.round() as u64))
+    }
+
+    /// Gives the amount.
+    pub fn amount(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// Gives billionths of a dollar.
+    pub fn nanos(self) -> u64 {
+        self.0
+    }
+}
+
+/// Shows two digits of cents, and as many more as it takes.
+impl fmt::Display for Dollars {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fraction = format!("{:09}", self.0 % 1_000_000_000);
+        let shown = fraction.trim_end_matches('0').len().max(2);
+        write!(f, "${}.{}", self.0 / 1_000_000_000, fraction.get(..shown).unwrap_or_default())
+    }
+}
+
+impl Serialize for Dollars {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(self.amount())
+    }
+}
+
+impl<'de> Deserialize<'de> for Dollars {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::new(f64::deserialize(deserializer)?).ok_or_else(|| serde::de::Error::custom("not an amount of dollars"))
     }
 }
 
@@ -180,4 +254,12 @@ pub enum Stop {
     Timeout,
     /// Somebody cancelled it.
     Cancelled,
+    /// The bound on tokens was reached.
+    MaxTokens,
+    /// The bound on cost was reached.
+    MaxCost,
+    /// The model made the same call again and again.
+    Repeated,
+    /// The message was not let through.
+    Blocked,
 }

@@ -21,13 +21,16 @@
 //! ```
 //!
 //! In reading order: [`step`] is the loop; [`State`] and its neighbours are its vocabulary; [`read`] takes a model's answer
-//! for an [`Action`]; [`Call`] and [`Execution`] are what is run and what became of it; [`Event`] is what the world hears;
+//! for an [`Action`], in whichever [`Dialect`] it is given; [`Call`] and [`Execution`] are what is run and what became of it; [`Event`] is what the world hears;
 //! [`system_prompt`] is what the model knows.
 
 mod call;
+mod dialect;
 mod event;
+mod function;
 mod machine;
 mod message;
+mod moderation;
 mod observation;
 mod parts;
 mod prompt;
@@ -35,9 +38,12 @@ mod reader;
 mod state;
 
 pub use call::{Call, Cost, Execution, Failure, Ran, SourceLine};
-pub use event::{Envelope, Event, Source, Stop, Usage};
+pub use dialect::Dialect;
+pub use event::{Dollars, Envelope, Event, Source, Stop, Usage};
+pub use function::{FunctionTool, Offer, Param, ParamKind, ProgramFunction, function_tools};
 pub use machine::step;
 pub use message::{FunctionCall, Message, Role};
+pub use moderation::Verdict;
 pub use parts::{ArgLine, CapabilityPart, CodeLine, FunctionLine, Limits, ProgramLine, PromptParts, Withheld};
 pub use prompt::{EXAMPLE_PROGRAM, system_prompt};
 pub use reader::{Action, Note, Reading, read};

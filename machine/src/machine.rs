@@ -6,12 +6,26 @@
 
 use crate::{
     call::{Call, Execution},
-    event::{Event, Source},
-    message::{Message, Role},
-    observation, prompt,
-    reader::{Action, Note, Reading, read, read_repair},
-    state::{Ask, Bound, Broken, Effect, Ending, Input, ModelAnswer, OnMaxSteps, Phase, Purpose, State, Turn},
+    dialect::{Dialect, Planned, Wish, add},
+    event::{Dollars, Event, Source},
+    message::Message,
+    moderation::Verdict,
+    observation::{self, Output},
+    prompt,
+    state::{
+        Again, Ask, Bound, Broken, Effect, Ending, Input, ModelAnswer, OnMaxSteps, Phase, Purpose, Repeated, State,
+        Turn,
+    },
 };
+
+/// What is told of an answer that was cut off.
+const CUT: &str = "the answer was cut off at its greatest length";
+
+/// From which time in a row on the model is told that it repeats itself.
+const TOLD_OF_REPETITION: u32 = 3;
+
+/// At which time in a row the run ends.
+const MOST_REPETITIONS: u32 = 5;
 
 /// Moves a run on: takes what happened, gives the run after it and what is to be done now.
 ///
@@ -36,15 +50,17 @@ pub fn step(mut state: State, input: Input) -> (State, Vec<Effect>) {
         (phase, Input::Cancel { reason }) => state.cut_short(&phase, Ending::cancelled(&reason)),
         (phase, Input::Expired { limit_ms }) => state.cut_short(&phase, Ending::expired(limit_ms)),
         (phase, Input::Failed(message)) => state.cut_short(&phase, Ending::failed(&message)),
-        (Phase::Ready, Input::Begin { message }) => {
-            state.conversation.push(Message::user(message));
-            state.next_turn()
-        }
+        (Phase::Ready, Input::Begin { message }) => state.begin(message),
+        (Phase::Moderating, Input::Moderated(verdict)) => state.moderated(verdict),
         (Phase::Asking(turn), Input::Answer(answer)) => state.act(turn, answer),
-        (Phase::Executing { turn, answer, calls, notes }, Input::Executed(executions)) => {
-            state.observe(turn, answer, calls, notes, executions)
+        (Phase::Asking(turn), Input::WithoutFunctions(why)) => state.without_functions(turn, &why),
+        (Phase::Executing { turn, said, planned, notes }, Input::Executed(executions)) => {
+            state.observe(turn, said, planned, notes, executions)
         }
-        (phase, _) => {
+        (phase, input) => {
+            if let Input::Spent(usage) = input {
+                state.usage += usage;
+            }
             state.phase = phase;
             Vec::new()
         }
@@ -53,101 +69,141 @@ pub fn step(mut state: State, input: Input) -> (State, Vec<Effect>) {
 }
 
 impl State {
+    /// Begins with the user's message, or has it looked at first.
+    fn begin(&mut self, message: String) -> Vec<Effect> {
+        self.conversation.push(Message::user(message.clone()));
+        if !self.is_moderated {
+            return self.next_turn();
+        }
+        self.phase = Phase::Moderating;
+        vec![Effect::Moderate { message }]
+    }
+
     /// Think: asks for the next action, or for the final answer where the steps are used up.
     fn next_turn(&mut self) -> Vec<Effect> {
+        if let Some(ending) = self.over_budget() {
+            return self.end(ending);
+        }
         let purpose = match self.settings.on_max_steps {
             _ if self.steps < self.settings.max_steps => Purpose::Act,
             OnMaxSteps::Answer => Purpose::Conclude,
             OnMaxSteps::Stop => return self.end(Ending::out_of_steps(self.settings.max_steps)),
         };
-        vec![self.ask(Turn { purpose, attempt: 0, broken: None })]
+        vec![self.ask(Turn { purpose, attempt: 0, broken: None, again: None })]
     }
 
     /// Read and act: takes the model's answer for an action and sets about it.
     fn act(&mut self, turn: Turn, answer: ModelAnswer) -> Vec<Effect> {
         self.usage += answer.usage;
-        let mending = turn.purpose == Purpose::Repair;
-        let reading = if mending { read_repair(&answer.text) } else { read(&answer.text) };
-        let Reading { thought, action, notes, said } = reading;
-        let thought = thought.or(answer.reasoning);
-        let mut effects = self.thinking(thought.as_deref());
-        effects.extend(match (turn.purpose, action) {
-            (_, Action::Response { text }) if text.is_empty() => self.answered_nothing(turn),
-            (Purpose::Conclude, action) => self.conclude(said, thought, action),
-            (_, Action::Response { text }) => {
-                self.conversation.push(Message::assistant(said));
+        let said = self.dialect.read(&answer, turn.purpose, self.steps + 1, &self.programs);
+        let mut effects = self.thinking(said.thought.as_deref());
+        let is_cut = answer.is_cut && !said.is_whole;
+        effects.extend(match (turn.purpose, said.wish) {
+            (_, _) if is_cut && turn.attempt < self.settings.max_retries => {
+                self.retry(Turn { again: Some(Again::Cut), ..turn }, CUT.to_owned())
+            }
+            (_, Wish::Answer(text)) if text.is_empty() => self.answered_nothing(turn),
+            (Purpose::Conclude, wish) => self.conclude(said.message, said.thought, wish),
+            (_, Wish::Answer(text)) => {
+                self.conversation.push(said.message);
                 self.end(Ending::Answered { text })
             }
-            (_, Action::Wat { body, args }) => {
-                let args = turn.broken.as_ref().filter(|_| args.is_empty()).map_or(args, |broken| broken.args.clone());
-                let said = if notes.contains(&Note::BareProgram) { prompt::written_call(&body, &args) } else { said };
-                self.execute(turn, said, thought, Call::Wat { body, args }, notes)
-            }
-            (_, Action::Catalog { name, args }) => {
-                self.execute(turn, said, thought, Call::Catalog { name, args }, notes)
-            }
+            (_, Wish::Calls(planned)) => match self.over_budget() {
+                Some(ending) => self.end(ending),
+                None => {
+                    let planned = if is_cut { planned.into_iter().map(Planned::cut).collect() } else { planned };
+                    self.execute(turn, said.message, said.thought.as_deref(), planned, said.notes)
+                }
+            },
         });
         effects
     }
 
-    /// Observe: tells the model what became of its call, or has it mend a program that does not compile.
+    /// Observe: tells the model what became of its calls, or has it mend a program that does not compile.
     fn observe(
         &mut self,
         turn: Turn,
-        answer: String,
-        calls: Vec<Call>,
+        said: Message,
+        planned: Vec<Planned>,
         notes: Vec<String>,
         executions: Vec<Execution>,
     ) -> Vec<Effect> {
-        if let ([Call::Wat { body, args }], [Execution::Rejected { diagnostic }]) =
-            (calls.as_slice(), executions.as_slice())
+        if let ([Planned { call: Call::Wat { body, args }, refused: None }], [Execution::Rejected { diagnostic }]) =
+            (planned.as_slice(), executions.as_slice())
             && turn.attempt < self.settings.max_retries
         {
-            let broken = Broken { answer, body: body.clone(), args: args.clone(), diagnostic: diagnostic.clone() };
-            return self.retry(Turn { purpose: Purpose::Repair, broken: Some(broken), ..turn }, diagnostic.clone());
+            let broken = Broken { said, body: body.clone(), args: args.clone(), diagnostic: diagnostic.clone() };
+            let turn = Turn { purpose: Purpose::Repair, broken: Some(broken), again: None, ..turn };
+            return self.retry(turn, diagnostic.clone());
         }
-        self.conversation.push(Message::assistant(answer));
-        self.settle(&calls, &notes, executions)
+        self.settle(said, &planned, &notes, executions)
     }
 }
 
 impl State {
-    /// Begins the execution of the call that an answer makes.
+    /// Begins the execution of the calls that an answer makes. A program in place of one that did not compile takes over its arguments
+    /// where it gives none.
     fn execute(
         &mut self,
         turn: Turn,
-        answer: String,
-        thought: Option<String>,
-        call: Call,
-        notes: Vec<Note>,
+        mut said: Message,
+        thought: Option<&str>,
+        mut planned: Vec<Planned>,
+        notes: Vec<String>,
     ) -> Vec<Effect> {
+        if let (Some(broken), [Planned { call: Call::Wat { args, .. }, .. }]) = (&turn.broken, planned.as_mut_slice())
+            && args.is_empty()
+            && !broken.args.is_empty()
+        {
+            args.clone_from(&broken.args);
+            said = self.dialect.said_with(said, &planned, &self.programs);
+        }
         let step = self.steps + 1;
-        let described = self.descriptions.get(call.label()).filter(|_| call.source() == Source::Catalog);
-        let first_line = || thought.as_deref().and_then(|thought| thought.lines().next()).unwrap_or_default();
-        let start = Event::ToolStart {
-            step,
-            call: 1,
-            label: call.label().to_owned(),
-            source: call.source(),
-            description: described.map_or_else(first_line, String::as_str).to_owned(),
-            body: call.body().map(str::to_owned),
-            args: call.args().to_vec(),
+        let first_line = thought.and_then(|thought| thought.lines().next()).unwrap_or_default();
+        let start = |(Planned { call, .. }, number): (&Planned, u32)| {
+            let described = self.descriptions.get(call.label()).filter(|_| call.source() == Source::Catalog);
+            Effect::Emit(Event::ToolStart {
+                step,
+                call: number,
+                label: call.label().to_owned(),
+                source: call.source(),
+                description: described.map_or(first_line, String::as_str).to_owned(),
+                body: call.body().map(str::to_owned),
+                args: call.args().to_vec(),
+            })
         };
-        let calls = vec![call];
-        let notes = notes.iter().map(ToString::to_string).collect();
-        self.phase = Phase::Executing { turn, answer, calls: calls.clone(), notes };
-        vec![Effect::Emit(start), Effect::Execute { step, calls }]
+        let mut effects: Vec<Effect> = planned.iter().zip(1..).map(start).collect();
+        let carried_out = planned.iter().filter(|plan| plan.refused.is_none());
+        let calls: Vec<Call> = carried_out.map(|plan| plan.call.clone()).collect();
+        if calls.is_empty() {
+            effects.extend(self.settle(said, &planned, &notes, Vec::new()));
+            return effects;
+        }
+        self.phase = Phase::Executing { turn, said, planned, notes };
+        effects.push(Effect::Execute { step, calls });
+        effects
     }
 
     /// Ends a step: reports each call, writes the observation down, and goes on to the next turn, or ends with the answer that a
     /// call gave; the first one of several.
-    fn settle(&mut self, calls: &[Call], notes: &[String], executions: Vec<Execution>) -> Vec<Effect> {
+    fn settle(
+        &mut self,
+        said: Message,
+        planned: &[Planned],
+        notes: &[String],
+        executions: Vec<Execution>,
+    ) -> Vec<Effect> {
         self.steps += 1;
         let missing = || Execution::Refused { reason: "the program was not run".to_owned() };
-        let executions = executions.into_iter().chain(std::iter::repeat_with(missing));
+        let mut executions = executions.into_iter().chain(std::iter::repeat_with(missing));
         let (mut effects, mut outputs) = (Vec::new(), Vec::new());
         let mut answer = None;
-        for ((call, execution), number) in calls.iter().zip(executions).zip(1..) {
+        for (Planned { call, refused }, number) in planned.iter().zip(1..) {
+            let execution = match refused {
+                Some(reason) => Some(Execution::Refused { reason: reason.clone() }),
+                None => executions.next(),
+            };
+            let execution = execution.unwrap_or_else(missing);
             let output = observation::output(&execution, self.settings.observation_limit);
             let cost = execution.cost();
             answer = answer.or_else(|| execution.answer().map(str::to_owned));
@@ -164,39 +220,70 @@ impl State {
             }));
             outputs.push(output);
         }
-        self.conversation.push(Message::user(observation::message(self.steps, &outputs, notes)));
+        let times = self.repeated(planned, &outputs);
+        for (plan, output) in
+            planned.iter().zip(&mut outputs).filter(|(plan, output)| output.success && self.is_silent(plan))
+        {
+            *output = Output::silent(plan.call.label());
+        }
+        let told = (times >= TOLD_OF_REPETITION).then(|| prompt::repeated(times, MOST_REPETITIONS));
+        let notes: Vec<String> = notes.iter().cloned().chain(told).collect();
+        self.conversation.extend(self.dialect.observed(self.steps, said, &outputs, &notes));
         effects.extend(match answer {
             Some(text) => {
                 self.conversation.push(Message::assistant(text.as_str()));
                 self.end(Ending::Answered { text })
             }
+            None if times >= MOST_REPETITIONS => self.end(Ending::repeated(times)),
             None => self.next_turn(),
         });
         effects
     }
 
+    /// Counts how often in a row the same calls came to the same.
+    fn repeated(&mut self, planned: &[Planned], outputs: &[Output]) -> u32 {
+        let calls: Vec<Call> = planned.iter().map(|plan| plan.call.clone()).collect();
+        let outputs: Vec<String> = outputs.iter().map(|output| output.text.clone()).collect();
+        match &mut self.last {
+            Some(last) if last.calls == calls && last.outputs == outputs => {
+                last.times += 1;
+                last.times
+            }
+            last => {
+                *last = Some(Repeated { calls, outputs, times: 1 });
+                1
+            }
+        }
+    }
+
+    fn is_silent(&self, plan: &Planned) -> bool {
+        matches!(&plan.call, Call::Catalog { name, .. } if self.programs.iter().any(|known| known.silent && known.program == *name))
+    }
+
     /// Takes whatever the forced last turn gave as the result. A call is not carried out any more.
-    fn conclude(&mut self, said: String, thought: Option<String>, action: Action) -> Vec<Effect> {
-        let text = match action {
-            Action::Response { text } => text,
-            Action::Wat { .. } | Action::Catalog { .. } => match thought {
+    fn conclude(&mut self, said: Message, thought: Option<String>, wish: Wish) -> Vec<Effect> {
+        let text = match wish {
+            Wish::Answer(text) => text,
+            Wish::Calls(_) => match thought {
                 Some(thought) => thought,
                 None => return self.end(Ending::out_of_steps(self.settings.max_steps)),
             },
         };
-        self.conversation.push(Message::assistant(said));
+        // A call without a result would not be taken by an endpoint in the session's next turn.
+        let said = if said.calls.is_empty() { said } else { Message::assistant(text.clone()) };
+        self.conversation.push(said);
         self.end(Ending::Exhausted { text, bound: Bound::Steps })
     }
 
     /// Asks again after an empty answer, within the retries of the step.
     fn answered_nothing(&mut self, turn: Turn) -> Vec<Effect> {
         if turn.attempt < self.settings.max_retries {
-            return self.retry(turn, "the answer was empty".to_owned());
+            return self.retry(Turn { again: Some(Again::Empty), ..turn }, "the answer was empty".to_owned());
         }
         match (turn.broken, turn.purpose) {
-            (Some(Broken { answer, body, args, diagnostic }), _) => {
-                self.conversation.push(Message::assistant(answer));
-                self.settle(&[Call::Wat { body, args }], &[], vec![Execution::Rejected { diagnostic }])
+            (Some(Broken { said, body, args, diagnostic }), _) => {
+                let planned = [Planned { call: Call::Wat { body, args }, refused: None }];
+                self.settle(said, &planned, &[], vec![Execution::Rejected { diagnostic }])
             }
             (None, Purpose::Conclude) => self.end(Ending::out_of_steps(self.settings.max_steps)),
             (None, _) => self.end(Ending::failed("the model gave an empty answer, however often it was asked")),
@@ -204,34 +291,63 @@ impl State {
     }
 
     fn retry(&mut self, turn: Turn, error: String) -> Vec<Effect> {
+        if let Some(ending) = self.over_budget() {
+            return self.end(ending);
+        }
         let turn = Turn { attempt: turn.attempt + 1, ..turn };
         let retry = Event::Retry { step: self.steps + 1, attempt: turn.attempt, error };
         vec![Effect::Emit(retry), self.ask(turn)]
     }
 
+    /// Goes on in the text dialect, where the setup has a prompt for it; what was said so far is put into its words.
+    fn without_functions(&mut self, turn: Turn, why: &str) -> Vec<Effect> {
+        let Some(system) = self.fallback.take().filter(|_| self.dialect == Dialect::Native) else {
+            return self.end(Ending::failed(&format!("{why}; set `dialect = \"text\"`")));
+        };
+        self.dialect = Dialect::Text;
+        let said = std::mem::take(&mut self.conversation).into_iter().skip(1);
+        let conversation = [Message::system(system)].into_iter().chain(said).collect();
+        self.conversation = self.dialect.translated(conversation);
+        vec![self.ask(turn)]
+    }
+
     /// Asks the model, and waits for its answer. What is said to it besides the conversation stays out of the conversation.
     fn ask(&mut self, turn: Turn) -> Effect {
         let mut messages = self.conversation.clone();
-        let mut add = |said: &str| match messages.last_mut() {
-            // Chat templates want the roles to take turns.
-            Some(last) if last.role == Role::User => {
-                last.content.push_str("\n\n");
-                last.content.push_str(said);
-            }
-            _ => messages.push(Message::user(said)),
-        };
-        match &turn.broken {
-            Some(broken) => {
-                messages.push(Message::assistant(broken.answer.clone()));
-                messages.push(Message::user(prompt::repair(&broken.body, &broken.diagnostic)));
-            }
-            None if turn.purpose == Purpose::Conclude => add(&prompt::conclude(self.settings.max_steps)),
-            None if turn.attempt > 0 => add(prompt::EMPTY_ANSWER),
-            None => {}
+        if let Some(broken) = &turn.broken {
+            let request = prompt::repair(self.dialect, &broken.body, &broken.diagnostic);
+            messages.extend(self.dialect.translated(self.dialect.repair(broken.said.clone(), request)));
         }
-        let ask = Ask { step: self.steps + 1, attempt: turn.attempt, purpose: turn.purpose, messages };
+        if turn.purpose == Purpose::Conclude {
+            add(&mut messages, &prompt::conclude(self.dialect, self.settings.max_steps));
+        }
+        match turn.again {
+            Some(Again::Cut) => add(&mut messages, prompt::CUT_ANSWER),
+            Some(Again::Empty) if turn.purpose == Purpose::Act => add(&mut messages, self.dialect.empty_answer()),
+            Some(Again::Empty) | None => {}
+        }
+        let (step, dialect) = (self.steps + 1, self.dialect);
+        let ask = Ask { step, attempt: turn.attempt, purpose: turn.purpose, dialect, messages };
         self.phase = Phase::Asking(turn);
         Effect::Ask(ask)
+    }
+
+    /// Begins, or ends with what the user is told of a message that is not let through.
+    fn moderated(&mut self, verdict: Verdict) -> Vec<Effect> {
+        let refusal = verdict.refusal().map(str::to_owned);
+        let mut effects = vec![Effect::Emit(Event::Moderated { verdict })];
+        effects.extend(match refusal {
+            Some(text) => self.end(Ending::Blocked { text }),
+            None => self.next_turn(),
+        });
+        effects
+    }
+
+    /// Tells how the run ends where it has used up what it may use.
+    fn over_budget(&self) -> Option<Ending> {
+        let tokens = self.settings.max_tokens_total.filter(|bound| self.usage.total() >= *bound);
+        let cost = self.settings.max_cost.filter(|bound| self.usage.cost.is_some_and(|cost| cost >= *bound));
+        tokens.map(Ending::out_of_tokens).or_else(|| cost.map(Ending::out_of_money))
     }
 
     fn thinking(&self, thought: Option<&str>) -> Vec<Effect> {
@@ -241,12 +357,12 @@ impl State {
 
     /// Ends the run from outside; calls that are under way have come to nothing.
     fn cut_short(&mut self, phase: &Phase, ending: Ending) -> Vec<Effect> {
-        let calls = if let Phase::Executing { calls, .. } = phase { calls.as_slice() } else { &[] };
-        let closed = calls.iter().zip(1..).map(|(call, number)| {
+        let planned = if let Phase::Executing { planned, .. } = phase { planned.as_slice() } else { &[] };
+        let closed = planned.iter().zip(1..).map(|(plan, number)| {
             Effect::Emit(Event::ToolResult {
                 step: self.steps + 1,
                 call: number,
-                source: call.source(),
+                source: plan.call.source(),
                 success: false,
                 output: ending.text().to_owned(),
                 exit_code: None,
@@ -291,6 +407,18 @@ impl Ending {
 
     fn out_of_steps(max_steps: u32) -> Self {
         Self::Exhausted { text: format!("stopped: reached max_steps ({max_steps})"), bound: Bound::Steps }
+    }
+
+    fn out_of_tokens(bound: u64) -> Self {
+        Self::Exhausted { text: format!("stopped: reached max_tokens_total ({bound})"), bound: Bound::Tokens }
+    }
+
+    fn out_of_money(bound: Dollars) -> Self {
+        Self::Exhausted { text: format!("stopped: reached max_cost ({bound})"), bound: Bound::Cost }
+    }
+
+    fn repeated(times: u32) -> Self {
+        Self::Exhausted { text: format!("stopped: the same call was repeated {times} times"), bound: Bound::Repetition }
     }
 
     fn failed(message: &str) -> Self {

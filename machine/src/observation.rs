@@ -15,6 +15,14 @@ pub(crate) struct Output {
     pub(crate) mended: Vec<String>,
 }
 
+impl Output {
+    /// What the model reads of a call whose results stay out of the conversation.
+    pub(crate) fn silent(label: &str) -> Self {
+        let text = format!("(done; what `{label}` gives is not shown)");
+        Self { success: true, text, warnings: Vec::new(), mended: Vec::new() }
+    }
+}
+
 /// Words an execution in at most about `limit` characters.
 pub(crate) fn output(execution: &Execution, limit: usize) -> Output {
     let (success, text, warnings) = match execution {

@@ -1,8 +1,12 @@
 //! What the system prompt is made from: plain data that the caller gathers from what is really there.
 
+use crate::dialect::Dialect;
+
 /// Gathers everything that the system prompt tells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PromptParts {
+    /// In which form the model is to call programs.
+    pub dialect: Dialect,
     /// The capabilities that are granted, in the order to show.
     pub capabilities: Vec<CapabilityPart>,
     /// The capabilities that are not granted.

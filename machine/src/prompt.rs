@@ -5,6 +5,7 @@
 use std::fmt::Write as _;
 
 use crate::{
+    dialect::Dialect,
     observation::bounded,
     parts::{ArgLine, CapabilityPart, Limits, ProgramLine, PromptParts, Withheld},
 };
@@ -12,6 +13,8 @@ use crate::{
 const ANSWERING: &str = include_str!("../prompt/answering.md");
 const PROGRAMS: &str = include_str!("../prompt/programs.md");
 const EXAMPLE: &str = include_str!("../prompt/example.md");
+const NATIVE: &str = include_str!("../prompt/native.md");
+const NATIVE_EXAMPLE: &str = include_str!("../prompt/native_example.md");
 
 /// The program of the prompt's worked example. With a text of lines and a word as arguments it puts out how many lines
 /// contain the word.
@@ -30,14 +33,19 @@ pub fn system_prompt(parts: &PromptParts) -> String {
     if let Some(preamble) = parts.preamble.as_deref().map(str::trim).filter(|preamble| !preamble.is_empty()) {
         _ = writeln!(prompt, "{preamble}\n");
     }
-    prompt.push_str(ANSWERING);
+    let (answering, listed, example) = match parts.dialect {
+        Dialect::Text => (ANSWERING, programs(&parts.programs, parts.more_programs), EXAMPLE),
+        // Functions are told by their schemas.
+        Dialect::Native => (NATIVE, more_functions(parts.more_programs), NATIVE_EXAMPLE),
+    };
+    prompt.push_str(answering);
     for section in [
-        programs(&parts.programs, parts.more_programs),
+        listed,
         format!("{PROGRAMS}{}", limits(&parts.limits)),
         functions(&parts.capabilities),
         codes(parts),
         withheld(&parts.withheld),
-        EXAMPLE.replace("{program}", EXAMPLE_PROGRAM.trim_end()),
+        example.replace("{program}", EXAMPLE_PROGRAM.trim_end()),
         volatile(parts),
     ] {
         if !section.is_empty() {
@@ -106,6 +114,16 @@ fn programs(programs: &[ProgramLine], more: usize) -> String {
     if lines.is_empty() { lines } else { format!("# Catalog programs (? may be left out)\n{lines}{rest}") }
 }
 
+/// Says how to find the catalog programs that have no function.
+fn more_functions(more: usize) -> String {
+    match more {
+        0 => String::new(),
+        more => {
+            format!("There are {more} more programs: `help` finds them by words, `catalog` calls one by its name.\n")
+        }
+    }
+}
+
 fn program_line(program: &ProgramLine) -> String {
     let argument = |arg: &ArgLine| {
         let mark = if arg.optional { "?" } else { "" };
@@ -140,7 +158,7 @@ fn withheld(withheld: &[Withheld]) -> String {
 const REPAIR_LIMIT: usize = 12_000;
 
 /// Asks for a corrected program in place of one that does not compile.
-pub(crate) fn repair(body: &str, diagnostic: &str) -> String {
+pub(crate) fn repair(dialect: Dialect, body: &str, diagnostic: &str) -> String {
     let width = body.lines().count().to_string().len();
     let numbered = body.lines().zip(1..).fold(String::new(), |mut text, (line, number): (&str, usize)| {
         _ = writeln!(text, "{number:>width$} | {line}");
@@ -148,26 +166,30 @@ pub(crate) fn repair(body: &str, diagnostic: &str) -> String {
     });
     format!(
         "Your program does not compile, so nothing was run. With line numbers it is:\n\n{}\n{}\n\nAnswer with \
-         ToolCall::Wat(…): the whole corrected program, without line numbers, and its arguments.",
+         {}: the whole corrected program, without line numbers, and its arguments.",
         bounded(&numbered, REPAIR_LIMIT),
-        bounded(diagnostic.trim(), REPAIR_LIMIT)
+        bounded(diagnostic.trim(), REPAIR_LIMIT),
+        dialect.wat()
     )
-}
-
-/// Writes the call of a program as the prompt asks for it: what later turns see in place of a program without a call.
-pub(crate) fn written_call(body: &str, args: &[String]) -> String {
-    let args: String = args.iter().map(|arg| format!(", {}", serde_json::Value::from(arg.as_str()))).collect();
-    format!("ToolCall::Wat(```wat\n{body}\n```{args})")
 }
 
 /// Asks for the final answer when the steps are used up.
-pub(crate) fn conclude(max_steps: u32) -> String {
+pub(crate) fn conclude(dialect: Dialect, max_steps: u32) -> String {
     format!(
-        "The bound of steps ({max_steps}) is reached and nothing more can be run. Answer now with ToolCall::Response(\"\"\"…\"\"\"): \
-         give what you found out, and say what is missing."
+        "The bound of steps ({max_steps}) is reached and nothing more can be run. Answer now with {}: give what you found out, and say \
+         what is missing.",
+        dialect.done()
     )
 }
 
-/// Asks again after an empty answer.
-pub(crate) const EMPTY_ANSWER: &str = "[Note] Your answer was empty. Make exactly one call: ToolCall::Catalog(…), \
-                                       ToolCall::Wat(…) or, if you are done, ToolCall::Response(…).";
+/// Tells the model that it goes round in a circle.
+pub(crate) fn repeated(times: u32, most: u32) -> String {
+    format!(
+        "you made this call {times} times in a row, and it gave the same each time: do something else, or answer with what you have; \
+         the run ends at the {most}th time"
+    )
+}
+
+/// Asks again after an answer that was cut off.
+pub(crate) const CUT_ANSWER: &str = "[Note] Your last answer was cut off at its greatest length, and nothing of it was used. Answer \
+                                     again, much shorter: think less, write a shorter program, or do it in several steps.";

@@ -6,8 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     call::{Call, Execution},
-    event::{Event, Stop, Usage},
-    message::Message,
+    dialect::{Dialect, Planned},
+    event::{Dollars, Event, Stop, Usage},
+    function::ProgramFunction,
+    message::{FunctionCall, Message},
+    moderation::Verdict,
 };
 
 /// Holds everything that a run knows: plain data that can be stored and taken up again.
@@ -16,9 +19,14 @@ pub struct State {
     pub(crate) settings: Settings,
     pub(crate) session_id: Option<String>,
     pub(crate) descriptions: BTreeMap<String, String>,
+    pub(crate) dialect: Dialect,
+    pub(crate) fallback: Option<String>,
+    pub(crate) programs: Vec<ProgramFunction>,
+    pub(crate) is_moderated: bool,
     pub(crate) conversation: Vec<Message>,
     pub(crate) steps: u32,
     pub(crate) usage: Usage,
+    pub(crate) last: Option<Repeated>,
     pub(crate) phase: Phase,
 }
 
@@ -27,14 +35,19 @@ impl State {
     pub fn new(setup: Setup) -> Self {
         let mut conversation = Vec::with_capacity(setup.history.len() + 1);
         conversation.push(Message::system(setup.system));
-        conversation.extend(setup.history);
+        conversation.extend(setup.dialect.translated(setup.history));
         Self {
             settings: setup.settings,
             session_id: setup.session_id,
             descriptions: setup.descriptions,
+            dialect: setup.dialect,
+            fallback: setup.fallback,
+            programs: setup.programs,
+            is_moderated: setup.is_moderated,
             conversation,
             steps: 0,
             usage: Usage::default(),
+            last: None,
             phase: Phase::Ready,
         }
     }
@@ -42,6 +55,11 @@ impl State {
     /// Gives the conversation so far: the system prompt, the history, and what this run added. Repair turns are not in it.
     pub fn conversation(&self) -> &[Message] {
         &self.conversation
+    }
+
+    /// Gives the dialect that is spoken now.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
     }
 
     /// Gives how many steps acted.
@@ -62,6 +80,7 @@ impl State {
 
 /// Gives what a run starts from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Setup {
     /// The bounds and policies.
     pub settings: Settings,
@@ -73,6 +92,15 @@ pub struct Setup {
     pub session_id: Option<String>,
     /// What the catalog programs do, by name: shown when one starts.
     pub descriptions: BTreeMap<String, String>,
+    /// In which form the model calls programs.
+    pub dialect: Dialect,
+    /// The system prompt of the text dialect, which is taken up where the model turns out to take no functions. Without one the run
+    /// fails there.
+    pub fallback: Option<String>,
+    /// The catalog programs as functions.
+    pub programs: Vec<ProgramFunction>,
+    /// Whether the message is looked at before the first step.
+    pub is_moderated: bool,
 }
 
 /// Sets a run's bounds and policies.
@@ -83,16 +111,27 @@ pub struct Settings {
     pub max_steps: u32,
     /// What happens after the last of them.
     pub on_max_steps: OnMaxSteps,
-    /// How often the model is asked again within one step, for a program that does not compile or an empty answer; 2
-    /// unless said.
+    /// How often the model is asked again within one step, for a program that does not compile, or an answer that is empty or cut off;
+    /// 2 unless said.
     pub max_retries: u32,
     /// How many characters of a call's output the model reads at most; 4,000 unless said.
     pub observation_limit: usize,
+    /// How many tokens the run may take, those of its programs' requests included; any number unless said.
+    pub max_tokens_total: Option<u64>,
+    /// What the run may cost, as far as prices are known; anything unless said.
+    pub max_cost: Option<Dollars>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { max_steps: 12, on_max_steps: OnMaxSteps::default(), max_retries: 2, observation_limit: 4_000 }
+        Self {
+            max_steps: 12,
+            on_max_steps: OnMaxSteps::default(),
+            max_retries: 2,
+            observation_limit: 4_000,
+            max_tokens_total: None,
+            max_cost: None,
+        }
     }
 }
 
@@ -116,8 +155,14 @@ pub enum Input {
         /// The message.
         message: String,
     },
+    /// What [`Effect::Moderate`] found.
+    Moderated(Verdict),
     /// The model answered an [`Effect::Ask`].
     Answer(ModelAnswer),
+    /// The model takes no functions; why, in words. The run goes on in the text dialect where its setup allows that.
+    WithoutFunctions(String),
+    /// Programs of the run used the model; told at any time.
+    Spent(Usage),
     /// What the run stands on failed: the model could not be had, the host is broken. The message is without a leading
     /// `error: `.
     Failed(String),
@@ -140,6 +185,12 @@ pub enum Input {
 pub struct ModelAnswer {
     /// The text, whole and untouched.
     pub text: String,
+    /// The functions that the model calls, in the order in which it named them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<FunctionCall>,
+    /// Whether the answer was cut off because it reached the greatest length that it may have.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_cut: bool,
     /// What the model thought before, where the provider tells that apart from the text; the thought where the text has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,
@@ -151,7 +202,12 @@ pub struct ModelAnswer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// Ask the model and give back [`Input::Answer`] or [`Input::Failed`].
+    /// Look at the user's message and give back [`Input::Moderated`].
+    Moderate {
+        /// The message.
+        message: String,
+    },
+    /// Ask the model and give back [`Input::Answer`], [`Input::WithoutFunctions`] or [`Input::Failed`].
     Ask(Ask),
     /// Run the calls and give back [`Input::Executed`].
     Execute {
@@ -175,6 +231,8 @@ pub struct Ask {
     pub attempt: u32,
     /// What the answer is wanted for.
     pub purpose: Purpose,
+    /// Whether the model is offered functions.
+    pub dialect: Dialect,
     /// Everything that the model is to see.
     pub messages: Vec<Message>,
 }
@@ -207,6 +265,11 @@ pub enum Ending {
         /// Which bound.
         bound: Bound,
     },
+    /// The message was not let through; nothing was done about it.
+    Blocked {
+        /// What the user is told.
+        text: String,
+    },
     /// Somebody cancelled it.
     Cancelled {
         /// `stopped: cancelled`, with the reason where one was given.
@@ -223,7 +286,10 @@ impl Ending {
     /// Gives the run's result in words; there is always one.
     pub fn text(&self) -> &str {
         match self {
-            Self::Answered { text } | Self::Exhausted { text, .. } | Self::Cancelled { text } => text,
+            Self::Answered { text }
+            | Self::Exhausted { text, .. }
+            | Self::Blocked { text }
+            | Self::Cancelled { text } => text,
             Self::Failed { message } => message,
         }
     }
@@ -234,6 +300,10 @@ impl Ending {
             Self::Answered { .. } => Some(Stop::Answered),
             Self::Exhausted { bound: Bound::Steps, .. } => Some(Stop::MaxSteps),
             Self::Exhausted { bound: Bound::Time, .. } => Some(Stop::Timeout),
+            Self::Exhausted { bound: Bound::Tokens, .. } => Some(Stop::MaxTokens),
+            Self::Exhausted { bound: Bound::Cost, .. } => Some(Stop::MaxCost),
+            Self::Exhausted { bound: Bound::Repetition, .. } => Some(Stop::Repeated),
+            Self::Blocked { .. } => Some(Stop::Blocked),
             Self::Cancelled { .. } => Some(Stop::Cancelled),
             Self::Failed { .. } => None,
         }
@@ -248,6 +318,12 @@ pub enum Bound {
     Steps,
     /// The wall clock.
     Time,
+    /// `max_tokens_total`.
+    Tokens,
+    /// `max_cost`.
+    Cost,
+    /// How often the same call may be made in a row.
+    Repetition,
 }
 
 /// Says what the run waits for.
@@ -256,14 +332,16 @@ pub enum Bound {
 pub(crate) enum Phase {
     /// The user's message.
     Ready,
+    /// What is found in it.
+    Moderating,
     /// The model's answer.
     Asking(Turn),
     /// The reports of the calls.
     Executing {
         turn: Turn,
         /// The answer as later steps will see it.
-        answer: String,
-        calls: Vec<Call>,
+        said: Message,
+        planned: Vec<Planned>,
         /// What the model is told about its answer's form.
         notes: Vec<String>,
     },
@@ -278,12 +356,33 @@ pub(crate) struct Turn {
     pub(crate) attempt: u32,
     /// The last program that did not compile, while a better one is awaited.
     pub(crate) broken: Option<Broken>,
+    /// Why the same is asked again, where that is not a program.
+    #[serde(default)]
+    pub(crate) again: Option<Again>,
+}
+
+/// Says why an answer was of no use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Again {
+    /// It was empty.
+    Empty,
+    /// It was cut off in the middle.
+    Cut,
+}
+
+/// Counts how often the same calls came to the same in a row.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Repeated {
+    pub(crate) calls: Vec<Call>,
+    pub(crate) outputs: Vec<String>,
+    pub(crate) times: u32,
 }
 
 /// Keeps a program that did not compile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Broken {
-    pub(crate) answer: String,
+    pub(crate) said: Message,
     pub(crate) body: String,
     pub(crate) args: Vec<String>,
     pub(crate) diagnostic: String,

@@ -6,7 +6,7 @@ use wattle_machine::{Envelope, Event, Source, Stop, Usage};
 
 #[test]
 fn each_event_has_its_fields_under_its_type() {
-    let usage = Usage { prompt: 3, completion: 2, cached: 1 };
+    let usage = Usage { prompt: 3, completion: 2, cached: 1, cost: None };
     let cases = [
         (Event::Thinking { step: 1, content: "hm".into() }, r#"{"type":"thinking","step":1,"content":"hm"}"#),
         (Event::Delta { step: 1, text: "a".into() }, r#"{"type":"delta","step":1,"text":"a"}"#),
@@ -59,6 +59,6 @@ fn each_event_has_its_fields_under_its_type() {
 
 #[test]
 fn usage_adds_up_without_overflow() {
-    let most = Usage { prompt: u64::MAX, completion: 1, cached: 0 };
-    assert_eq!(most + most, Usage { prompt: u64::MAX, completion: 2, cached: 0 });
+    let most = Usage { prompt: u64::MAX, completion: 1, cached: 0, cost: None };
+    assert_eq!(most + most, Usage { prompt: u64::MAX, completion: 2, cached: 0, cost: None });
 }

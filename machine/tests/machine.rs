@@ -4,7 +4,8 @@
 
 use proptest::prelude::*;
 use wattle_machine::{
-    Call, Effect, Execution, Failure, Input, ModelAnswer, OnMaxSteps, Purpose, Ran, Settings, Setup, State, Usage, step,
+    Call, Dialect, Effect, Execution, Failure, FunctionCall, Input, ModelAnswer, OnMaxSteps, Purpose, Ran, Settings,
+    Setup, State, Usage, step,
 };
 
 fn answer() -> impl Strategy<Value = Input> {
@@ -17,11 +18,19 @@ fn answer() -> impl Strategy<Value = Input> {
         "plain",
         "<think>",
     ]);
-    texts.prop_map(|text| {
+    let calls = prop::collection::vec(prop::sample::select(vec!["now", "wat", "done", "{"]), 0..3);
+    (texts, calls, any::<bool>()).prop_map(|(text, calls, is_cut)| {
+        let call = |name: &str| FunctionCall {
+            id: String::new(),
+            name: name.to_owned(),
+            arguments: "{\"body\":\"(nop)\"}".to_owned(),
+        };
         Input::Answer(ModelAnswer {
-            reasoning: None,
             text: text.to_owned(),
-            usage: Usage { prompt: u64::MAX / 2, completion: 1, cached: 0 },
+            calls: calls.into_iter().map(call).collect(),
+            is_cut,
+            usage: Usage { prompt: u64::MAX / 2, completion: 1, cached: 0, cost: None },
+            ..ModelAnswer::default()
         })
     })
 }
@@ -49,6 +58,8 @@ fn input() -> impl Strategy<Value = Input> {
         4 => prop::collection::vec(execution(), 0..3).prop_map(Input::Executed),
         1 => Just(Input::Begin { message: "m".into() }),
         1 => Just(Input::Failed("gone".into())),
+        1 => Just(Input::WithoutFunctions("no".into())),
+        1 => Just(Input::Spent(Usage { completion: 7, ..Usage::default() })),
         1 => Just(Input::Cancel { reason: String::new() }),
         1 => Just(Input::Expired { limit_ms: 1 }),
     ]
@@ -63,6 +74,15 @@ fn settings() -> impl Strategy<Value = Settings> {
     })
 }
 
+fn setup(settings: Settings) -> impl Strategy<Value = Setup> {
+    (any::<bool>(), any::<bool>()).prop_map(move |(native, falls_back)| Setup {
+        settings,
+        dialect: if native { Dialect::Native } else { Dialect::Text },
+        fallback: falls_back.then(String::new),
+        ..Setup::default()
+    })
+}
+
 fn finishes(effects: &[Effect]) -> usize {
     effects.iter().filter(|effect| matches!(effect, Effect::Finish(_))).count()
 }
@@ -71,8 +91,9 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_inputs_keep_the_machine_in_order(settings in settings(), inputs in prop::collection::vec(input(), 0..60)) {
-        let mut state = State::new(Setup { settings, ..Setup::default() });
+    fn any_inputs_keep_the_machine_in_order(setup in settings().prop_flat_map(setup), inputs in prop::collection::vec(input(), 0..60)) {
+        let settings = setup.settings;
+        let mut state = State::new(setup);
         let (mut asks, mut ended) = (0, false);
         for input in [Input::Begin { message: "go".into() }].into_iter().chain(inputs) {
             let (next, effects) = step(state, input);
@@ -89,13 +110,15 @@ proptest! {
             prop_assert!(waits <= 1 && waits + finishes(&effects) <= 1);
             asks += effects.iter().filter(|effect| matches!(effect, Effect::Ask(_))).count();
         }
-        let bound = (settings.max_steps + 1) * (settings.max_retries + 1);
+        // Once more where the model turns out to take no functions.
+        let bound = (settings.max_steps + 1) * (settings.max_retries + 1) + 1;
         prop_assert!(asks <= bound as usize, "{asks} requests, at most {bound} are allowed");
     }
 
     #[test]
-    fn a_run_that_is_served_ends(settings in settings(), answers in prop::collection::vec(answer(), 20), executions in prop::collection::vec(execution(), 20)) {
-        let (mut state, mut effects) = step(State::new(Setup { settings, ..Setup::default() }), Input::Begin { message: "go".into() });
+    fn a_run_that_is_served_ends(setup in settings().prop_flat_map(setup), answers in prop::collection::vec(answer(), 20), executions in prop::collection::vec(execution(), 20)) {
+        let settings = setup.settings;
+        let (mut state, mut effects) = step(State::new(setup), Input::Begin { message: "go".into() });
         let (mut answers, mut executions) = (answers.into_iter(), executions.into_iter());
         while let Some(Effect::Ask(_) | Effect::Execute { .. }) = effects.last() {
             let input = match effects.last() {

@@ -12,9 +12,13 @@ fn input(kind: &str, payload: &str) -> Input {
     match kind {
         "begin" => Input::Begin { message: payload.to_owned() },
         "answer" => {
-            let usage = Usage { prompt: 100, completion: 10, cached: 50 };
+            let usage = Usage { prompt: 100, completion: 10, cached: 50, cost: None };
             Input::Answer(ModelAnswer { text: payload.to_owned(), usage, ..ModelAnswer::default() })
         }
+        "reply" => Input::Answer(serde_json::from_str(payload).expect("an answer with calls")),
+        "without functions" => Input::WithoutFunctions(payload.to_owned()),
+        "moderated" => Input::Moderated(serde_json::from_str(payload).expect("a verdict")),
+        "spent" => Input::Spent(serde_json::from_str(payload).expect("tokens")),
         "failed" => Input::Failed(payload.to_owned()),
         "executed" => Input::Executed(serde_json::from_str::<Vec<Execution>>(payload).expect("reports of calls")),
         "cancel" => Input::Cancel { reason: payload.to_owned() },
@@ -32,12 +36,18 @@ fn show(effect: &Effect) -> String {
         Effect::Ask(ask) => {
             let purpose = serde_json::to_string(&ask.purpose).unwrap();
             let mut shown = format!("ask {} (step {}, attempt {})\n", purpose.trim_matches('"'), ask.step, ask.attempt);
-            for Message { role, content, .. } in &ask.messages {
+            for Message { role, content, calls, answers } in &ask.messages {
                 match role {
                     Role::System => writeln!(shown, "  system: {content}").unwrap(),
                     Role::User => write!(shown, "  user:\n{}", indented(content)).unwrap(),
                     Role::Assistant => write!(shown, "  assistant:\n{}", indented(content)).unwrap(),
-                    Role::Tool => write!(shown, "  tool:\n{}", indented(content)).unwrap(),
+                    Role::Tool => {
+                        let id = answers.as_deref().expect("the id of the call");
+                        write!(shown, "  tool {id}:\n{}", indented(content)).unwrap();
+                    }
+                }
+                for call in calls {
+                    writeln!(shown, "    {} {}({})", call.id, call.name, call.arguments).unwrap();
                 }
             }
             shown
@@ -45,6 +55,7 @@ fn show(effect: &Effect) -> String {
         Effect::Execute { step, calls } => {
             format!("execute (step {step}) {}\n", serde_json::to_string(calls).unwrap())
         }
+        Effect::Moderate { message } => format!("moderate {message}\n"),
         Effect::Emit(event) => format!("emit {}\n", serde_json::to_string(event).unwrap()),
         Effect::Finish(ending) => format!("finish {}\n", serde_json::to_string(ending).unwrap()),
     }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 use tokio_util::sync::CancellationToken;
-use wattle_agent::capability::ai::Inference;
 use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
 use wattle_agent::capability::issue::Desk;
 use wattle_agent::capability::policy::{Policy, Preflight};
@@ -15,7 +14,7 @@ use wattle_agent::ledger::Signer;
 use wattle_agent::machine::Message;
 use wattle_agent::model::Model;
 use wattle_agent::rt::Grants;
-use wattle_agent::{Access, DEFAULT_TENANT, Host, Job, ModelInference, News, Settings, Store, Tickets, Trusted};
+use wattle_agent::{Access, DEFAULT_TENANT, Host, Job, Meter, ModelInference, News, Settings, Store, Tickets, Trusted};
 
 use crate::request::SessionId;
 
@@ -27,7 +26,7 @@ pub struct App {
     pub(crate) settings: Arc<Settings>,
     pub(crate) store: Store,
     tenant: String,
-    inference: Arc<dyn Inference>,
+    inference: Arc<ModelInference>,
     workdir: Option<PathBuf>,
     signer: Option<Arc<Signer>>,
     preflight: Arc<Preflight>,
@@ -122,18 +121,20 @@ impl App {
         history: Vec<Message>,
         cancel: CancellationToken,
     ) -> Job {
+        let meter = Meter::default();
         Job {
             message,
             history,
             session_id: Some(session.to_string()),
-            grants: self.grants(session.as_str(), trusted),
+            grants: self.grants(session.as_str(), &meter, trusted),
             workdir: self.workdir.clone(),
             signer: self.signer.clone(),
+            meter,
             cancel,
         }
     }
 
-    fn grants(&self, session: &str, trusted: Option<(Trusted, Arc<Files>)>) -> Arc<Grants> {
+    fn grants(&self, session: &str, meter: &Meter, trusted: Option<(Trusted, Arc<Files>)>) -> Arc<Grants> {
         let (trusted, files) = trusted.unzip();
         let files = files.unwrap_or_else(|| Arc::new(Files::overlay(None, OVERLAY_LIMIT)));
         let access = Access {
@@ -141,7 +142,7 @@ impl App {
             trusted,
             state: Arc::new(self.store.state(session)),
             tenant: Arc::new(self.store.tenant(&self.tenant)),
-            inference: Some(Arc::clone(&self.inference)),
+            inference: Some(Arc::new(self.inference.metered(meter.clone()))),
             budget: self.settings.ai,
             issues: self.workdir.as_deref().map(|dir| Arc::new(Tickets::of(dir)) as Arc<dyn Desk>),
             ..Access::new(&self.host, files)
@@ -167,13 +168,14 @@ impl App {
     /// What a run of that session is taken up with. One that was trusted is so still, where the operator lets runs be.
     pub(crate) fn resumed(&self, session: &str, run: &Opened, cancel: CancellationToken) -> Resumed {
         let trusted = self.trusted(run.opening.origin.get("exec").is_some_and(|exec| exec == true));
+        let meter = Meter::default();
         Resumed {
-            grants: self.grants(session, trusted),
+            grants: self.grants(session, &meter, trusted),
             signer: self.signer.clone(),
             cancel,
-            timeouts: self.settings.timeouts,
-            ai: self.settings.ai,
+            settings: self.settings.as_ref().clone(),
             answers: Vec::new(),
+            meter,
         }
     }
 }

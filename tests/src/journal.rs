@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use wattle_agent::journal::{Call, Opened, Opening, SharedJournal, Status, Turn};
-use wattle_machine::{Input, Setup};
+use wattle_machine::{Input, Setup, Usage};
 use wattle_rt::tape::{Kept, Mark};
 use wattle_rt::{Code, Effect, Failure};
 
@@ -62,6 +62,7 @@ async fn runs(journal: &SharedJournal) {
 async fn turns_and_calls(journal: &SharedJournal) {
     journal.open(opened("a", 0)).await.unwrap();
     let turn = |text: &str, files: Option<&str>| Turn {
+        spent: Usage::default(),
         input: Input::Begin { message: text.to_owned() },
         done: Vec::new(),
         seq: u64::from(u32::MAX) + 5,

@@ -5,5 +5,5 @@ pub mod provider;
 mod scripted;
 mod world;
 
-pub use scripted::Scripted;
+pub use scripted::{Scripted, calls};
 pub use world::World;

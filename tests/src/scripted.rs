@@ -5,30 +5,58 @@ use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 
 use wattle_agent::model::{Delta, Model, ModelError, ModelReply, ModelRequest};
-use wattle_machine::Message;
+use wattle_machine::{FunctionCall, Message};
 
 /// Answers in order and keeps what it was asked. After its last answer it stays silent.
 #[derive(Debug)]
 pub struct Scripted {
-    answers: Mutex<VecDeque<String>>,
+    answers: Mutex<VecDeque<ModelReply>>,
     asked: Mutex<Vec<Vec<Message>>>,
+    offered: Mutex<Vec<Vec<String>>>,
+    takes_functions: bool,
 }
 
 impl Scripted {
     /// Makes a model with these answers.
     pub fn new(answers: &[&str]) -> Scripted {
-        Scripted { answers: Mutex::new(answers.iter().map(ToString::to_string).collect()), asked: Mutex::default() }
+        let reply = |text: &&str| ModelReply { text: (*text).to_owned(), ..ModelReply::default() };
+        Scripted { takes_functions: false, ..Scripted::calling(answers.iter().map(reply)) }
+    }
+
+    /// Makes a model that takes functions and answers so.
+    pub fn calling(replies: impl IntoIterator<Item = ModelReply>) -> Scripted {
+        let answers = Mutex::new(replies.into_iter().collect());
+        Scripted { answers, asked: Mutex::default(), offered: Mutex::default(), takes_functions: true }
     }
 
     /// Gives the messages of each request so far.
     pub fn asked(&self) -> Vec<Vec<Message>> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
+
+    /// Gives the names of the functions that each request so far offered.
+    pub fn offered(&self) -> Vec<Vec<String>> {
+        self.offered.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Makes a reply that calls these functions, each a name and its arguments.
+pub fn calls(calls: &[(&str, &str)]) -> ModelReply {
+    let call = |((name, arguments), number): (&(&str, &str), u32)| FunctionCall {
+        id: format!("c{number}"),
+        name: (*name).to_owned(),
+        arguments: (*arguments).to_owned(),
+    };
+    ModelReply { calls: calls.iter().zip(1..).map(call).collect(), ..ModelReply::default() }
 }
 
 impl Model for Scripted {
     fn name(&self) -> &str {
         "scripted"
+    }
+
+    fn takes_functions(&self) -> bool {
+        self.takes_functions
     }
 
     fn complete<'a>(
@@ -37,9 +65,11 @@ impl Model for Scripted {
     ) -> Pin<Box<dyn Future<Output = Result<ModelReply, ModelError>> + Send + 'a>> {
         Box::pin(async move {
             self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(request.messages.to_vec());
+            let offered = request.functions.iter().map(|function| function.name.clone()).collect();
+            self.offered.lock().unwrap_or_else(PoisonError::into_inner).push(offered);
             let next = self.answers.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
             match next {
-                Some(text) => Ok(ModelReply { text, ..ModelReply::default() }),
+                Some(reply) => Ok(reply),
                 None => std::future::pending().await,
             }
         })

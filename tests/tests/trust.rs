@@ -98,7 +98,12 @@ async fn a_trusted_run_has_what_the_operator_set_up() {
 
 /// The programs that the prompt of a run with those grants names.
 fn named(world: &World, job: &Job) -> BTreeSet<String> {
-    let prompt = world.host.prompt(&Settings::default(), &job.grants, &world.host.listing(None, ""));
+    let prompt = world.host.prompt(
+        &Settings::default(),
+        &job.grants,
+        &world.host.listing(None, ""),
+        wattle_machine::Dialect::Text,
+    );
     let section = prompt.split("# Catalog programs").nth(1).unwrap().split("\n# ").next().unwrap().to_owned();
     section.lines().filter_map(|line| line.split_once('(').map(|(name, _)| name.to_owned())).collect()
 }
@@ -127,7 +132,12 @@ fn the_tools_of_both_kinds_of_run() {
     for name in TRUSTED {
         assert!(!plain.grants.allows(name) && trusted.grants.allows(name), "{name}");
     }
-    let prompt = world.host.prompt(&Settings::default(), &plain.grants, &world.host.listing(None, ""));
+    let prompt = world.host.prompt(
+        &Settings::default(),
+        &plain.grants,
+        &world.host.listing(None, ""),
+        wattle_machine::Dialect::Text,
+    );
     assert!(!prompt.contains("commit_push") && !prompt.contains("exec capability"), "{prompt}");
 }
 

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value as Json;
-use wattle_capability::ai::Budget;
 use wattle_capability::files::Files;
 use wattle_capability::fs::Fs;
 use wattle_machine::{Event, Message, Setup};
@@ -16,6 +15,7 @@ use crate::StoreError;
 use crate::driver::{self, Job, Report, Stay};
 use crate::host::{Host, Settings};
 use crate::ledger::Signer;
+use crate::meter::Meter;
 use crate::model::Model;
 use crate::sink::{Sink, Stamp};
 
@@ -92,7 +92,7 @@ pub async fn run(
     sink: &dyn Sink,
     (journal, id, origin): (&SharedJournal, String, Json),
 ) -> Result<Ended, StoreError> {
-    let setup = driver::setup(host, settings, &job);
+    let setup = driver::setup(host, model, settings, &job);
     let now = crate::now_ms();
     let opened = Opened {
         id: id.clone(),
@@ -118,10 +118,10 @@ pub struct Resumed {
     pub signer: Option<Arc<Signer>>,
     /// Ends the run when it is cancelled.
     pub cancel: tokio_util::sync::CancellationToken,
-    /// Deadlines and retries of model requests.
-    pub timeouts: crate::model::Timeouts,
-    /// How much its programs may ask of the model.
-    pub ai: Budget,
+    /// What is not the run's own affair: deadlines, prices, what looks at messages. The journal keeps the rest.
+    pub settings: Settings,
+    /// Counts what its programs use of the model.
+    pub meter: Meter,
     /// Calls that are approved (true) or denied.
     pub answers: Vec<(String, bool)>,
 }
@@ -154,9 +154,8 @@ pub async fn resume(
         timeout: opening.timeout_ms.map(Duration::from_millis),
         temperature: opening.temperature,
         max_tokens: opening.max_tokens,
-        timeouts: with.timeouts,
-        ai: with.ai,
         preamble: opening.preamble.clone(),
+        ..with.settings
     };
     let job = Job {
         message: opening.message.clone(),
@@ -165,6 +164,7 @@ pub async fn resume(
         grants: with.grants,
         workdir: opening.workdir.clone(),
         signer: with.signer,
+        meter: with.meter,
         cancel: with.cancel,
     };
     let setup = opening.setup;

@@ -1,6 +1,6 @@
 //! Another run from the same beginning.
 
-use wattle_machine::{Effect, Input, Message, Role, State, step};
+use wattle_machine::{Effect, Input, Message, Role, State, Usage, step};
 
 use super::turn::Shortener;
 use super::{Call, Opened, Opening, SharedJournal, Status, Turn};
@@ -41,7 +41,7 @@ pub async fn fork(
     let mut reached = false;
     for turn in turns {
         let effects;
-        (state, effects) = step(state, turn.input.clone());
+        (state, effects) = turn.step(state);
         kept.push(turn);
         reached = state.steps() == at && effects.iter().any(|effect| matches!(effect, Effect::Ask(_)));
         if reached {
@@ -73,6 +73,7 @@ pub async fn fork(
     let opening = anew(&of.opening, state.conversation(), message);
     let (_, effects) = step(State::new(opening.setup.clone()), Input::Begin { message: opening.message.clone() });
     let first = Turn {
+        spent: Usage::default(),
         input: Input::Begin { message: opening.message.clone() },
         done: Shortener::default().shorten(&effects),
         seq: 1,

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
-use wattle_machine::{Input, Message, Setup};
+use wattle_machine::{Effect, Input, Message, Setup, State, Usage, step};
 use wattle_rt::tape::{Came, Mark};
 
 pub use durable::{
@@ -168,6 +168,9 @@ pub struct Opening {
 /// One turn of a run: what its state machine took in, and what it wanted done about that.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Turn {
+    /// What programs of the run had used of the model since the turn before.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub spent: Usage,
     /// What happened.
     pub input: Input,
     /// What was to be done.
@@ -179,6 +182,23 @@ pub struct Turn {
     /// What changed in the overlay of files since the turn before; see [`Files::changed`](wattle_capability::files::Files::changed).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<String>,
+}
+
+impl Turn {
+    /// Takes the turn's step of the state machine.
+    pub(crate) fn step(&self, state: State) -> (State, Vec<Effect>) {
+        advance(state, self.spent, self.input.clone())
+    }
+}
+
+/// One step of the state machine, after what programs had spent is taken into account.
+pub(crate) fn advance(state: State, spent: Usage, input: Input) -> (State, Vec<Effect>) {
+    let state = if is_nothing(&spent) { state } else { step(state, Input::Spent(spent)).0 };
+    step(state, input)
+}
+
+fn is_nothing(usage: &Usage) -> bool {
+    *usage == Usage::default()
 }
 
 /// A call that a program made outside itself.

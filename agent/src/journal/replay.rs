@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use wattle_capability::par::Par;
-use wattle_machine::{Call, Cost, Execution, Input, Ran, State, step};
+use wattle_machine::{Call, Cost, Execution, Input, Ran, State};
 use wattle_rt::Grants;
 
 use super::tape::{Mode, RunTape};
@@ -58,7 +58,7 @@ pub async fn replay(host: &Host, journal: &SharedJournal, run: &Opened, from: u3
             }
         }
         let effects;
-        (state, effects) = step(state, turn.input.clone());
+        (state, effects) = turn.step(state);
         if let Some(differs) = done(&turn.done, &shortener.shorten(&effects)) {
             return Ok(Replayed { difference: Some((number, differs)), ..played });
         }
@@ -84,7 +84,7 @@ fn began(host: &Host, run: &Opened) -> Option<Difference> {
         Settings { machine: opening.setup.settings, preamble: opening.preamble.clone(), ..Settings::default() };
     let said = opening.setup.history.iter().find(|message| message.role == wattle_machine::Role::User);
     let said = said.map_or(opening.message.as_str(), |message| &message.content);
-    let prompt = host.prompt(&settings, &grants(host, opening), &host.listing(None, said));
+    let prompt = host.prompt(&settings, &grants(host, opening), &host.listing(None, said), opening.setup.dialect);
     if prompt == opening.setup.system {
         return None;
     }
@@ -162,6 +162,7 @@ fn done(was: &[Done], is: &[Done]) -> Option<Difference> {
 
 fn what(done: &Done) -> &'static str {
     match done {
+        Done::Moderate { .. } => "what is looked at before the run",
         Done::Ask(_) => "what the model is asked",
         Done::Execute { .. } => "the programs that are run",
         Done::Emit(_) => "an event",

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use wattle_capability::files::Files;
-use wattle_machine::{Effect, Input, Setup, State, step};
+use wattle_machine::{Effect, Input, Setup, State, Usage};
 
 use super::tape::{Mode, RunTape};
 use super::turn::Shortener;
@@ -65,8 +65,9 @@ impl Track {
             calls: Vec::new(),
             turn: 0,
         };
-        for (at, Turn { input, seq, elapsed_ms, files: changed, .. }) in (0..).zip(&turns) {
-            (past.state, past.effects) = step(past.state, input.clone());
+        for (at, turn) in (0..).zip(&turns) {
+            let Turn { seq, elapsed_ms, files: changed, .. } = turn;
+            (past.state, past.effects) = turn.step(past.state);
             shortener.shorten(&past.effects);
             (past.seq, past.elapsed, past.turn) = (*seq, Duration::from_millis(*elapsed_ms), at);
             if let (Some(files), Some(changed)) = (&files, changed) {
@@ -90,7 +91,7 @@ impl Track {
     /// Writes a turn down, before anything is done about it.
     pub(crate) async fn note(
         &self,
-        input: &Input,
+        (spent, input): (Usage, &Input),
         effects: &[Effect],
         seq: u64,
         elapsed: Duration,
@@ -98,7 +99,7 @@ impl Track {
         let done = self.shortener.lock().unwrap_or_else(PoisonError::into_inner).shorten(effects);
         let files = self.files.as_ref().and_then(|files| files.changed());
         let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
-        self.journal.turn(&self.run, Turn { input: input.clone(), done, seq, elapsed_ms, files }).await?;
+        self.journal.turn(&self.run, Turn { spent, input: input.clone(), done, seq, elapsed_ms, files }).await?;
         self.turns.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }

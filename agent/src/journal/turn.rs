@@ -1,12 +1,17 @@
 //! What a state machine wanted done, as a journal keeps it: whole, and yet no longer than what is new in it.
 
 use serde::{Deserialize, Serialize};
-use wattle_machine::{Ask, Call, Effect, Ending, Event, Message, Purpose};
+use wattle_machine::{Ask, Call, Dialect, Effect, Ending, Event, Message, Purpose};
 
 /// One effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Done {
+    /// The message was looked at.
+    Moderate {
+        /// The message.
+        message: String,
+    },
     /// The model was asked.
     Ask(Asked),
     /// Programs were run.
@@ -31,6 +36,8 @@ pub struct Asked {
     pub attempt: u32,
     /// What the answer was wanted for.
     pub purpose: Purpose,
+    /// Whether it was offered functions.
+    pub dialect: Dialect,
     /// How many messages were the same as the time before, from the first on.
     pub same: usize,
     /// The others.
@@ -50,11 +57,13 @@ impl Shortener {
 
     fn one(&mut self, effect: &Effect) -> Done {
         match effect {
-            Effect::Ask(Ask { step, attempt, purpose, messages }) => {
+            Effect::Moderate { message } => Done::Moderate { message: message.clone() },
+            Effect::Ask(Ask { step, attempt, purpose, dialect, messages }) => {
                 let same = self.asked.iter().zip(messages).take_while(|(was, is)| was == is).count();
                 let new = messages.get(same..).unwrap_or_default().to_vec();
                 self.asked.clone_from(messages);
-                Done::Ask(Asked { step: *step, attempt: *attempt, purpose: *purpose, same, messages: new })
+                let (step, attempt, purpose, dialect) = (*step, *attempt, *purpose, *dialect);
+                Done::Ask(Asked { step, attempt, purpose, dialect, same, messages: new })
             }
             Effect::Execute { step, calls } => Done::Execute { step: *step, calls: calls.clone() },
             Effect::Emit(event) => Done::Emit(event.clone()),

@@ -245,6 +245,10 @@ impl Model for Cassette {
         &self.model
     }
 
+    fn takes_functions(&self) -> bool {
+        self.replies.turns.iter().any(|(_, reply)| !reply.calls.is_empty())
+    }
+
     fn complete<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         ready(self.play(request.messages)).boxed()
     }
@@ -313,6 +317,10 @@ fn write_line(file: &mut File, line: &impl Serialize) -> Result<(), ModelError> 
 impl Model for Recorder {
     fn name(&self) -> &str {
         self.model.name()
+    }
+
+    fn takes_functions(&self) -> bool {
+        self.model.takes_functions()
     }
 
     fn complete<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {

@@ -5,11 +5,11 @@ use std::sync::PoisonError;
 use serde_json::{Value, json};
 
 use super::Embedded;
-use super::chat::{ChatCompletions, Failure, Then};
 use super::error::{Asked, ModelError};
+use super::remote::{Failure, RemoteModel, Then};
 use super::wire::{read_usage, reported};
 
-impl ChatCompletions {
+impl RemoteModel {
     /// Asks for the embedding of a text, again where that may help.
     pub(super) async fn embedding(&self, text: &str) -> Result<Embedded, ModelError> {
         let mut attempt = 0;

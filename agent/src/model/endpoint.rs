@@ -1,5 +1,6 @@
 //! From settings to an endpoint: which URL, which model, which key.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
@@ -7,18 +8,17 @@ use url::Url;
 
 use super::error::EndpointError;
 use super::key::ApiKey;
-use super::wire::LengthField;
+use super::wire::{LengthField, Protocol};
 
 /// The variable that holds the key for any endpoint.
 const ANY_KEY: &str = "WATTLE_API_KEY";
 
 /// Describes a well-known endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Preset {
     /// The name that `--provider` takes.
     pub name: String,
-    /// Where `/chat/completions` is appended.
+    /// Where `/chat/completions`, or the path of another protocol, is appended.
     pub base_url: Url,
     /// The environment variable for this provider's key.
     #[serde(default)]
@@ -29,8 +29,35 @@ pub struct Preset {
     /// What is asked where no model is named.
     #[serde(default)]
     pub model: Option<String>,
-    #[serde(default)]
-    length_field: LengthField,
+    #[serde(flatten)]
+    quirks: Quirks,
+}
+
+/// What is peculiar to a provider's endpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub(super) struct Quirks {
+    pub(super) protocol: Protocol,
+    /// Whether its models are known to take functions.
+    pub(super) functions: bool,
+    pub(super) length_field: LengthField,
+    pub(super) stream_usage: bool,
+    pub(super) reasoning_fields: Vec<String>,
+    pub(super) headers: BTreeMap<String, String>,
+}
+
+/// An endpoint that nothing is known of.
+impl Default for Quirks {
+    fn default() -> Self {
+        Self {
+            protocol: Protocol::default(),
+            functions: false,
+            length_field: LengthField::default(),
+            stream_usage: true,
+            reasoning_fields: vec!["reasoning_content".to_owned(), "reasoning".to_owned()],
+            headers: BTreeMap::new(),
+        }
+    }
 }
 
 /// Gives the well-known endpoints, in the order in which they are tried.
@@ -41,7 +68,7 @@ pub fn presets() -> &'static [Preset] {
     }
     // The file is compiled in, and a test reads it.
     static PRESETS: LazyLock<Vec<Preset>> = LazyLock::new(|| {
-        toml::from_str(include_str!("presets.toml")).map(|file: File| file.preset).unwrap_or_default()
+        toml::from_str(include_str!("providers.toml")).map(|file: File| file.preset).unwrap_or_default()
     });
     &PRESETS
 }
@@ -74,7 +101,7 @@ pub struct Endpoint {
     pub key: Option<ApiKey>,
     /// The variable that the key came from, or should come from.
     pub key_variable: String,
-    pub(super) length_field: LengthField,
+    pub(super) quirks: Quirks,
 }
 
 /// Finds the endpoint that the settings mean.
@@ -117,8 +144,8 @@ pub fn resolve(
     let model = settings.model.map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned);
     let model = model.or_else(|| preset?.model.clone()).ok_or_else(EndpointError::no_model)?;
     let embed_model = settings.embed_model.map(str::trim).filter(|name| !name.is_empty()).unwrap_or(&model).to_owned();
-    let length_field = preset.map(|preset| preset.length_field).unwrap_or_default();
-    Ok(Endpoint { base_url, model, embed_model, key, key_variable, length_field })
+    let quirks = preset.map(|preset| preset.quirks.clone()).unwrap_or_default();
+    Ok(Endpoint { base_url, model, embed_model, key, key_variable, quirks })
 }
 
 fn named(name: &str) -> Result<&'static Preset, EndpointError> {
@@ -185,9 +212,49 @@ mod tests {
     }
 
     #[test]
+    fn every_line_of_the_providers_is_one_that_is_read() {
+        let file: toml::Table = include_str!("providers.toml").parse().unwrap();
+        let keys = [
+            "name",
+            "base_url",
+            "key_variable",
+            "needs_key",
+            "model",
+            "protocol",
+            "functions",
+            "length_field",
+            "stream_usage",
+            "reasoning_fields",
+            "headers",
+        ];
+        for preset in file["preset"].as_array().unwrap() {
+            for key in preset.as_table().unwrap().keys() {
+                assert!(keys.contains(&key.as_str()), "{key}");
+            }
+        }
+    }
+
+    #[test]
     fn presets_are_read() {
         let names: Vec<&str> = presets().iter().map(|preset| preset.name.as_str()).collect();
-        assert_eq!(names, ["openrouter", "cerebras", "openai", "ollama", "llama.cpp", "vllm", "lmstudio"]);
+        let known = [
+            "openrouter",
+            "cerebras",
+            "openai",
+            "anthropic",
+            "groq",
+            "mistral",
+            "deepseek",
+            "together",
+            "gemini",
+            "ollama",
+            "llama.cpp",
+            "vllm",
+            "lmstudio",
+        ];
+        assert_eq!(names, known);
+        let manual = include_str!("../../../docs/models.md");
+        assert!(names.iter().all(|name| manual.contains(&format!("`{name}`"))), "docs/models.md lists every provider");
     }
 
     #[test]
@@ -260,6 +327,7 @@ mod tests {
                 true,
             ),
             (["LlamaCpp", "", "", ""], &[], "http://127.0.0.1:8080/v1", "default", "WATTLE_API_KEY", false),
+            (["", "", "m", ""], &["ANTHROPIC_API_KEY"], "https://api.anthropic.com/v1", "m", "ANTHROPIC_API_KEY", true),
             (["lm-studio", "", "m", ""], &[], "http://127.0.0.1:1234/v1", "m", "WATTLE_API_KEY", false),
             (["vllm", "http://box:1/v1", "m", ""], &["VLLM_API_KEY"], "http://box:1/v1", "m", "VLLM_API_KEY", true),
         ] {

@@ -27,6 +27,8 @@ pub enum ModelErrorKind {
     NotFound,
     /// The conversation is longer than the model reads.
     TooLong,
+    /// The endpoint or its model takes no functions.
+    Functions,
     /// The endpoint says that the request is wrong (any other 4xx).
     Request,
     /// The endpoint is busy or broken (408, 409, 425, 429, 5xx), again after all repetitions.
@@ -88,6 +90,10 @@ impl ModelError {
             401 | 403 if !with_key => (Key, format!("the provider wants a key ({status}): set `{key_variable}`")),
             401 | 403 => (Key, format!("the provider refused the key ({status}): check `{key_variable}`")),
             402 => (Credit, "the provider wants payment (402): the account of this key has no credit left".to_owned()),
+            // What relays requests says so where no endpoint behind it takes functions.
+            404 | 405 | 501 if said.to_ascii_lowercase().contains("tool") => {
+                (Request, format!("the provider refused the request ({status})"))
+            }
             404 => (NotFound, format!("nothing at {url} for model `{model}` (404): check the base URL and the model")),
             400 | 413 | 422 if speaks_of_length(said) || status == 413 => {
                 (TooLong, format!("the conversation is longer than model `{model}` reads ({status})"))
@@ -146,6 +152,18 @@ impl ModelError {
 
     pub(super) fn unwritable_request(why: &serde_json::Error) -> Self {
         error(ModelErrorKind::Request, format!("failed to write the request: {why}"))
+    }
+
+    /// Tells whether the endpoint complains about functions.
+    pub(super) fn speaks_of_functions(&self) -> bool {
+        const SIGNS: &[&str] = &["tool", "function call", "function_call", "functions"];
+        let said = self.text.to_ascii_lowercase();
+        SIGNS.iter().any(|sign| said.contains(sign))
+    }
+
+    /// The same as a refusal of functions.
+    pub(super) fn of_functions(self) -> Self {
+        Self { kind: ModelErrorKind::Functions, ..self }
     }
 
     /// Says how often the question was asked, where that was more than once.

@@ -33,6 +33,13 @@ impl ApiKey {
         self.header.clone()
     }
 
+    /// Gives the value of a header that holds the bare key, marked as sensitive. `None` where no header can carry it.
+    pub(super) fn bare_header(&self) -> Option<HeaderValue> {
+        let mut header = HeaderValue::try_from(&*self.secret).ok()?;
+        header.set_sensitive(true);
+        Some(header)
+    }
+
     /// Masks the key wherever it stands in a text.
     pub fn scrub(&self, text: &str) -> String {
         text.replace(&*self.secret, MASK)

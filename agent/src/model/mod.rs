@@ -1,6 +1,6 @@
 //! Models: what the runtime asks for the next action.
 //!
-//! [`Model`] is the port. [`ChatCompletions`] stands behind it for every endpoint that speaks the chat-completions
+//! [`Model`] is the port. [`RemoteModel`] stands behind it for every endpoint that speaks the chat-completions or the messages
 //! protocol, [`Cassette`] answers from a recording, and [`Recorder`] makes one from any model.
 //!
 //! ```
@@ -15,13 +15,15 @@
 //! # }
 //! ```
 
+mod anthropic;
 mod cassette;
-mod chat;
 mod deadline;
 mod embedding;
 mod endpoint;
 mod error;
 mod key;
+mod prices;
+mod remote;
 mod sse;
 mod wire;
 
@@ -31,16 +33,23 @@ use serde::{Deserialize, Serialize};
 use wattle_machine::{FunctionCall, Message, Usage};
 
 pub use cassette::{Cassette, Recorder};
-pub use chat::ChatCompletions;
 pub use deadline::{Timeouts, ask_within, turn_deadline};
 pub use endpoint::{Endpoint, EndpointSettings, Preset, presets, resolve};
 pub use error::{EndpointError, EndpointErrorKind, ModelError, ModelErrorKind};
 pub use key::ApiKey;
+pub use prices::{Price, Prices};
+pub use remote::RemoteModel;
+pub use wattle_machine::FunctionTool;
 
 /// Answers a conversation with its next message.
 pub trait Model: Send + Sync {
     /// Names the model, as an endpoint or a recording does.
     fn name(&self) -> &str;
+
+    /// Whether the model is known to take functions, as far as anything has shown yet.
+    fn takes_functions(&self) -> bool {
+        false
+    }
 
     /// Asks for the next message and gives it when it is whole.
     fn complete<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>>;
@@ -78,17 +87,6 @@ impl<'a> ModelRequest<'a> {
     }
 }
 
-/// Describes a function that a model may call.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct FunctionTool {
-    /// The name: ASCII letters, digits, `_` and `-`, at most 64 of them; endpoints take no others.
-    pub name: String,
-    /// What it does and when to call it.
-    pub description: String,
-    /// The JSON Schema of its arguments, of type `object`.
-    pub parameters: serde_json::Value,
-}
-
 /// Is a part of a message on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delta<'a> {
@@ -115,6 +113,14 @@ pub struct ModelReply {
     /// Why the message ended, in the provider's words: `stop`, `length`, …
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish: Option<String>,
+}
+
+impl ModelReply {
+    /// Whether the message ended because it had reached its greatest length.
+    pub fn is_cut(&self) -> bool {
+        const WORDS: &[&str] = &["length", "max_tokens", "model_length", "max_output_tokens"];
+        self.finish.as_deref().is_some_and(|finish| WORDS.iter().any(|word| finish.eq_ignore_ascii_case(word)))
+    }
 }
 
 /// Is a text as a model places it among others: texts of like meaning are near each other.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use wattle_machine::{FunctionCall, Message, Role, Usage};
+use wattle_machine::{Dollars, FunctionCall, Message, Role, Usage};
 
 use super::sse::Events;
 use super::{FunctionTool, ModelReply, ModelRequest};
@@ -14,6 +14,45 @@ pub(super) enum LengthField {
     #[default]
     MaxTokens,
     MaxCompletionTokens,
+}
+
+/// Names the protocol that an endpoint speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Protocol {
+    /// Chat completions.
+    #[default]
+    Chat,
+    /// Messages.
+    Messages,
+}
+
+impl Protocol {
+    /// The path below the base URL.
+    pub(super) fn path(self) -> &'static str {
+        match self {
+            Self::Chat => "chat/completions",
+            Self::Messages => "messages",
+        }
+    }
+}
+
+/// Gathers a message from the frames of a response, whatever the protocol.
+pub(super) trait Gather: Send {
+    /// Takes the data of one event, or a whole body.
+    fn absorb(&mut self, frame: &str) -> Result<(), Wrong>;
+
+    /// What the model has said so far.
+    fn text(&self) -> &str;
+
+    /// Whether the provider said that nothing more comes.
+    fn is_done(&self) -> bool;
+
+    /// Whether the message is whole, even if the connection breaks now.
+    fn is_whole(&self) -> bool;
+
+    /// Gives the message; `None` where nothing came that belongs to one.
+    fn into_reply(self: Box<Self>) -> Option<ModelReply>;
 }
 
 /// Says which optional fields an endpoint takes.
@@ -193,9 +232,11 @@ pub(super) enum Wrong {
 }
 
 /// Gathers a message from frames.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Answer {
-    pub(super) text: String,
+    /// The fields that hold what the model thought.
+    reasoning_fields: Vec<String>,
+    text: String,
     reasoning: String,
     calls: Vec<(u64, FunctionCall)>,
     usage: Usage,
@@ -203,12 +244,12 @@ pub(super) struct Answer {
     /// Whether anything came that belongs to a chat completion.
     begun: bool,
     /// Whether the provider said that nothing more comes.
-    pub(super) done: bool,
+    done: bool,
 }
 
-impl Answer {
-    /// Takes the data of one event, or a whole body. Lines that are no JSON object (`ping`) are passed over.
-    pub(super) fn absorb(&mut self, frame: &str) -> Result<(), Wrong> {
+impl Gather for Answer {
+    /// Lines that are no JSON object (`ping`) are passed over.
+    fn absorb(&mut self, frame: &str) -> Result<(), Wrong> {
         let frame = frame.trim();
         if frame == "[DONE]" {
             self.done = true;
@@ -233,6 +274,38 @@ impl Answer {
             }
             Err(why) => Err(Wrong::NotJson(why.to_string())),
         }
+    }
+
+    fn text(&self) -> &str {
+        &self.text
+    }
+
+    fn is_done(&self) -> bool {
+        self.done
+    }
+
+    fn is_whole(&self) -> bool {
+        self.done || self.finish.is_some()
+    }
+
+    fn into_reply(self: Box<Self>) -> Option<ModelReply> {
+        let Self { text, reasoning, calls, usage, finish, begun, .. } = *self;
+        let said_nothing = text.is_empty() && reasoning.is_empty() && calls.is_empty() && finish.is_none();
+        (begun && !said_nothing).then(|| ModelReply {
+            text,
+            calls: calls.into_iter().map(|(_, call)| call).collect(),
+            reasoning: (!reasoning.is_empty()).then_some(reasoning),
+            usage,
+            finish,
+        })
+    }
+}
+
+impl Answer {
+    pub(super) fn new(reasoning_fields: Vec<String>) -> Self {
+        let (text, reasoning) = (String::new(), String::new());
+        let (calls, usage, finish) = (Vec::new(), Usage::default(), None);
+        Self { reasoning_fields, text, reasoning, calls, usage, finish, begun: false, done: false }
     }
 
     fn absorb_value(&mut self, value: &Value) -> Result<(), Wrong> {
@@ -266,7 +339,7 @@ impl Answer {
     }
 
     fn absorb_message(&mut self, message: &Value) {
-        let thought = ["reasoning_content", "reasoning"].iter().find_map(|name| message.get(name)?.as_str());
+        let thought = self.reasoning_fields.iter().find_map(|name| message.get(name)?.as_str());
         self.reasoning.push_str(thought.unwrap_or_default());
         let before = self.text.len();
         match message.get("content") {
@@ -319,24 +392,6 @@ impl Answer {
         for thought in thoughts.filter_map(|thought| thought.as_str().or_else(|| thought.get("text")?.as_str())) {
             self.reasoning.push_str(thought);
         }
-    }
-
-    /// Tells whether the message is whole, even if the connection breaks now.
-    pub(super) fn is_whole(&self) -> bool {
-        self.done || self.finish.is_some()
-    }
-
-    /// Gives the message; `None` where nothing came that belongs to one.
-    pub(super) fn into_reply(self) -> Option<ModelReply> {
-        let Self { text, reasoning, calls, usage, finish, begun, .. } = self;
-        let said_nothing = text.is_empty() && reasoning.is_empty() && calls.is_empty() && finish.is_none();
-        (begun && !said_nothing).then(|| ModelReply {
-            text,
-            calls: calls.into_iter().map(|(_, call)| call).collect(),
-            reasoning: (!reasoning.is_empty()).then_some(reasoning),
-            usage,
-            finish,
-        })
     }
 }
 
@@ -403,7 +458,12 @@ fn index(choice: &Value) -> u64 {
 }
 
 pub(super) fn read_usage(usage: &Value) -> Usage {
-    let count = |value: &Value| value.as_u64().or_else(|| value.as_f64().map(|count| count as u64));
+    let count = |value: &Value| {
+        value
+            .as_u64()
+            .or_else(|| value.as_f64().map(|count| count as u64))
+            .or_else(|| value.as_str()?.trim().parse().ok())
+    };
     let field = |names: &[&str]| names.iter().find_map(|name| count(usage.pointer(name)?)).unwrap_or(0);
     Usage {
         prompt: field(&["/prompt_tokens", "/input_tokens"]),
@@ -414,5 +474,7 @@ pub(super) fn read_usage(usage: &Value) -> Usage {
             "/prompt_cache_hit_tokens",
             "/cached_tokens",
         ]),
+        // Some that relay requests say what one cost.
+        cost: usage.get("cost").and_then(Value::as_f64).and_then(Dollars::new),
     }
 }

@@ -175,22 +175,28 @@ fn write_turns(connection: &Connection, session: &str, messages: &[Message]) -> 
     )?;
     for message in messages {
         connection.execute(
-            "INSERT INTO message (session, role, content) VALUES (?1, ?2, ?3)",
-            params![session, role_name(message.role), message.content],
+            "INSERT INTO message (session, role, content, whole) VALUES (?1, ?2, ?3, ?4)",
+            params![session, role_name(message.role), message.content, whole(message)],
         )?;
     }
     Ok(())
 }
 
 fn read_history(connection: &Connection, session: &str) -> rusqlite::Result<Vec<Message>> {
-    let mut statement = connection.prepare("SELECT role, content FROM message WHERE session = ?1 ORDER BY id DESC")?;
+    let mut statement =
+        connection.prepare("SELECT role, content, whole FROM message WHERE session = ?1 ORDER BY id DESC")?;
     let mut rows = statement.query(params![session])?;
     let (mut newest_first, mut chars) = (Vec::new(), 0);
     while let Some(row) = rows.next()? {
-        let (role, content): (String, String) = (row.get(0)?, row.get(1)?);
-        chars += content.len();
+        let (role, content, whole): (String, String, Option<String>) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        chars += content.len() + whole.as_ref().map_or(0, String::len);
         if chars > HISTORY_CHARS {
             break;
+        }
+        let whole = whole.and_then(|whole| serde_json::from_str(&whole).ok());
+        if let Some(message) = whole {
+            newest_first.push(message);
+            continue;
         }
         newest_first.push(if role == "user" { Message::user(content) } else { Message::assistant(content) });
     }
@@ -198,6 +204,12 @@ fn read_history(connection: &Connection, session: &str) -> rusqlite::Result<Vec<
     // A history begins with what a user said, not in the middle of a turn.
     let begin = newest_first.iter().position(|m| m.role == Role::User).unwrap_or(newest_first.len());
     Ok(newest_first.split_off(begin))
+}
+
+/// A message with calls of functions, or with the result of one, as JSON.
+fn whole(message: &Message) -> Option<String> {
+    let is_plain = message.calls.is_empty() && message.answers.is_none();
+    if is_plain { None } else { serde_json::to_string(message).ok() }
 }
 
 fn role_name(role: Role) -> &'static str {

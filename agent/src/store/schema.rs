@@ -81,6 +81,10 @@ const STEPS: &[&str] = &[
         beat INTEGER NOT NULL
     ) STRICT;
 ",
+    // A message that its role and content do not tell wholly, as JSON.
+    "
+    ALTER TABLE message ADD COLUMN whole TEXT;
+",
 ];
 
 /// Brings the file to the newest version and sets the connection up: write-ahead log, other processes waited for.

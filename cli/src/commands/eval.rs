@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use wattle_agent::Settings;
-use wattle_agent::model::{ChatCompletions, Model};
+use wattle_agent::model::{Model, RemoteModel};
 use wattle_eval::{
     Answers, Approach, Attempt, Contender, Evaluation, Plan, Results, Scorecard, Suite, Verdict, evaluate,
 };
@@ -100,7 +100,7 @@ fn models(args: &EvalArgs, config: &Config, suite: &Suite, live: bool) -> Result
 fn ask(setup: &Setup, model: Option<&str>, record: bool) -> Result<Answers, Fault> {
     let named = Setting { value: model.map(str::to_owned), origin: Origin::Flag };
     let config = Config { model: named, ..setup.config.clone() };
-    let client = ChatCompletions::new(setup::endpoint(&config)?, setup.host.egress(), Settings::default().timeouts);
+    let client = RemoteModel::new(setup::endpoint(&config)?, setup.host.egress(), Settings::default().timeouts);
     let model: Arc<dyn Model> = Arc::new(client.map_err(|error| Fault::configuration(error.to_string()))?);
     Ok(Answers::Live { model, record })
 }

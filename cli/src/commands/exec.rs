@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
+use wattle_agent::Meter;
 use wattle_agent::capability::TRUSTED;
 use wattle_agent::capability::files::Change;
 use wattle_agent::catalog::{Entry, Origin};
@@ -52,7 +53,11 @@ pub(crate) async fn exec(args: ExecArgs, outer: Layer) -> Result<Exit, Fault> {
         Err(fault) => (None, Some(fault.message().to_owned())),
     };
     let (files, session) = (setup.files()?, setup.session()?);
-    let grants = setup.grants(setup.access(Arc::clone(&files), session.as_ref(), model)?);
+    let grants = setup.grants(setup.access(
+        Arc::clone(&files),
+        session.as_ref(),
+        model.map(|model| (model, Meter::default())),
+    )?);
     let cancel = crate::setup::interrupt();
     let ran = tokio::select! {
         biased;

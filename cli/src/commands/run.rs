@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::files::Files;
 use wattle_agent::journal::{self, Ended, Hold, Opened, Parked, ResumeError, Resumed, SharedJournal};
 use wattle_agent::machine::{Ending, Envelope};
-use wattle_agent::{Job, Report, Store, own_session};
+use wattle_agent::{Job, Meter, Report, Store, own_session};
 
 use crate::args::RunArgs;
 use crate::changes::{self, Fate};
@@ -74,11 +74,17 @@ async fn begin(how: &How, setup: &Setup, prompt: &str) -> Result<Exit, Fault> {
     let message = input::prompt(prompt)?;
     setup::interrupt_to(&how.cancel);
 
+    let meter = Meter::default();
+    let settings = setup.run_settings(RUN_STEPS, &model)?;
     let id = journal::new_id();
     let store = session.as_ref().map(|session| session.store.clone()).or_else(|| setup.journal());
     let _turn = hold(session.as_ref()).await?;
     let own = store.clone().map(|store| Session { id: own_session(&id), store });
-    let access = setup.access(Arc::clone(&files), session.as_ref().or(own.as_ref()), Some(Arc::clone(&model)))?;
+    let access = setup.access(
+        Arc::clone(&files),
+        session.as_ref().or(own.as_ref()),
+        Some((Arc::clone(&model), meter.clone())),
+    )?;
     let history = match &session {
         Some(session) => session.store.history(&session.id).await.map_err(failed)?,
         None => Vec::new(),
@@ -90,9 +96,9 @@ async fn begin(how: &How, setup: &Setup, prompt: &str) -> Result<Exit, Fault> {
         grants: setup.grants(access),
         workdir: Some(setup.config.root.value.clone()),
         signer: setup.signer()?,
+        meter,
         cancel: how.cancel.clone(),
     };
-    let settings = setup.settings(RUN_STEPS);
     let followed = Followed::new(how, setup);
     let (host, sink) = (&setup.host, |envelope: &Envelope| followed.show(envelope));
     let journal = store.map(|store| Arc::new(store) as SharedJournal);
@@ -132,14 +138,15 @@ async fn take_up(
     let session = id.map(|id| Session { id, store: store.clone() });
     let _turn = hold(session.as_ref()).await?;
     let state = session.unwrap_or_else(|| Session { id: own_session(&opened.id), store: store.clone() });
-    let access = setup.access(Arc::clone(&files), Some(&state), Some(Arc::clone(&model)))?;
-    let settings = setup.settings(RUN_STEPS);
+    let meter = Meter::default();
+    let settings = setup.run_settings(RUN_STEPS, &model)?;
+    let access = setup.access(Arc::clone(&files), Some(&state), Some((Arc::clone(&model), meter.clone())))?;
     let with = Resumed {
         grants: setup.grants(access),
         signer: setup.signer()?,
         cancel: how.cancel.clone(),
-        timeouts: settings.timeouts,
-        ai: settings.ai,
+        settings,
+        meter,
         answers,
     };
     let followed = Followed::new(how, &setup);

@@ -4,6 +4,7 @@
 //! file (`wattle/wattle.toml` in the XDG config directory), and the defaults.
 
 mod file;
+mod model;
 mod policy;
 mod secret;
 mod value;
@@ -14,15 +15,19 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value as Json;
-use wattle_agent::DEFAULT_TENANT;
 use wattle_agent::capability::ai::Budget;
 use wattle_agent::capability::egress::{HostRule, Url};
 use wattle_agent::capability::git::{Branch, Remote};
 use wattle_agent::capability::policy::{Policy, Rule};
 use wattle_agent::capability::web::EngineKind;
 
+use wattle_agent::machine::Dollars;
+use wattle_agent::model::Prices;
+use wattle_agent::{DEFAULT_TENANT, DialectSetting};
+
 use crate::fault::Fault;
 
+pub(crate) use model::{ContentGuard, dollars};
 pub(crate) use secret::{SecretEntry, SecretList};
 pub(crate) use value::{Span, Value, count};
 
@@ -197,10 +202,20 @@ keys! {
     cassette "WATTLE_CASSETTE": Option<PathBuf> = |_| None, Trusted;
     /// The file that the model's answers are recorded to.
     record "WATTLE_RECORD": Option<PathBuf> = |_| None, Trusted;
+    /// In which form the model calls programs.
+    dialect "WATTLE_DIALECT": DialectSetting = |_| DialectSetting::default(), Open;
     /// How many model turns of a run may act; the command's own bound where it is not set.
     max_steps "WATTLE_MAX_STEPS": Option<NonZeroU32> = |_| None, Open;
     /// The time that a run may take.
     timeout "WATTLE_TIMEOUT": Option<Span> = |_| None, Open;
+    /// How many tokens a run may take.
+    max_tokens_total "WATTLE_MAX_TOKENS_TOTAL": Option<NonZeroU32> = |_| None, Open;
+    /// What a run may cost.
+    max_cost "WATTLE_MAX_COST": Option<Dollars> = |_| None, Open;
+    /// What models cost, in dollars per million tokens, beside what is known anyway.
+    prices "WATTLE_PRICES": Prices = |_| Prices::default(), Open;
+    /// What looks at messages before their runs begin.
+    guard "WATTLE_GUARD": ContentGuard = |_| ContentGuard::default(), Trusted;
     /// How many requests to the model the programs of a run may make.
     ai_calls as "ai.calls" "WATTLE_AI_CALLS": NonZeroU32 = |_| budget(Budget::default().calls.into()), Trusted;
     /// How many tokens those requests and their answers may take.

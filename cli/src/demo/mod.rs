@@ -13,7 +13,7 @@ use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
 use wattle_agent::catalog::Catalog;
 use wattle_agent::machine::{Envelope, Event};
 use wattle_agent::rt::Limits;
-use wattle_agent::{Access, Host, Job, STEPS_FILE, Settings};
+use wattle_agent::{Access, Host, Job, Meter, STEPS_FILE, Settings};
 
 use crate::args::DemoArgs;
 use crate::changes::{self, Fate};
@@ -124,6 +124,7 @@ fn stage(host: &Host, site: &Site, demo: &Demo, cancel: &CancellationToken) -> R
         workdir: Some(workdir.path().to_owned()),
         signer: None,
         cancel: cancel.clone(),
+        meter: Meter::default(),
     };
     Ok(Stage { script, workdir, files, job })
 }

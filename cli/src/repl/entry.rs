@@ -26,6 +26,8 @@ pub(super) enum Command {
     Run { name: String, args: Vec<String> },
     /// List the catalog.
     Catalog,
+    /// Show what the session's messages took.
+    Cost,
     /// Leave.
     Quit,
 }
@@ -35,6 +37,7 @@ pub(super) const COMMANDS: &[(&str, &str)] = &[
     ("/help [TOPIC]", "show this, or what there is to know about a function, a program, an error code, or words"),
     ("/run NAME ARG…", "run a program of the catalog"),
     ("/catalog", "list the programs of the catalog"),
+    ("/cost", "show the tokens that the session took, and what they cost"),
     ("/quit", "leave; so does Ctrl-D"),
 ];
 
@@ -75,6 +78,7 @@ fn command(word: &str, text: &str) -> Result<Command, Fault> {
             return Ok(Command::Help { topic: (!topic.is_empty()).then(|| topic.join(" ")) });
         }
         "/catalog" => Command::Catalog,
+        "/cost" => Command::Cost,
         "/quit" => Command::Quit,
         "/run" => {
             let name = rest.next().ok_or_else(|| {

@@ -65,6 +65,7 @@ async fn perform(session: &mut Session, lines: Lines, text: &str) -> (Lines, Res
             return (lines, session.explain(&topic).map(|()| Next::Go));
         }
         Ok(Entry::Command(Command::Catalog)) => return (lines, session.catalog().map(|()| Next::Go)),
+        Ok(Entry::Command(Command::Cost)) => return (lines, session.cost().map(|()| Next::Go)),
         Ok(Entry::Command(Command::Run { name, args })) => session.call(&name, &args).await,
         Ok(Entry::Program(source)) => session.program(&source, Vec::new(), None).await,
         Ok(Entry::Message(message)) => session.message(message).await,

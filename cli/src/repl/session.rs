@@ -6,10 +6,10 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::files::{Change, Files};
 use wattle_agent::journal::{self, Ended, SharedJournal};
-use wattle_agent::machine::{Ending, Envelope};
+use wattle_agent::machine::{Ending, Envelope, Usage};
 use wattle_agent::model::Model;
 use wattle_agent::rt::RunError;
-use wattle_agent::{Job, News, Store};
+use wattle_agent::{Job, Meter, News, Store};
 
 use super::interrupt::stoppable;
 use super::lines::{Line, Lines};
@@ -17,7 +17,7 @@ use crate::changes::{self, Fate};
 use crate::commands::{catalog, exec, no_program};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, paint, visible};
-use crate::progress::Live;
+use crate::progress::{Live, counted, spent};
 use crate::setup::{self, Setup};
 
 /// How many steps a message may take where nothing says otherwise.
@@ -40,6 +40,9 @@ pub(super) struct Session {
     files: Arc<Files>,
     /// The changes that the user was asked about and did not want carried out yet.
     declined: Vec<Change>,
+    /// What its runs took.
+    spent: Usage,
+    runs: usize,
 }
 
 impl Session {
@@ -58,7 +61,7 @@ impl Session {
         let files = setup.files()?;
         let host = setup.host.clone();
         tokio::spawn(async move { host.warm().await });
-        Ok(Session { setup, kept, model: None, files, declined: Vec::new() })
+        Ok(Session { setup, kept, model: None, files, declined: Vec::new(), spent: Usage::default(), runs: 0 })
     }
 
     /// Lets the model carry a message out, telling what happens as it happens.
@@ -70,7 +73,10 @@ impl Session {
         let _held = held.map_err(|error| Fault::failed(error.to_string()))?;
         let history = self.kept.store.history(&self.kept.id).await.map_err(|e| Fault::failed(e.to_string()))?;
         let cancel = CancellationToken::new();
-        let access = self.setup.access(Arc::clone(&self.files), Some(&self.kept), Some(Arc::clone(&model)))?;
+        let meter = Meter::default();
+        let settings = self.setup.run_settings(STEPS, &model)?;
+        let access =
+            self.setup.access(Arc::clone(&self.files), Some(&self.kept), Some((Arc::clone(&model), meter.clone())))?;
         let job = Job {
             message,
             history,
@@ -79,10 +85,10 @@ impl Session {
             workdir: Some(self.setup.config.root.value.clone()),
             signer: self.setup.signer()?,
             cancel: cancel.clone(),
+            meter,
         };
         let live = Live::new(self.setup.config.verbose.value);
         let sink = |envelope: &Envelope| live.show(&envelope.event);
-        let settings = self.setup.settings(STEPS);
         let host = &self.setup.host;
         let run = async {
             if self.setup.config.session.value.is_none() {
@@ -99,6 +105,8 @@ impl Session {
                 return Err(Fault::failed(format!("the run `{}` waits for an answer", parked.run_id)));
             }
         };
+        self.spent += report.usage;
+        self.runs += 1;
         // The answer is worth more than the session: it is shown all the same.
         let added = match self.setup.config.session.value {
             Some(_) => journal::end(&journal, &report).await,
@@ -150,6 +158,7 @@ impl Session {
             Ok(model) => (Some(model), None),
             Err(fault) => (None, Some(fault.to_string())),
         };
+        let model = model.map(|model| (model, Meter::default()));
         let access = self.setup.access(Arc::clone(&self.files), Some(&self.kept), model)?;
         let grants = self.setup.grants(access);
         let limit = runtime.limits().time;
@@ -169,6 +178,12 @@ impl Session {
             Some(Some(Err(RunError::Refused(why)))) => exec::refused(&why, false).map(|_| Next::Go),
             Some(Some(Err(RunError::Engine(error)))) => Err(Fault::failed(error.to_string())),
         }
+    }
+
+    /// Shows what the session's messages took.
+    pub(super) fn cost(&self) -> Result<(), Fault> {
+        let runs = counted(self.runs, "message");
+        output::text(&format!("{runs}: {}", spent(self.spent).unwrap_or_else(|| "no tokens were counted".to_owned())))
     }
 
     /// Lists the catalog.

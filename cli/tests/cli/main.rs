@@ -8,6 +8,7 @@ mod durable;
 mod eval;
 mod exec;
 mod interrupt;
+mod models;
 mod place;
 mod readme;
 mod run;

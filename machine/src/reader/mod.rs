@@ -43,22 +43,20 @@ pub fn read(answer: &str) -> Reading {
     }
 }
 
-/// Reads an answer to the request for a corrected program: there a fenced program is meant to be run even where prose
-/// stands around it.
-pub(crate) fn read_repair(answer: &str) -> Reading {
-    match read_call(answer) {
-        Read::Called(reading) => reading,
-        Read::Uncalled(reading) => uncalled::program_in_prose(reading),
-    }
+/// Reads an answer without a call to the request for a corrected program: there a fenced program is meant to be run even
+/// where prose stands around it.
+pub(crate) fn read_repair(uncalled: Reading) -> Reading {
+    uncalled::program_in_prose(uncalled)
 }
 
 /// Tells whether an answer made a call.
-enum Read {
+pub(crate) enum Read {
     Called(Reading),
     Uncalled(Reading),
 }
 
-fn read_call(answer: &str) -> Read {
+/// Reads an answer, and tells whether it made a call.
+pub(crate) fn read_call(answer: &str) -> Read {
     let unified = unify(answer);
     let text = unified.as_ref();
     let tags = reasoning::tags(text);

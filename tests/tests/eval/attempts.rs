@@ -99,13 +99,13 @@ async fn a_provider_that_fails_fails_no_task_and_is_asked_again_by_the_next_run(
     assert!(again.attempts.iter().all(Attempt::passed));
 }
 
-pub(crate) fn client(provider: &Provider) -> wattle_agent::model::ChatCompletions {
-    use wattle_agent::model::{ChatCompletions, EndpointSettings, resolve};
+pub(crate) fn client(provider: &Provider) -> wattle_agent::model::RemoteModel {
+    use wattle_agent::model::{EndpointSettings, RemoteModel, resolve};
     use wattle_capability::egress::{Egress, Policy};
     let base = provider.base_url();
     let settings = EndpointSettings { base_url: Some(&base), model: Some("m"), ..Default::default() };
     let timeouts = Timeouts { retries: 0, backoff: Duration::from_millis(1), ..Timeouts::default() };
-    ChatCompletions::new(resolve(&settings, |_| None).unwrap(), &Egress::new(Policy::default()), timeouts).unwrap()
+    RemoteModel::new(resolve(&settings, |_| None).unwrap(), &Egress::new(Policy::default()), timeouts).unwrap()
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use wattle_agent::model::{
-    ChatCompletions, Delta, EndpointSettings, Model, ModelError, ModelReply, ModelRequest, Timeouts, resolve,
+    Delta, EndpointSettings, Model, ModelError, ModelReply, ModelRequest, RemoteModel, Timeouts, resolve,
 };
 use wattle_capability::egress::{Egress, Policy};
 use wattle_machine::Message;
@@ -16,14 +16,14 @@ pub(crate) fn quick() -> Timeouts {
     Timeouts { request: ms(10_000), retries: 2, slack: ms(100), backoff: ms(1), longest_wait: ms(20) }
 }
 
-pub(crate) fn client_with(provider: &Provider, timeouts: Timeouts, key: Option<&str>) -> ChatCompletions {
+pub(crate) fn client_with(provider: &Provider, timeouts: Timeouts, key: Option<&str>) -> RemoteModel {
     let base = provider.base_url();
     let settings = EndpointSettings { base_url: Some(&base), model: Some("test-model"), ..Default::default() };
     let endpoint = resolve(&settings, |name| key.filter(|_| name == "WATTLE_API_KEY").map(str::to_owned)).unwrap();
-    ChatCompletions::new(endpoint, &Egress::new(Policy::default()), timeouts).unwrap()
+    RemoteModel::new(endpoint, &Egress::new(Policy::default()), timeouts).unwrap()
 }
 
-pub(crate) fn client(provider: &Provider) -> ChatCompletions {
+pub(crate) fn client(provider: &Provider) -> RemoteModel {
     client_with(provider, quick(), Some(KEY))
 }
 

@@ -1,7 +1,7 @@
 //! Embeddings, from the endpoint's own path.
 
 use serde_json::json;
-use wattle_agent::model::{ChatCompletions, EndpointSettings, Model, ModelErrorKind, resolve};
+use wattle_agent::model::{EndpointSettings, Model, ModelErrorKind, RemoteModel, resolve};
 use wattle_capability::egress::{Egress, Policy};
 use wattle_machine::Usage;
 use wattle_tests::provider::{Answer, Provider};
@@ -24,7 +24,7 @@ async fn a_text_is_embedded_by_the_model_for_it() {
         ..Default::default()
     };
     let endpoint = resolve(&settings, |_| None).unwrap();
-    let model = ChatCompletions::new(endpoint, &Egress::new(Policy::default()), quick()).unwrap();
+    let model = RemoteModel::new(endpoint, &Egress::new(Policy::default()), quick()).unwrap();
     let embedded = model.embed("a text").await.unwrap();
     assert_eq!((embedded.vector, embedded.usage), (vec![0.25, -1.5, 3e-9], Usage { prompt: 7, ..Usage::default() }));
     let request = &provider.requests()[0];

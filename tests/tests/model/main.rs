@@ -6,4 +6,5 @@ mod client;
 mod embeddings;
 mod failures;
 mod functions;
+mod messages;
 mod replies;

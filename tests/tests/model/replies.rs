@@ -1,6 +1,6 @@
 //! What goes out, and the replies that are understood.
 
-use wattle_agent::model::{ChatCompletions, EndpointSettings, ModelErrorKind as Kind, resolve};
+use wattle_agent::model::{EndpointSettings, ModelErrorKind as Kind, RemoteModel, resolve};
 use wattle_capability::egress::{Egress, Policy};
 use wattle_machine::Usage;
 use wattle_tests::provider::{Answer, Provider};
@@ -18,7 +18,7 @@ async fn a_question_goes_out_and_a_reply_comes_back() {
         (plain.text.as_str(), shown.as_str(), plain.finish.as_deref()),
         ("hello there", "hello there", Some("stop"))
     );
-    assert_eq!(plain.usage, Usage { prompt: 4, completion: 2, cached: 0 });
+    assert_eq!(plain.usage, Usage { prompt: 4, completion: 2, ..Usage::default() });
 
     let requests = provider.requests();
     for request in &requests {
@@ -48,7 +48,7 @@ async fn the_path_is_appended_once() {
         let base = provider.base_url().replace("/v1", base);
         let settings = EndpointSettings { base_url: Some(&base), model: Some("m"), ..Default::default() };
         let endpoint = resolve(&settings, |_| None).unwrap();
-        let model = ChatCompletions::new(endpoint, &Egress::new(Policy::default()), quick()).unwrap();
+        let model = RemoteModel::new(endpoint, &Egress::new(Policy::default()), quick()).unwrap();
         complete(&model).await.unwrap();
         assert_eq!(provider.requests()[0].path, path);
         assert_eq!(provider.requests()[0].header("authorization"), None);

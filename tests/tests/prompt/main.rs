@@ -7,6 +7,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use wattle_agent::Settings;
+use wattle_agent::machine::Dialect;
 use wattle_agent::rt::Grants;
 use wattle_tests::World;
 
@@ -17,7 +18,7 @@ const MOST: usize = 3_500;
 async fn the_prompt_with_everything_on() {
     let world = World::new();
     let everything = world.host.runtime().capabilities().iter().fold(Grants::new(), |grants, c| grants.allow(c.name));
-    let prompt = || world.host.prompt(&Settings::default(), &everything, &world.host.listing(None, ""));
+    let prompt = || world.host.prompt(&Settings::default(), &everything, &world.host.listing(None, ""), Dialect::Text);
     let system = prompt();
     assert_eq!(system, prompt(), "the prompt changes from one request to the next");
     let encoding = tiktoken_rs::o200k_base().unwrap();
@@ -38,11 +39,33 @@ async fn the_prompt_with_everything_on() {
     assert!(tokens <= MOST, "the prompt has {tokens} tokens:\n{cost}");
 }
 
+/// What a model is told that calls functions; the functions themselves come on top.
+#[tokio::test]
+async fn the_prompt_of_the_native_dialect() {
+    let world = World::new();
+    let everything = world.host.runtime().capabilities().iter().fold(Grants::new(), |grants, c| grants.allow(c.name));
+    let listing = world.host.listing(None, "");
+    let system = world.host.prompt(&Settings::default(), &everything, &listing, Dialect::Native);
+    same("native.md", &system);
+    let tokens = tiktoken_rs::o200k_base().unwrap().encode_ordinary(&system).len();
+    assert!(tokens <= MOST, "the prompt has {tokens} tokens");
+    let functions = world.host.functions(&listing, &everything);
+    assert_eq!(
+        serde_json::to_string(&functions).unwrap(),
+        serde_json::to_string(&world.host.functions(&listing, &everything)).unwrap()
+    );
+    for function in &functions {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        assert!((1..=64).contains(&function.name.len()) && function.name.chars().all(is_plain), "{}", function.name);
+        assert_eq!(function.parameters["type"], "object", "{}", function.name);
+    }
+}
+
 #[tokio::test]
 async fn what_is_not_granted_is_told() {
     let world = World::new();
     let job = world.job("x");
-    let prompt = world.host.prompt(&Settings::default(), &job.grants, &world.host.listing(None, ""));
+    let prompt = world.host.prompt(&Settings::default(), &job.grants, &world.host.listing(None, ""), Dialect::Text);
     for part in ["(http.get? url)", "read", "ENOENT", "ai (no model is configured"] {
         assert!(prompt.contains(part), "{part} is missing in\n{prompt}");
     }

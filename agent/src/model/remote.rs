@@ -1,12 +1,13 @@
-//! The client of chat-completions endpoints: one question, asked again where that may help.
+//! A model behind an endpoint: one question, asked again where that may help.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use wattle_capability::egress::{
-    Egress, EgressErrorKind, EndpointClient, HeaderValue, Limits, Request, Streamed, header,
+    Egress, EgressErrorKind, EndpointClient, HeaderName, HeaderValue, Limits, Request, Streamed, header,
 };
 use wattle_machine::FunctionCall;
 
@@ -14,8 +15,8 @@ use super::deadline::{Timeouts, retry_after};
 use super::endpoint::Endpoint;
 use super::error::{Asked, EndpointError, ModelError};
 use super::key::Scrubber;
-use super::wire::{self, Answer, Fields, Frames, Wrong};
-use super::{Delta, Embedded, Model, ModelReply, ModelRequest};
+use super::wire::{self, Answer, Fields, Frames, Gather, Protocol, Wrong};
+use super::{Delta, Embedded, Model, ModelErrorKind, ModelReply, ModelRequest, anthropic};
 
 /// Greatest length of a response in bytes.
 const ANSWER_LIMIT: usize = 16 << 20;
@@ -26,9 +27,9 @@ const ERROR_LIMIT: usize = 64 << 10;
 /// How often one question is asked anew because the endpoint does not know one of its fields.
 const ADAPTIONS: u32 = 3;
 
-/// Asks an endpoint that speaks the chat-completions protocol, in whichever of its dialects.
+/// Asks an endpoint that speaks the chat-completions protocol, in whichever of its dialects, or the messages protocol.
 #[derive(Debug)]
-pub struct ChatCompletions {
+pub struct RemoteModel {
     pub(super) endpoint: Endpoint,
     url: String,
     pub(super) embeddings_url: String,
@@ -36,29 +37,41 @@ pub struct ChatCompletions {
     pub(super) timeouts: Timeouts,
     /// What the endpoint has been found to take.
     pub(super) fields: Mutex<Fields>,
+    /// Whether the endpoint was found to take no functions.
+    functions_refused: AtomicBool,
 }
 
-impl ChatCompletions {
+impl RemoteModel {
     /// Makes a client for `endpoint` that goes through `egress`.
     ///
     /// # Errors
     /// Where the endpoint's URL cannot be asked.
     pub fn new(endpoint: Endpoint, egress: &Egress, timeouts: Timeouts) -> Result<Self, EndpointError> {
+        let own = endpoint.quirks.protocol.path();
         let below = |path: &str| {
             let mut url = endpoint.base_url.clone();
             let base = url.path().trim_end_matches('/');
-            let base = base.strip_suffix("/chat/completions").unwrap_or(base);
+            let base = base.strip_suffix(own).and_then(|base| base.strip_suffix('/')).unwrap_or(base);
             url.set_path(&format!("{base}/{path}"));
             url
         };
-        let (url, embeddings_url) = (below("chat/completions"), below("embeddings"));
+        let (url, embeddings_url) = (below(own), below("embeddings"));
         let limits = Limits { body: ANSWER_LIMIT, time: timeouts.request, redirects: 0 };
         let client =
             egress.endpoint(&url).map_err(|why| EndpointError::unreachable(endpoint.base_url.as_str(), &why))?;
-        let fields = Fields { length: endpoint.length_field, temperature: true, stream_options: true };
+        let quirks = &endpoint.quirks;
+        let fields = Fields { length: quirks.length_field, temperature: true, stream_options: quirks.stream_usage };
         let client = client.with_limits(limits);
         let (url, embeddings_url) = (url.into(), embeddings_url.into());
-        Ok(Self { client, url, embeddings_url, timeouts, fields: Mutex::new(fields), endpoint })
+        Ok(Self {
+            client,
+            url,
+            embeddings_url,
+            timeouts,
+            fields: Mutex::new(fields),
+            functions_refused: AtomicBool::new(false),
+            endpoint,
+        })
     }
 
     async fn ask(
@@ -108,26 +121,34 @@ impl ChatCompletions {
         stream: bool,
         show: &mut (dyn FnMut(&str) + Send),
     ) -> Result<ModelReply, Failure> {
-        let body = wire::body(&self.endpoint.model, request, fields, stream)
-            .map_err(|why| Failure::final_(ModelError::unwritable_request(&why)))?;
+        let Endpoint { model, quirks, .. } = &self.endpoint;
+        let body = match quirks.protocol {
+            Protocol::Chat => wire::body(model, request, fields, stream),
+            Protocol::Messages => anthropic::body(model, request, fields, stream),
+        };
+        let body = body.map_err(|why| Failure::final_(ModelError::unwritable_request(&why)))?;
         let mut response = self.client.start(self.http(&self.url, body)).await.map_err(|why| self.broken(&why))?;
         if !response.status.is_success() {
-            return Err(self.refused(&mut response, self.asked(), fields).await);
+            let failure = self.refused(&mut response, self.asked(), fields).await;
+            return Err(if request.functions.is_empty() { failure } else { self.without_functions(failure) });
         }
-        let mut answer = Answer::default();
+        let mut answer: Box<dyn Gather> = match quirks.protocol {
+            Protocol::Chat => Box::new(Answer::new(quirks.reasoning_fields.clone())),
+            Protocol::Messages => Box::<anthropic::Answer>::default(),
+        };
         let mut frames = Frames::default();
         let mut head = Vec::new();
         let mut scrubber = Scrubber::new(self.endpoint.key.as_ref());
-        let mut take = |answer: &mut Answer, frame: &str| -> Result<(), Wrong> {
-            let before = answer.text.len();
+        let mut take = |answer: &mut dyn Gather, frame: &str| -> Result<(), Wrong> {
+            let before = answer.text().len();
             answer.absorb(frame)?;
-            let piece = scrubber.push(answer.text.get(before..).unwrap_or_default());
+            let piece = scrubber.push(answer.text().get(before..).unwrap_or_default());
             if stream && !piece.is_empty() {
                 show(&piece);
             }
             Ok(())
         };
-        while !answer.done {
+        while !answer.is_done() {
             let piece = match response.chunk().await {
                 Ok(Some(piece)) => piece,
                 Ok(None) => break,
@@ -137,16 +158,16 @@ impl ChatCompletions {
             let room = ERROR_LIMIT.saturating_sub(head.len());
             head.extend(piece.iter().take(room));
             for frame in frames.push(&piece) {
-                take(&mut answer, &frame).map_err(|wrong| self.wrong(wrong, &head))?;
-                if answer.done {
+                take(&mut *answer, &frame).map_err(|wrong| self.wrong(wrong, &head))?;
+                if answer.is_done() {
                     break;
                 }
             }
         }
-        if !answer.done
+        if !answer.is_done()
             && let Some(frame) = frames.finish()
         {
-            take(&mut answer, &frame).map_err(|wrong| self.wrong(wrong, &head))?;
+            take(&mut *answer, &frame).map_err(|wrong| self.wrong(wrong, &head))?;
         }
         let held = scrubber.finish();
         if stream && !held.is_empty() {
@@ -169,10 +190,31 @@ impl ChatCompletions {
         let mut request = Request::post(url, body);
         request.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         request.headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        for (name, value) in &self.endpoint.quirks.headers {
+            if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+                request.headers.insert(name, value);
+            }
+        }
         if let Some(key) = &self.endpoint.key {
-            request.headers.insert(header::AUTHORIZATION, key.header());
+            match self.endpoint.quirks.protocol {
+                Protocol::Chat => {
+                    request.headers.insert(header::AUTHORIZATION, key.header());
+                }
+                Protocol::Messages => {
+                    key.bare_header().into_iter().for_each(|key| drop(request.headers.insert("x-api-key", key)));
+                }
+            }
         }
         request
+    }
+
+    /// Takes an endpoint's word that it takes no functions, and remembers it.
+    fn without_functions(&self, failure: Failure) -> Failure {
+        if failure.error.kind() == ModelErrorKind::Request && failure.error.speaks_of_functions() {
+            self.functions_refused.store(true, Ordering::Relaxed);
+            return Failure { error: failure.error.of_functions(), then: Then::GiveUp };
+        }
+        failure
     }
 
     /// Reads what a response with a failure status says.
@@ -242,9 +284,13 @@ impl ChatCompletions {
     }
 }
 
-impl Model for ChatCompletions {
+impl Model for RemoteModel {
     fn name(&self) -> &str {
         &self.endpoint.model
+    }
+
+    fn takes_functions(&self) -> bool {
+        self.endpoint.quirks.functions && !self.functions_refused.load(Ordering::Relaxed)
     }
 
     fn complete<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
@@ -260,7 +306,10 @@ impl Model for ChatCompletions {
     }
 
     fn embed<'a>(&'a self, text: &'a str) -> BoxFuture<'a, Result<Embedded, ModelError>> {
-        self.embedding(text).boxed()
+        match self.endpoint.quirks.protocol {
+            Protocol::Chat => self.embedding(text).boxed(),
+            Protocol::Messages => std::future::ready(Err(ModelError::embeds_nothing(self.name()))).boxed(),
+        }
     }
 }
 

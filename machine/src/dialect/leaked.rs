@@ -1,0 +1,230 @@
+//! Calls of functions that a model, or the server before it, left in the text.
+//!
+//! What is marked as a call is one: `<tool_call>{…}</tool_call>`, `[TOOL_CALLS] […]`, `<function=name>…</function>`,
+//! `<invoke name="…">`. JSON without a mark, in a fence or bare, is a call only where it names a function that there is.
+
+use serde_json::Value;
+
+use super::{arguments, json};
+use crate::function::ProgramFunction;
+use crate::message::FunctionCall;
+
+/// The calls in a text.
+pub(super) struct Found {
+    pub(super) calls: Vec<FunctionCall>,
+    /// What stands before them; never empty.
+    pub(super) before: Option<String>,
+    /// Whether the last of them was closed.
+    pub(super) is_whole: bool,
+}
+
+/// What a call may begin with.
+const MARKS: &[(&str, Form)] = &[
+    ("<tool_call>", Form::Json),
+    ("<tool_calls>", Form::Json),
+    ("<function_call>", Form::Json),
+    ("<|tool_call|>", Form::Json),
+    ("<|tool_call>", Form::Json),
+    ("<|python_tag|>", Form::Json),
+    ("[TOOL_CALLS]", Form::Json),
+    ("<function=", Form::Named),
+    ("<invoke name=", Form::Named),
+];
+
+#[derive(Clone, Copy)]
+enum Form {
+    /// JSON that says name and arguments, one after the other or in an array.
+    Json,
+    /// The name in the mark, then JSON or a tag for each argument.
+    Named,
+}
+
+/// Finds the calls in a text that has no call of the text dialect.
+pub(super) fn find(text: &str, programs: &[ProgramFunction]) -> Option<Found> {
+    let first =
+        MARKS.iter().filter_map(|(mark, form)| Some((text.find(mark)?, *mark, *form))).min_by_key(|(at, ..)| *at);
+    let found = first.and_then(|(start, ..)| marked(text, start));
+    found.or_else(|| unmarked(text, programs))
+}
+
+fn before(text: &str, start: usize) -> Option<String> {
+    let before = text.get(..start).unwrap_or_default().trim();
+    (!before.is_empty()).then(|| before.to_owned())
+}
+
+/// Reads the calls from the first mark on; blank text and closing tags may stand between them.
+fn marked(text: &str, start: usize) -> Option<Found> {
+    let (mut calls, mut at, mut is_whole) = (Vec::new(), start, true);
+    while let Some((mark, form)) = mark_at(text, at) {
+        let inside = at + mark.len();
+        let (found, end, whole) = match form {
+            Form::Json => json_calls(text, inside)?,
+            Form::Named => named(text, inside)?,
+        };
+        calls.extend(found);
+        is_whole &= whole;
+        at = after_closers(text, end);
+    }
+    (!calls.is_empty()).then(|| Found { calls, before: before(text, start), is_whole })
+}
+
+fn mark_at(text: &str, at: usize) -> Option<(&'static str, Form)> {
+    let rest = text.get(at..)?;
+    MARKS.iter().find(|(mark, _)| rest.starts_with(mark)).map(|(mark, form)| (*mark, *form))
+}
+
+/// Passes blanks, closing tags and commas.
+fn after_closers(text: &str, from: usize) -> usize {
+    let mut at = from;
+    loop {
+        let rest = text.get(at..).unwrap_or_default();
+        let bare = rest.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ',' | ';'));
+        let start = text.len() - bare.len();
+        let closer = ["</", "<|/", "[/", "<tool_call|>"].iter().any(|closer| bare.starts_with(closer));
+        match bare.find(['>', ']']).filter(|_| closer) {
+            Some(end) => at = start + end + 1,
+            None => return start,
+        }
+    }
+}
+
+/// Calls that JSON tells: one object, an array of them, several in a row, or a name before its arguments.
+fn json_calls(text: &str, from: usize) -> Option<(Vec<FunctionCall>, usize, bool)> {
+    let (mut calls, mut at, mut is_whole) = (Vec::new(), from, true);
+    loop {
+        let rest = text.get(at..)?;
+        let start = at + rest.len() - rest.trim_start().len();
+        let rest = rest.trim_start();
+        if rest.starts_with("<function=") {
+            let (found, end, whole) = named(text, start + "<function=".len())?;
+            calls.extend(found);
+            is_whole &= whole;
+            at = end;
+        } else if rest.starts_with(['{', '[']) {
+            let Ok(read) = json::value_at(text, start) else { break };
+            let items = match read.value {
+                Value::Array(items) => items,
+                value => vec![value],
+            };
+            let found: Vec<FunctionCall> = items.into_iter().filter_map(shaped).collect();
+            if found.is_empty() {
+                break;
+            }
+            calls.extend(found);
+            is_whole &= !read.is_open;
+            at = read.end;
+        } else if let Some((name, inside)) = name_before(rest) {
+            let Ok(read) = json::value_at(text, start + inside) else { break };
+            calls.push(call(name, read.value.to_string()));
+            is_whole &= !read.is_open;
+            at = read.end;
+        } else {
+            break;
+        }
+        let rest = text.get(at..)?.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ',' | ';'));
+        if !rest.starts_with('{') {
+            break;
+        }
+        at = text.len() - rest.len();
+    }
+    (!calls.is_empty()).then_some((calls, at, is_whole))
+}
+
+/// A name right before its arguments, `name{…}` or `name[ARGS]{…}`, and where these begin.
+fn name_before(text: &str) -> Option<(&str, usize)> {
+    let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')))?;
+    let name = text.get(..end).filter(|name| !name.is_empty())?;
+    let rest = text.get(end..)?;
+    let inside = rest.strip_prefix("[ARGS]").unwrap_or(rest).trim_start();
+    inside.starts_with('{').then(|| (name, text.len() - inside.len()))
+}
+
+/// `<function=name>` or `<invoke name="name">` from the name on, with its arguments as JSON or as tags.
+fn named(text: &str, from: usize) -> Option<(Vec<FunctionCall>, usize, bool)> {
+    let rest = text.get(from..)?;
+    let end = rest.find(['>', '\n', '{'])?;
+    let name = rest.get(..end)?.trim().trim_matches(['"', '\'']).to_owned();
+    let inside = from + end + usize::from(!rest.get(end..)?.starts_with('{'));
+    let body = text.get(inside..)?;
+    let close = ["</function>", "</invoke>", "</tool_call>"].iter().filter_map(|close| body.find(close)).min();
+    let is_closed = close.is_some();
+    let content = body.get(..close.unwrap_or(body.len()))?;
+    let mut end = inside + content.len();
+    let bare = content.trim();
+    let (arguments, is_whole) = if bare.starts_with('{') {
+        let start = inside + content.len() - content.trim_start().len();
+        let read = json::value_at(text, start).ok()?;
+        end = end.max(read.end);
+        (read.value, !read.is_open)
+    } else {
+        (tags(content), is_closed)
+    };
+    (!name.is_empty()).then(|| (vec![call(&name, arguments.to_string())], end, is_whole))
+}
+
+/// `<parameter=name>value</parameter>` or `<parameter name="name">value</parameter>`, any number of them.
+fn tags(content: &str) -> Value {
+    let mut fields = serde_json::Map::new();
+    let mut rest = content;
+    while let Some(at) = rest.find("<parameter") {
+        let open = rest.get(at + "<parameter".len()..).unwrap_or_default();
+        let Some((head, value)) = open.split_once('>') else { break };
+        let name = head.trim().trim_start_matches("name").trim_start_matches('=').trim().trim_matches(['"', '\'']);
+        let next = value.find("<parameter").unwrap_or(value.len());
+        let end = value.get(..next).and_then(|value| value.find("</parameter>")).unwrap_or(next);
+        let text = value.get(..end).unwrap_or_default();
+        let text = text.strip_prefix('\n').unwrap_or(text);
+        fields.insert(name.to_owned(), Value::from(text.strip_suffix('\n').unwrap_or(text)));
+        rest = value.get(end..).unwrap_or_default();
+    }
+    Value::Object(fields)
+}
+
+/// A call from the JSON object that tells it.
+fn shaped(value: Value) -> Option<FunctionCall> {
+    let fields = value.as_object()?;
+    let inner = fields.get("function").filter(|inner| inner.is_object()).and_then(Value::as_object).unwrap_or(fields);
+    let name =
+        ["name", "function", "tool", "tool_name", "function_name"].iter().find_map(|key| inner.get(*key)?.as_str())?;
+    let arguments = ["arguments", "parameters", "args", "input"].iter().find_map(|key| inner.get(*key));
+    let arguments = match arguments {
+        Some(Value::String(text)) => text.clone(),
+        Some(value) => value.to_string(),
+        None => String::new(),
+    };
+    let mut call = call(name, arguments);
+    call.id = ["id", "tool_call_id"].iter().find_map(|key| fields.get(*key)?.as_str()).unwrap_or_default().to_owned();
+    Some(call)
+}
+
+fn call(name: &str, arguments: String) -> FunctionCall {
+    FunctionCall { id: String::new(), name: name.trim().to_owned(), arguments }
+}
+
+/// JSON without a mark: all of the text, or what a line begins and nothing follows, bare or in a fence. Every name has to be known.
+fn unmarked(text: &str, programs: &[ProgramFunction]) -> Option<Found> {
+    let bare = text.trim_end();
+    let (inside, end) = match bare.strip_suffix("```") {
+        Some(inside) => {
+            let open = inside.rfind("```")?;
+            let line = inside.get(open..)?.find('\n')?;
+            let tag = inside.get(open + 3..open + line)?.trim();
+            if !matches!(tag, "" | "json" | "tool_call" | "tool_code" | "tool" | "function_call") {
+                return None;
+            }
+            (open + line + 1, inside.len())
+        }
+        None => {
+            let begins = |at: usize| bare.get(at..).is_some_and(|rest| rest.starts_with(['{', '[']));
+            let line =
+                if begins(0) { Some(0) } else { bare.find("\n{").or_else(|| bare.find("\n[{")).map(|at| at + 1) };
+            (line?, bare.len())
+        }
+    };
+    let content = bare.get(..end)?;
+    let (calls, after, is_whole) = json_calls(content, inside)?;
+    let is_over = content.get(after..)?.trim_matches(|c: char| c.is_whitespace() || matches!(c, '}' | ']')).is_empty();
+    let are_known = calls.iter().all(|call| arguments::is_known(&call.name, programs));
+    let start = if end == bare.len() { inside } else { bare.get(..inside)?.rfind("```")? };
+    (is_over && are_known).then(|| Found { calls, before: before(bare, start), is_whole })
+}

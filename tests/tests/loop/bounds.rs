@@ -1,0 +1,164 @@
+//! Each bound of a run, reached by something that really hangs.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use wattle_agent::model::Timeouts;
+use wattle_agent::{Access, Job, Settings};
+use wattle_capability::egress::{Egress, Policy};
+use wattle_capability::files::Files;
+use wattle_machine::{Ending, Event, OnMaxSteps};
+use wattle_rt::Limits;
+use wattle_tests::provider::{Answer, Provider};
+use wattle_tests::{Scripted, World};
+
+use super::endpoint::{quick, remote};
+
+/// How long the things take that are not waited for.
+const HOURS: Duration = Duration::from_secs(3_600);
+
+fn ms(time: u64) -> Duration {
+    Duration::from_millis(time)
+}
+
+/// Ways in which a model's server keeps one waiting.
+fn silences() -> Vec<(&'static str, Answer)> {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+    vec![
+        ("it accepts and never answers", Answer::hang()),
+        ("it sends headers and stops", Answer::raw(head).then_hang()),
+        ("it sends half a head and stops", Answer::raw("HTTP/1.1 200 OK\r\ncontent-ty").then_hang()),
+        ("it drips", Answer::streamed("word ".repeat(500)).pieces(1).pause(ms(20))),
+        ("it stops within", Answer::events(["{\"choices\":[{\"delta\":{\"content\":\"half\"}}]}"]).then_hang()),
+        ("it keeps alive for ever", Answer::body(": ping\n\n".repeat(4_000)).pieces(8).pause(ms(20))),
+    ]
+}
+
+#[tokio::test]
+async fn a_request_and_a_turn_end_whatever_the_server_does() {
+    let world = World::new();
+    for (what, answer) in silences() {
+        // One request has its own bound; the turn has one that does not trust the client.
+        for (request, told) in [
+            (ms(150), "error: the model gave no complete answer within 150 ms (asked 2 times)"),
+            (HOURS, "error: llm hard timeout"),
+        ] {
+            let provider = Provider::start(vec![answer.clone(); 3]);
+            let client = Timeouts { request, retries: 1, ..quick() };
+            let turn = match request {
+                HOURS => Timeouts { request: ms(100), retries: 0, slack: ms(50), ..quick() },
+                _ => client,
+            };
+            let model = remote(&provider, "vllm", "m", client);
+            let settings = Settings { timeouts: turn, ..Settings::default() };
+            let (report, _) = world.run(&model, &settings, world.job("go")).await;
+            assert_eq!(report.ending, Ending::Failed { message: told.to_owned() }, "{what}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_wall_clock_of_a_run_holds_for_all_of_it() {
+    let world = World::new();
+    let provider = Provider::start([Answer::hang()]);
+    let model = remote(&provider, "vllm", "m", quick());
+    let settings = Settings { timeout: Some(ms(200)), ..Settings::default() };
+    let (report, _) = world.run(&model, &settings, world.job("go")).await;
+    assert_eq!(report.ending.text(), "stopped: reached timeout (200 ms)");
+}
+
+/// A world whose programs have that long, and a job that may reach the endpoint.
+fn short(provider: &Provider, time: Duration) -> (World, Job) {
+    let world = World::with(Limits { time, ..Limits::default() });
+    let rule = provider.base_url().trim_start_matches("http://").trim_end_matches("/v1").parse().unwrap();
+    let network = Arc::new(Egress::new(Policy { allow: vec![rule], ..Policy::default() }));
+    let files = Arc::new(Files::overlay(None, 1 << 20));
+    let access = Access { network, ..Access::new(&world.host, files) };
+    let job = Job { workdir: Some(world.workdir().to_owned()), ..Job::new("go", access.grants()) };
+    (world, job)
+}
+
+#[tokio::test]
+async fn a_program_and_a_host_call_are_killed_at_their_bound() {
+    let provider = Provider::start(vec![Answer::hang(); 4]);
+    let url = provider.base_url();
+    for (call, told) in [
+        (
+            "ToolCall::Wat(```wat\n(while 1)\n```)".to_owned(),
+            "tool error: wat timed out after 300ms (killed) at line 1",
+        ),
+        (format!("ToolCall::Catalog(\"http_get\", \"{url}\")"), "tool error: http_get timed out after 300ms (killed)"),
+    ] {
+        let (world, job) = short(&provider, ms(300));
+        let model = Scripted::new(&[&call, "ToolCall::Response(\"on\")"]);
+        let (report, _) = world.run(&model, &Settings::default(), job).await;
+        assert_eq!(report.ending.text(), "on");
+        let observed = model.asked()[1].last().unwrap().content.clone();
+        assert!(
+            observed.starts_with("[Observation (step 1)] Execution FAILED:\n") && observed.contains(told),
+            "{observed}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_is_cancelled_ends_at_once() {
+    let silent = Provider::start(vec![Answer::hang(); 4]);
+    let url = silent.base_url();
+    let calls = [
+        ("a program", "ToolCall::Wat(```wat\n(while 1)\n```)".to_owned()),
+        ("a host call", format!("ToolCall::Catalog(\"http_get\", \"{url}\")")),
+    ];
+    let model = remote(&silent, "vllm", "m", Timeouts { request: HOURS, ..quick() });
+    let (world, job) = short(&silent, ms(60_000));
+    let cancelled = async |world: &World, model: &dyn wattle_agent::model::Model, job: Job| {
+        let cancel = job.cancel.clone();
+        let at = tokio::spawn(async move {
+            tokio::time::sleep(ms(100)).await;
+            cancel.cancel();
+            Instant::now()
+        });
+        let (report, events) = world.run(model, &Settings::default(), job).await;
+        let took = at.await.unwrap().elapsed();
+        assert_eq!(report.ending, Ending::Cancelled { text: "stopped: cancelled".to_owned() });
+        let closed = events.iter().filter(|envelope| matches!(envelope.event, Event::ToolResult { .. })).count();
+        let begun = events.iter().filter(|envelope| matches!(envelope.event, Event::ToolStart { .. })).count();
+        assert_eq!(begun, closed);
+        // A loaded machine is given time; the thing itself would have taken a minute.
+        assert!(took < Duration::from_secs(3), "{took:?}");
+    };
+    cancelled(&world, &model, job).await;
+    for (_, call) in calls {
+        let (world, job) = short(&silent, ms(60_000));
+        cancelled(&world, &Scripted::new(&[&call]), job).await;
+    }
+}
+
+#[tokio::test]
+async fn the_bound_on_steps_ends_as_it_is_set() {
+    let world = World::new();
+    let call = "ToolCall::Catalog(\"text_count\", \"a b\")";
+    for (on_max_steps, answers, text) in [
+        (OnMaxSteps::Stop, vec![call, call], "stopped: reached max_steps (2)"),
+        (OnMaxSteps::Answer, vec![call, call, "so far: two words"], "so far: two words"),
+        (OnMaxSteps::Answer, vec![call, call, call], "stopped: reached max_steps (2)"),
+    ] {
+        let mut settings = Settings::default();
+        settings.machine.max_steps = 2;
+        settings.machine.on_max_steps = on_max_steps;
+        let (report, _) = world.run(&Scripted::new(&answers), &settings, world.job("go")).await;
+        assert_eq!(report.ending.text(), text);
+    }
+}
+
+#[tokio::test]
+async fn memory_that_is_not_there_is_an_error_code() {
+    let world = World::new();
+    let program =
+        "ToolCall::Wat(```wat\n(let $s \"x\")\n(while 1 (set $s (str.cat? $s (str.repeat? \"y\" 1000000))))\n```)";
+    let model = Scripted::new(&[program, "ToolCall::Response(\"on\")"]);
+    let (report, _) = world.run(&model, &Settings::default(), world.job("go")).await;
+    assert_eq!(report.ending.text(), "on");
+    let observed = model.asked()[1].last().unwrap().content.clone();
+    assert!(observed.contains("ENOMEM") || observed.contains("EBOUND"), "{observed}");
+}

@@ -1,0 +1,31 @@
+//! A model behind a scripted endpoint, for runs.
+
+use std::time::Duration;
+
+use wattle_agent::model::{EndpointSettings, RemoteModel, Timeouts, resolve};
+use wattle_capability::egress::{Egress, Policy};
+use wattle_tests::provider::{Answer, Provider};
+
+/// Retries at once, and waits for nothing long.
+pub(crate) fn quick() -> Timeouts {
+    let ms = Duration::from_millis;
+    Timeouts { request: ms(4_000), retries: 2, slack: ms(500), backoff: ms(1), longest_wait: ms(20) }
+}
+
+/// A model of that preset behind the scripted endpoint.
+pub(crate) fn remote(provider: &Provider, preset: &str, model: &str, timeouts: Timeouts) -> RemoteModel {
+    let base = provider.base_url();
+    let settings =
+        EndpointSettings { provider: Some(preset), base_url: Some(&base), model: Some(model), ..Default::default() };
+    let endpoint = resolve(&settings, |name| (name == "WATTLE_API_KEY").then(|| "sk-secret".to_owned())).unwrap();
+    RemoteModel::new(endpoint, &Egress::new(Policy::default()), timeouts).unwrap()
+}
+
+/// A whole message that calls one function.
+pub(crate) fn calling(name: &str, arguments: &str) -> Answer {
+    let call = serde_json::json!({"id": "c1", "type": "function", "function": {"name": name, "arguments": arguments}});
+    let message = serde_json::json!({"role": "assistant", "content": null, "tool_calls": [call]});
+    Answer::body(
+        serde_json::json!({"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}).to_string(),
+    )
+}

@@ -1,0 +1,97 @@
+//! What runs take, and what it costs.
+
+use std::sync::Arc;
+
+use wattle_agent::model::{Model, ModelReply, Price, Prices};
+use wattle_agent::{Access, Job, Meter, ModelInference, Settings};
+use wattle_capability::files::Files;
+use wattle_machine::{Bound, Dollars, Ending, Event, Stop, Usage};
+use wattle_tests::{Scripted, World};
+
+fn reply(text: &str, prompt: u64, completion: u64) -> ModelReply {
+    let usage = Usage { prompt, completion, ..Usage::default() };
+    ModelReply { text: text.to_owned(), usage, ..ModelReply::default() }
+}
+
+fn prices() -> Prices {
+    let price = Price { prompt: 1.0, completion: 10.0, cached: None };
+    Prices::new([("scripted".to_owned(), price)].into()).unwrap()
+}
+
+/// A job whose programs may ask that model, on the run's account.
+fn job(world: &World, model: &Arc<Scripted>, settings: &Settings) -> Job {
+    let meter = Meter::default();
+    let inference = ModelInference::new(Arc::clone(model) as Arc<dyn Model>, settings).metered(meter.clone());
+    let files = Arc::new(Files::overlay(None, 1 << 20));
+    let access = Access { inference: Some(Arc::new(inference)), ..Access::new(&world.host, files) };
+    Job { meter, ..Job::new("go", access.grants()) }
+}
+
+const ASK: &str = "ToolCall::Wat(```wat\n(ret (ai.assist? \"be brief\" \"hello\"))\n```)";
+
+#[tokio::test]
+async fn what_programs_ask_of_the_model_counts_with_its_cost() {
+    let world = World::new();
+    let settings = Settings { prices: prices(), ..Settings::default() };
+    let replies = [reply(ASK, 1_000, 100), reply("hi", 200, 20), reply("ToolCall::Response(\"hi\")", 1_100, 10)];
+    let model = Arc::new(Scripted::calling(replies));
+    let job = job(&world, &model, &settings);
+    let (report, events) = world.run(model.as_ref(), &settings, job).await;
+    assert_eq!(report.ending.text(), "hi");
+    let expected = Usage { prompt: 2_300, completion: 130, cached: 0, cost: Dollars::new(0.0036) };
+    assert_eq!(report.usage, expected);
+    assert!(matches!(&events.last().unwrap().event, Event::Response { usage, .. } if *usage == expected));
+    let json = serde_json::to_value(&events.last().unwrap().event).unwrap();
+    assert_eq!(json["usage"], serde_json::json!({"prompt": 2300, "completion": 130, "cached": 0, "cost": 0.0036}));
+}
+
+#[tokio::test]
+async fn a_cost_that_is_not_known_is_not_told() {
+    let world = World::new();
+    let model = Scripted::calling([reply("four", 10, 1)]);
+    let (_, events) = world.run(&model, &Settings::default(), world.job("go")).await;
+    let json = serde_json::to_value(&events.last().unwrap().event).unwrap();
+    assert_eq!(json["usage"], serde_json::json!({"prompt": 10, "completion": 1, "cached": 0}));
+}
+
+#[tokio::test]
+async fn budgets_end_a_run_before_the_next_call() {
+    let world = World::new();
+    let with = |tokens, dollars: Option<f64>| {
+        let mut settings = Settings { prices: prices(), ..Settings::default() };
+        settings.machine.max_tokens_total = tokens;
+        settings.machine.max_cost = dollars.and_then(Dollars::new);
+        settings
+    };
+    for (settings, text, bound, stop) in [
+        (with(Some(1_150), None), "stopped: reached max_tokens_total (1150)", Bound::Tokens, Stop::MaxTokens),
+        (with(None, Some(0.0021)), "stopped: reached max_cost ($0.0021)", Bound::Cost, Stop::MaxCost),
+    ] {
+        // The program's own request is what takes it over the bound.
+        let model = Arc::new(Scripted::calling([reply(ASK, 1_000, 100), reply("hi", 60, 20)]));
+        let job = job(&world, &model, &settings);
+        let (report, events) = world.run(model.as_ref(), &settings, job).await;
+        assert_eq!(report.ending, Ending::Exhausted { text: text.to_owned(), bound });
+        assert_eq!((report.steps, model.asked().len()), (1, 2));
+        assert!(matches!(&events.last().unwrap().event, Event::Response { stop: found, .. } if *found == stop));
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_goes_round_in_a_circle_ends() {
+    let world = World::new();
+    let call = "ToolCall::Catalog(\"text_count\", \"a b\")";
+    let model = Scripted::new(&[call; 6]);
+    let (report, _) = world.run(&model, &Settings::default(), world.job("go")).await;
+    assert_eq!(report.ending.text(), "stopped: the same call was repeated 5 times");
+    let asked = model.asked();
+    let told = |at: usize| asked[at].last().unwrap().content.contains("[Note] you made this call");
+    assert_eq!([told(1), told(2), told(3), told(4)], [false, false, true, true]);
+
+    // What changes is no circle, and neither is what was interrupted.
+    let poll = |n: &u32| format!("ToolCall::Catalog(\"text_count\", \"{}\")", "a ".repeat(*n as usize));
+    let answers: Vec<String> = [1, 1, 2, 1, 1, 2, 1, 1].iter().map(poll).chain(["done".to_owned()]).collect();
+    let model = Scripted::new(&answers.iter().map(String::as_str).collect::<Vec<_>>());
+    let (report, _) = world.run(&model, &Settings::default(), world.job("go")).await;
+    assert_eq!(report.ending.text(), "done");
+}
