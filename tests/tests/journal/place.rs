@@ -18,7 +18,7 @@ use wattle_agent::journal::{self, Ended, Opened, Resumed, SharedJournal, Status}
 use wattle_agent::machine::{Envelope, Message, Role};
 use wattle_agent::model::{Delta, Model, ModelError, ModelReply, ModelRequest};
 use wattle_agent::rt::{Grants, Limits};
-use wattle_agent::{Access, Host, Job, STEPS_FILE, Settings, Store};
+use wattle_agent::{Access, Host, Job, Meter, STEPS_FILE, Settings, Store};
 
 /// Is a store, a workdir, a network and a host.
 pub(crate) struct Place {
@@ -143,6 +143,7 @@ impl Place {
             grants,
             workdir: Some(self.workdir().to_owned()),
             signer: None,
+            meter: Meter::default(),
             cancel: CancellationToken::new(),
         };
         let events = Mutex::new(Vec::new());
@@ -160,13 +161,12 @@ impl Place {
         answers: &[(&str, bool)],
     ) -> (Result<Ended, journal::ResumeError>, Arc<Files>) {
         let (files, grants) = self.process("s");
-        let settings = Settings::default();
         let with = Resumed {
             grants,
             signer: None,
             cancel: CancellationToken::new(),
-            timeouts: settings.timeouts,
-            ai: settings.ai,
+            settings: Settings::default(),
+            meter: Meter::default(),
             answers: answers.iter().map(|(call, yes)| ((*call).to_owned(), *yes)).collect(),
         };
         let ended = journal::resume(&self.host, model, id, with, &|_: &Envelope| {}, &self.journal()).await;

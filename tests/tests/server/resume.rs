@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use wattle_agent::Store;
 use wattle_agent::journal::{Journal as _, Opened, Opening, Status, Turn};
-use wattle_agent::machine::{Effect, Input, Setup, State, step};
+use wattle_agent::machine::{Effect, Input, Setup, State, Usage, step};
 
 use crate::world::World;
 
@@ -38,7 +38,10 @@ async fn left_open(store: &Store, id: &str, session: &str, by: &str) {
     let input = Input::Begin { message: "hello".to_owned() };
     let (_, effects) = step(State::new(setup), input.clone());
     assert!(matches!(effects.as_slice(), [Effect::Ask(_)]));
-    store.turn(id, Turn { input, done: Vec::new(), seq: 1, elapsed_ms: 0, files: None }).await.unwrap();
+    store
+        .turn(id, Turn { spent: Usage::default(), input, done: Vec::new(), seq: 1, elapsed_ms: 0, files: None })
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
