@@ -15,7 +15,7 @@
 ;;; [[example]]
 ;;; args = ["https://a.example/cats"]
 ;;; http = [{ url = "https://a.example/cats", headers = { content-type = "text/html" }, body = "<title>Cats</title><nav>Home</nav><p>They sleep <a href='/day'>all day</a>.<script>x()</script>" }]
-;;; results = ["# Cats\n\nThey sleep [all day](https://a.example/day).\n\n[characters 0–54 of 54]"]
+;;; results = ["# Cats\n\nThey sleep [all day](https://a.example/day).\n\n[characters 0–52 of 52]"]
 ;;; [[example]]
 ;;; args = ["https://a.example/data.json", 8]
 ;;; http = [{ url = "https://a.example/data.json", headers = { content-type = "application/json" }, body = '{"cats":3}' }]

@@ -51,7 +51,11 @@ impl Files {
             let path = if path.is_empty() {
                 RunPath::top()
             } else {
-                RunPath::parse(&path).map_err(|_| FilesError::not_kept())?
+                let path = RunPath::parse(&path).map_err(|_| FilesError::not_kept())?;
+                if path.names().any(|name| name == "..") {
+                    return Err(FilesError::not_kept());
+                }
+                path
             };
             layer.restore(&path, node);
         }

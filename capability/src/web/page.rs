@@ -30,6 +30,9 @@ const UNREAD: &str = "script, style, noscript, template, svg, canvas, iframe, ob
 /// What stands in lines of its own, and that Markdown knows nothing of.
 const LINES: &str = "dt, dd, figcaption, address, summary, legend";
 
+/// What leads to other pages, and is never a part of an article.
+const WAYS: &str = "nav, [role=navigation]";
+
 /// What stands around a text.
 const AROUND: &str = "nav, footer, aside, [role=navigation], [role=banner], [role=contentinfo]";
 
@@ -206,6 +209,13 @@ fn article(document: &Document, base: Option<&Url>) -> Option<String> {
     };
     let copy = document.clone();
     tidy(&copy, base);
+    let words = || copy.body().map_or(0, |body| body.text().split_whitespace().count());
+    let all = words();
+    copy.select(WAYS).remove();
+    // What is left of a page of links is no article.
+    if words() * 2 < all {
+        return None;
+    }
     let text = Readability::with_document(copy, None, Some(config)).ok()?.parse().ok()?.text_content;
     let text = squeezed(&text);
     (!text.is_empty()).then_some(text)
