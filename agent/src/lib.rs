@@ -58,8 +58,8 @@ pub use scene::Scene;
 pub use shelf::News;
 pub use sink::{Sink, now_ms};
 pub use store::{
-    DEFAULT_TENANT, Exported, Kept, LateState, SESSION_ID, SessionLine, State, Store, StoreError, is_session_id,
-    own_session,
+    DEFAULT_TENANT, Exported, Kept, LateSecrets, LateState, SESSION_ID, SessionLine, State, Store, StoreError,
+    StoredSecrets, is_session_id, own_session,
 };
 pub use trace::{STEPS_FILE, Step, Steps};
 pub use wiring::{Access, Trusted, denied};

@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use wattle_agent::DialectSetting;
 use wattle_agent::capability::egress::HostRule;
 use wattle_agent::capability::policy::Rule;
+use wattle_agent::capability::secrets::SecretHost;
 use wattle_agent::capability::web::EngineKind;
 use wattle_agent::machine::Dollars;
 use wattle_server::{HostName, Origin};
@@ -549,6 +550,12 @@ pub(crate) enum VarsCommand {
         name: String,
         /// Its value; `-` reads it from stdin
         value: String,
+        /// Keep it as a secret: encrypted, shown to nobody, and put in place of `${secret:NAME}` in requests
+        #[arg(long, requires = "host")]
+        secret: bool,
+        /// A host that the secret may go to, such as `api.example.com`; may be repeated
+        #[arg(long, value_name = "HOST", requires = "secret")]
+        host: Vec<SecretHost>,
         #[command(flatten)]
         flags: Box<Flags>,
     },
@@ -557,7 +564,10 @@ pub(crate) enum VarsCommand {
         /// Only those that begin so
         #[arg(default_value = "")]
         prefix: String,
-        /// Print JSON, with the values
+        /// List the secrets, with the hosts that they may go to
+        #[arg(long)]
+        secret: bool,
+        /// Print JSON, with the values of variables
         #[arg(long)]
         json: bool,
         #[command(flatten)]
@@ -567,6 +577,9 @@ pub(crate) enum VarsCommand {
     Rm {
         /// Its name
         name: String,
+        /// Remove the secret of that name
+        #[arg(long)]
+        secret: bool,
         #[command(flatten)]
         flags: Box<Flags>,
     },

@@ -38,10 +38,7 @@ pub(crate) async fn serve(args: ServeArgs, outer: Layer) -> Result<Exit, Fault> 
         .with_tenant(setup.tenant()?)
         .with_workdir(setup.config.root.value.clone())
         .with_policy(setup.config.policy.clone());
-    let app = match trusted::secrets(&setup.config)? {
-        Some(secrets) => app.with_secrets(secrets),
-        None => app,
-    };
+    let app = app.with_secrets(trusted::secrets(&setup.config)?);
     let app = match may_exec()? {
         true => app.with_exec(trusted::trusted(
             &setup.config,

@@ -25,8 +25,8 @@ use wattle_agent::model::{
 use wattle_agent::moderation::{Classifier, Look, Moderation};
 use wattle_agent::rt::{Grants, Limits};
 use wattle_agent::{
-    Access, Host, LateState, Meter, ModelInference, NO_ENGINE, SESSION_ID, Settings, Store, StoreError, Tickets,
-    is_session_id,
+    Access, Host, LateState, Meter, ModelInference, NO_ENGINE, SESSION_ID, Settings, Store, StoreError, StoredSecrets,
+    Tickets, is_session_id,
 };
 
 use crate::config::{Config, Places};
@@ -245,7 +245,7 @@ impl Setup {
             true => Some(crate::trusted::trusted(&self.config, &self.config.root.value, &name, self.host.egress())?),
             false => None,
         };
-        let secrets = crate::trusted::secrets(&self.config)?;
+        let secrets = Some(crate::trusted::secrets(&self.config)?);
         Ok(Access { state, tenant, inference, budget: settings.ai, issues, index, embedder, secrets, trusted, ..base })
     }
 
@@ -285,6 +285,18 @@ pub(crate) fn tenant(config: &Config) -> Result<String, Fault> {
             "a tenant's name has 1 to {TENANT_BYTES} bytes and no control characters"
         ))),
     }
+}
+
+/// The secrets of the tenant in the store.
+///
+/// # Errors
+/// Where the store or the key cannot be had.
+pub(crate) fn stored_secrets(config: &Config) -> Result<StoredSecrets, Fault> {
+    let tenant = tenant(config)?;
+    let (store, keys) = (store(config)?, keys(config));
+    let keys = keys.ok_or_else(|| Fault::configuration("there is no folder that keys are kept in"))?;
+    let cipher = keys.cipher(&tenant).map_err(|error| Fault::configuration(error.to_string()))?;
+    Ok(StoredSecrets::new(store, tenant, cipher))
 }
 
 /// Where what is compiled is kept for other processes.

@@ -3,12 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use wattle_agent::LateSecrets;
 use wattle_agent::Trusted;
 use wattle_agent::capability::egress::{Egress, Url};
 use wattle_agent::capability::files::Files;
 use wattle_agent::capability::git::{Author, Broker, NoRepository, PushTo, Repository, find_git};
 use wattle_agent::capability::image::{Endpoint, Painter};
-use wattle_agent::capability::secrets::{Listed, Secret, Secrets};
+use wattle_agent::capability::secrets::{FirstOf, Listed, Secret, Secrets};
 
 use crate::config::{Config, SecretEntry};
 use crate::fault::Fault;
@@ -72,15 +73,13 @@ fn key(name: Option<&str>, setting: &str) -> Result<Option<Secret>, Fault> {
         .map_err(|why| Fault::configuration(format!("the variable `{name}`, which `{setting}` names: {why}")))
 }
 
-/// The secrets that requests may refer to; `None` where none is set up. One whose variable is not set says so when it is asked for.
+/// The secrets that requests may refer to: those of the settings, then those of the store, which is opened when it is asked. One whose
+/// variable is not set says so when it is asked for.
 ///
 /// # Errors
 /// Where a variable holds what can be no secret.
-pub(crate) fn secrets(config: &Config) -> Result<Option<Arc<dyn Secrets>>, Fault> {
+pub(crate) fn secrets(config: &Config) -> Result<Arc<dyn Secrets>, Fault> {
     let entries = &config.secrets.value.0;
-    if entries.is_empty() {
-        return Ok(None);
-    }
     let entry = |SecretEntry { name, variable: from, hosts }: &SecretEntry| {
         let Some(value) = variable(from) else {
             let why = format!("the variable `{from}`, which holds the secret `{name}`, is not set");
@@ -92,5 +91,8 @@ pub(crate) fn secrets(config: &Config) -> Result<Option<Arc<dyn Secrets>>, Fault
         Ok((name.clone(), Ok(secret)))
     };
     let entries = entries.iter().map(entry).collect::<Result<Vec<_>, Fault>>()?;
-    Ok(Some(Arc::new(Listed::new(entries))))
+    let listed: Arc<dyn Secrets> = Arc::new(Listed::new(entries));
+    let config = config.clone();
+    let stored = LateSecrets::new(move || crate::setup::stored_secrets(&config).map_err(|fault| fault.to_string()));
+    Ok(Arc::new(FirstOf(vec![listed, Arc::new(stored)])))
 }

@@ -1,9 +1,10 @@
-//! The keys that traces are sealed with: one for each tenant, made at its first use.
+//! The keys of tenants, made at their first use: one that traces are sealed with, one that secrets are encrypted with.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
+use chacha20poly1305::{KeyInit as _, XChaCha20Poly1305};
 use ed25519_dalek::{Signer as _, SigningKey, VerifyingKey};
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +31,15 @@ pub struct KeyError {
 pub struct Signer {
     tenant: String,
     key: SigningKey,
+}
+
+/// A tenant's key for what is encrypted at rest. It is never shown, and gone from memory when it is dropped.
+pub struct Cipher(pub(crate) XChaCha20Poly1305);
+
+impl std::fmt::Debug for Cipher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Cipher")
+    }
 }
 
 /// A public key, by which seals are checked.
@@ -59,20 +69,32 @@ impl Keys {
     /// # Errors
     /// Where the folder cannot be written, the file is none of ours, or others may read it.
     pub fn signer(&self, tenant: &str) -> Result<Signer, KeyError> {
-        let path = self.path(tenant, "key");
-        let failed = |cause| KeyError { what: "use", tenant: tenant.to_owned(), path: path.clone(), cause };
-        let seed = match self.secret(tenant, &path) {
-            Ok(Some(seed)) => seed,
-            Ok(None) => self.make(tenant, &path).map_err(failed)?,
-            Err(cause) => return Err(failed(cause)),
-        };
-        let key = SigningKey::from_bytes(&seed);
+        let key = SigningKey::from_bytes(&self.seed(tenant, "key")?);
         let pin = self.path(tenant, "pub");
         if !pin.exists() {
             let public = Some(hex(key.verifying_key().as_bytes()));
-            write_new(&pin, &KeyFile { tenant: tenant.to_owned(), secret: None, public }).map_err(failed)?;
+            let pinned = write_new(&pin, &KeyFile { tenant: tenant.to_owned(), secret: None, public });
+            pinned.map_err(|cause| KeyError { what: "use", tenant: tenant.to_owned(), path: pin, cause })?;
         }
         Ok(Signer { tenant: tenant.to_owned(), key })
+    }
+
+    /// The key that the tenant's stored secrets are encrypted with, made where there is none yet.
+    ///
+    /// # Errors
+    /// As [`Keys::signer`].
+    pub fn cipher(&self, tenant: &str) -> Result<Cipher, KeyError> {
+        self.seed(tenant, "cipher").map(|seed| Cipher(XChaCha20Poly1305::new(&seed.into())))
+    }
+
+    fn seed(&self, tenant: &str, kind: &str) -> Result<Hash, KeyError> {
+        let path = self.path(tenant, kind);
+        let seed = match self.secret(tenant, &path) {
+            Ok(Some(seed)) => Ok(seed),
+            Ok(None) => self.make(tenant, &path),
+            Err(cause) => Err(cause),
+        };
+        seed.map_err(|cause| KeyError { what: "use", tenant: tenant.to_owned(), path, cause })
     }
 
     /// The public key that is pinned for the tenant; `None` where there is none.

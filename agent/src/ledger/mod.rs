@@ -22,7 +22,7 @@ mod recorder;
 mod seal;
 mod verify;
 
-pub use keys::{KeyError, Keys, PublicKey, Signer};
+pub use keys::{Cipher, KeyError, Keys, PublicKey, Signer};
 pub use recorder::Recorder;
 pub use verify::{Finding, Pins, Verdict, VerifyError, verify};
 

@@ -3,6 +3,7 @@
 mod hold;
 mod journal;
 mod schema;
+mod secret;
 mod session;
 mod state;
 
@@ -14,6 +15,7 @@ use rusqlite::{Connection, params};
 use wattle_machine::{Message, Role};
 
 pub use journal::own_session;
+pub use secret::{LateSecrets, StoredSecrets};
 pub use session::{Exported, Kept, SESSION_ID, SessionLine, is_session_id};
 pub use state::{LateState, State};
 

@@ -85,6 +85,16 @@ const STEPS: &[&str] = &[
     "
     ALTER TABLE message ADD COLUMN whole TEXT;
 ",
+    "
+    CREATE TABLE secret (
+        tenant TEXT NOT NULL,
+        name TEXT NOT NULL,
+        hosts TEXT NOT NULL,
+        nonce BLOB NOT NULL,
+        sealed BLOB NOT NULL,
+        PRIMARY KEY (tenant, name)
+    ) STRICT, WITHOUT ROWID;
+",
 ];
 
 /// Brings the file to the newest version and sets the connection up: write-ahead log, other processes waited for.

@@ -48,6 +48,22 @@ impl Secrets for Listed {
     }
 }
 
+/// Several stores: the first that has a secret of that name gives it.
+pub struct FirstOf(pub Vec<Arc<dyn Secrets>>);
+
+impl Secrets for FirstOf {
+    fn find(&self, name: String) -> Answer<'_, Option<Secret>> {
+        Box::pin(async move {
+            for store in &self.0 {
+                if let Some(secret) = store.find(name.clone()).await? {
+                    return Ok(Some(secret));
+                }
+            }
+            Ok(None)
+        })
+    }
+}
+
 /// Grants the secrets of a store to the requests of one run, and remembers which of them have left.
 pub struct Vault {
     secrets: Arc<dyn Secrets>,
@@ -132,8 +148,9 @@ impl Vault {
     async fn admitted(&self, name: &str, url: &Url) -> Result<Secret, Failure> {
         let denied = |words: String| Failure::new(Code::EACCESS, words);
         let Some(secret) = self.secrets.find(name.to_owned()).await? else {
-            let words =
-                format!("there is no secret `{name}`; the operator defines it as `[secrets.{name}]` in the user file");
+            let words = format!(
+                "there is no secret `{name}`; the operator defines it as `[secrets.{name}]` in the user file, or by `wattle vars set --secret`"
+            );
             return Err(denied(words));
         };
         secret.admits(url).map_err(denied)?;

@@ -1,4 +1,4 @@
-//! `wattle vars`: the tenant's variables, which programs reach as `tenant:NAME` by `kv`.
+//! `wattle vars`: the tenant's variables, which programs reach as `tenant:NAME` by `kv`, and secrets, which they only refer to.
 
 use serde_json::{Map, Value as Json};
 use wattle_agent::capability::kv::Backend;
@@ -7,22 +7,34 @@ use wattle_agent::rt::Failure;
 use crate::args::VarsCommand;
 use crate::config::{Config, Layer};
 use crate::fault::{Exit, Fault};
-use crate::setup::Setup;
+use crate::setup::{self, Setup};
 use crate::{input, output};
 
 /// Reads and writes variables.
 pub(crate) async fn vars(command: VarsCommand, outer: Layer) -> Result<Exit, Fault> {
     let variables = |flags: crate::args::Flags| -> Result<_, Fault> {
-        let setup = Setup::new(Config::gather(&[flags.into(), outer])?)?;
+        let setup = Setup::new(Config::gather(&[flags.into(), outer.clone()])?)?;
         Ok(setup.store()?.tenant(&setup.tenant()?))
     };
+    let secrets = |flags: crate::args::Flags| setup::stored_secrets(&Config::gather(&[flags.into(), outer.clone()])?);
     match command {
         VarsCommand::Get { name, flags } => {
             let value = variables(*flags)?.get(name.clone()).await.map_err(failed)?;
             output::data(&value.ok_or_else(|| missing(&name))?)?;
             Ok(Exit::Done)
         }
-        VarsCommand::Set { name, value, flags } => {
+        VarsCommand::Set { name, value, secret: true, host, flags } => {
+            if value != "-" {
+                let message = "a secret is read from stdin, where no list of processes shows it";
+                return Err(Fault::usage(message).hint("give `-` in place of the value"));
+            }
+            let value = input::stdin()?;
+            let value = std::str::from_utf8(&value).map_err(|_| Fault::usage("a secret is text in UTF-8"))?;
+            let value = value.strip_suffix('\n').unwrap_or(value);
+            secrets(*flags)?.set(&name, value, host).await.map_err(|error| Fault::usage(error.to_string()))?;
+            Ok(Exit::Done)
+        }
+        VarsCommand::Set { name, value, flags, .. } => {
             if name.is_empty() {
                 return Err(Fault::usage("a variable needs a name"));
             }
@@ -31,7 +43,18 @@ pub(crate) async fn vars(command: VarsCommand, outer: Layer) -> Result<Exit, Fau
             variables(*flags)?.update(name, set).await.map_err(failed)?;
             Ok(Exit::Done)
         }
-        VarsCommand::List { prefix, json, flags } => {
+        VarsCommand::List { prefix, secret: true, json, flags } => {
+            let mut listed = secrets(*flags)?.list().await.map_err(|error| Fault::failed(error.to_string()))?;
+            listed.retain(|(name, _)| name.starts_with(&prefix));
+            for (name, hosts) in listed {
+                match json {
+                    true => output::text(&format!("{{{}:{hosts}}}", Json::String(name)))?,
+                    false => output::text(&output::visible(&format!("{name} {hosts}")))?,
+                }
+            }
+            Ok(Exit::Done)
+        }
+        VarsCommand::List { prefix, json, flags, .. } => {
             let variables = variables(*flags)?;
             let names = variables.keys(prefix).await.map_err(failed)?;
             if !json {
@@ -47,7 +70,14 @@ pub(crate) async fn vars(command: VarsCommand, outer: Layer) -> Result<Exit, Fau
             output::json(&Json::Object(all))?;
             Ok(Exit::Done)
         }
-        VarsCommand::Rm { name, flags } => {
+        VarsCommand::Rm { name, secret: true, flags } => {
+            let removed = secrets(*flags)?.remove(&name).await.map_err(|error| Fault::failed(error.to_string()))?;
+            match removed {
+                true => Ok(Exit::Done),
+                false => Err(Fault::failed(format!("there is no secret `{name}` in the store"))),
+            }
+        }
+        VarsCommand::Rm { name, flags, .. } => {
             let variables = variables(*flags)?;
             if variables.get(name.clone()).await.map_err(failed)?.is_none() {
                 return Err(missing(&name));

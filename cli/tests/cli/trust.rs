@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use wattle_tests::provider::{Answer, Provider};
+
 use crate::place::Place;
 
 fn user_file(place: &Place, text: &str) {
@@ -118,4 +120,47 @@ fn a_proxy_of_the_environment_is_not_used() {
         request.starts_with("GET /a HTTP/1.1\r\n") && !request.to_lowercase().contains("authorization"),
         "{request}"
     );
+}
+
+const SECRET: &str = "s3cret-0123456789-value";
+
+#[test]
+fn a_stored_secret_goes_where_it_may_and_stands_in_no_file() {
+    let place = Place::new();
+    let page = Provider::start([Answer::body(format!("you sent {SECRET}")), Answer::body("again")]);
+    let host = page.base_url().trim_start_matches("http://").trim_end_matches("/v1").to_owned();
+    place.wattle(["vars", "set", "api", SECRET, "--secret", "--host", &host]).run().code(2).tells(&["from stdin"]);
+    place.wattle(["vars", "set", "api", "-", "--secret", "--host", &host]).stdin("short").run().code(2);
+    let set = ["vars", "set", "api", "-", "--secret", "--host", &host];
+    place.wattle(set).stdin(format!("{SECRET}\n")).run().code(0);
+    let listed = place.wattle(["vars", "list", "--secret"]).run().code(0).stdout;
+    assert_eq!(listed, format!("api [\"{host}\"]\n"));
+
+    let request = format!(
+        "ToolCall::Wat(```wat\n(ret (http.request? \"GET\" \"{}\" \
+         \"{{\\\"authorization\\\":\\\"Bearer ${{secret:api}}\\\"}}\" \"\"))\n```)",
+        page.base_url()
+    );
+    let lines = [
+        serde_json::json!({"wattle_cassette": 1, "model": "recorded"}),
+        serde_json::json!({"reply": request}),
+        serde_json::json!({"reply": "ToolCall::Response(\"done\")"}),
+    ];
+    place.write("run.jsonl", lines.map(|line| format!("{line}\n")).concat());
+    let run = ["run", "go", "--cassette", "run.jsonl", "--allow-host", &host, "--json", "--session", "s"];
+    let done = place.wattle(run).run().code(0);
+    assert_eq!(page.requests()[0].header("authorization"), Some(&*format!("Bearer {SECRET}")));
+    assert!(done.stdout.contains("you sent ${secret:api}") && !done.stdout.contains(SECRET), "{}", done.stdout);
+    for (path, content) in place.files() {
+        let found = content.windows(SECRET.len()).any(|bytes| bytes == SECRET.as_bytes());
+        assert!(!found, "the secret stands in {}", path.display());
+    }
+
+    place.write(
+        "other.wat",
+        format!("(ret (http.request? \"POST\" \"{}\" 0 \"${{secret:nothing}}\"))", page.base_url()),
+    );
+    place.wattle(["exec", "other.wat", "--allow-host", &host]).run().code(1).tells(&["there is no secret `nothing`"]);
+    place.wattle(["vars", "rm", "api", "--secret"]).run().code(0);
+    place.wattle(["vars", "rm", "api", "--secret"]).run().code(1).tells(&["there is no secret `api`"]);
 }
