@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
@@ -21,6 +21,7 @@ use crate::journal::{self, RunTape, Track, Waiting};
 use crate::ledger::Signer;
 use crate::meter::Meter;
 use crate::model::{Delta, Model, ModelErrorKind, ModelReply, ModelRequest, ask_within};
+use crate::otel::RunSpans;
 use crate::sink::{Sink, Stamp};
 use crate::story::Teller;
 use crate::trace::Trace;
@@ -119,6 +120,9 @@ pub(crate) async fn drive(
                 Effect::Execute { step, calls } => task = Task::Execute { step, calls },
                 Effect::Finish(ending) => {
                     performer.trace.end(&ending);
+                    if let Some(spans) = &performer.spans {
+                        spans.end(&ending);
+                    }
                     let turns = kept(&ending, state.conversation().get(known..).unwrap_or_default());
                     return Ok(Report { run_id, ending, turns, steps: state.steps(), usage: state.usage() });
                 }
@@ -223,6 +227,7 @@ struct Performer<'a> {
     stamp: Stamp<'a>,
     trace: Trace<'a>,
     track: Option<&'a Track>,
+    spans: Option<RunSpans>,
     teller: Arc<Teller>,
 }
 
@@ -244,7 +249,9 @@ impl<'a> Performer<'a> {
         let stamp = Stamp::from(run_id, sink, past.map_or(1, |past| past.seq));
         let (functions, meter) = (Vec::new(), job.meter.clone());
         let catalog = host.catalog();
-        Performer { host, catalog, model, settings, grants, functions, meter, stamp, trace, track, teller }
+        let session = job.session_id.as_deref();
+        let spans = host.collector().map(|collector| RunSpans::new(collector, run_id, author, session));
+        Performer { host, catalog, model, settings, grants, functions, meter, stamp, trace, track, spans, teller }
     }
 
     /// Takes a step of the state machine, and writes it down before anything is done about it. A run whose journal fails ends; where it has
@@ -325,7 +332,12 @@ impl<'a> Performer<'a> {
                 self.stamp.emit(Event::Retry { step, attempt: restarts, error });
             }
         };
-        match ask_within(self.model, &settings.timeouts, request, &mut on_delta).await {
+        let from = SystemTime::now();
+        let asked = ask_within(self.model, &settings.timeouts, request, &mut on_delta).await;
+        if let Some(spans) = &self.spans {
+            spans.chat(from, asked.as_ref().map_err(ToString::to_string));
+        }
+        match asked {
             Ok(reply) => {
                 let (is_cut, usage) = (reply.is_cut(), settings.prices.priced(self.model.name(), reply.usage));
                 let ModelReply { text, calls, reasoning, .. } = reply;
@@ -337,7 +349,7 @@ impl<'a> Performer<'a> {
     }
 
     async fn call(&self, step: u32, at: usize, call: &Call) -> Result<Called, String> {
-        let started = Instant::now();
+        let (started, from) = (Instant::now(), SystemTime::now());
         let tape = self.track.map(|track| track.tape(at));
         let grants = match &tape {
             Some(tape) => Arc::new(self.grants.as_ref().clone().taped(Arc::<RunTape>::clone(tape))),
@@ -356,6 +368,9 @@ impl<'a> Performer<'a> {
         }
         let took = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.trace.write(step, call, &execution, took);
+        if let Some(spans) = &self.spans {
+            spans.tool(from, (step, at + 1), call, &execution);
+        }
         self.teller.add(step, call, &execution, took);
         Ok(Called::Done(Box::new(execution)))
     }

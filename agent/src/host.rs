@@ -19,6 +19,7 @@ use crate::dialect::{DialectSetting, functions};
 use crate::guide::Guide;
 use crate::model::{Prices, Timeouts};
 use crate::moderation::Moderation;
+use crate::otel::Collector;
 use crate::programs::Programs;
 use crate::prompt::{self, Listing};
 use crate::shelf::{News, Shelf};
@@ -40,6 +41,7 @@ pub struct Host {
     egress: Egress,
     engine: Result<Arc<Engine>, String>,
     toolbox: Toolbox,
+    collector: Option<Collector>,
 }
 
 /// A broken host: it ends the run, and is never told to a program or a model as something of theirs.
@@ -108,7 +110,27 @@ impl Host {
         let listings = Arc::new(Cache::new(LISTINGS));
         let engine = Err(NO_ENGINE.to_owned());
         let toolbox = Toolbox::new(None)?;
-        Ok(Host { runtime, shelf: Arc::new(Shelf::new(catalog.into())), listings, egress, engine, toolbox })
+        Ok(Host {
+            runtime,
+            shelf: Arc::new(Shelf::new(catalog.into())),
+            listings,
+            egress,
+            engine,
+            toolbox,
+            collector: None,
+        })
+    }
+
+    /// Sends the telemetry of runs to that collector.
+    #[must_use]
+    pub fn telling(self, collector: Collector) -> Host {
+        Host { collector: Some(collector), ..self }
+    }
+
+    /// Where the telemetry of runs goes.
+    #[must_use]
+    pub fn collector(&self) -> Option<&Collector> {
+        self.collector.as_ref()
     }
 
     /// Keeps what is compiled of the shell's commands in that folder, for other processes.

@@ -35,6 +35,7 @@ pub mod ledger;
 mod meter;
 pub mod model;
 pub mod moderation;
+pub mod otel;
 mod programs;
 mod prompt;
 mod scene;

@@ -68,11 +68,13 @@ pub(crate) async fn serve(args: ServeArgs, outer: Layer) -> Result<Exit, Fault> 
         output::note("stopping when the runs under way have ended … (again to stop at once)");
         signal().await;
     };
-    tokio::select! {
+    let exit = tokio::select! {
         biased;
-        () = server.run(stop.clone()) => Ok(Exit::Done),
-        () = signals => Ok(Exit::Interrupted),
-    }
+        () = server.run(stop.clone()) => Exit::Done,
+        () = signals => Exit::Interrupted,
+    };
+    setup.flush().await;
+    Ok(exit)
 }
 
 /// Whether requests may ask for trusted runs: the operator's word, which no file of a project and no request can give.

@@ -23,6 +23,7 @@ use wattle_agent::model::{
     Cassette, Endpoint, EndpointError, EndpointErrorKind, EndpointSettings, Model, Recorder, RemoteModel, resolve,
 };
 use wattle_agent::moderation::{Classifier, Look, Moderation};
+use wattle_agent::otel::{Collector, CollectorSettings};
 use wattle_agent::rt::{Grants, Limits};
 use wattle_agent::{
     Access, Host, LateState, Meter, ModelInference, NO_ENGINE, SESSION_ID, Settings, Store, StoreError, StoredSecrets,
@@ -38,6 +39,9 @@ pub(crate) const RUN_STEPS: u32 = 12;
 
 /// The longest name of a tenant, in bytes.
 const TENANT_BYTES: usize = 200;
+
+/// How long the end of a process waits for telemetry that is on its way.
+const FLUSH: Duration = Duration::from_secs(2);
 
 /// What the commands work with.
 pub(crate) struct Setup {
@@ -72,8 +76,19 @@ impl Setup {
             None => host,
         };
         let host = host.searching(engine);
+        let host = match collector(&host)? {
+            Some(collector) => host.telling(collector),
+            None => host,
+        };
         let preflight = Arc::new(Preflight::new(config.policy.clone(), ask::terminal()));
         Ok(Setup { config, host, preflight })
+    }
+
+    /// Gives telemetry that is on its way the time to be sent.
+    pub(crate) async fn flush(&self) {
+        if let Some(collector) = self.host.collector() {
+            collector.flush(FLUSH).await;
+        }
     }
 
     /// How an agent runs, with the caller's own bound on steps where the settings have none.
@@ -297,6 +312,23 @@ pub(crate) fn stored_secrets(config: &Config) -> Result<StoredSecrets, Fault> {
     let keys = keys.ok_or_else(|| Fault::configuration("there is no folder that keys are kept in"))?;
     let cipher = keys.cipher(&tenant).map_err(|error| Fault::configuration(error.to_string()))?;
     Ok(StoredSecrets::new(store, tenant, cipher))
+}
+
+/// Where the telemetry of runs goes, as the variables that all programs have in common say.
+///
+/// # Errors
+/// Where they make no sense.
+fn collector(host: &Host) -> Result<Option<Collector>, Fault> {
+    let given = |name: &str| variable(name).filter(|text| !text.trim().is_empty());
+    let Some(endpoint) = given("OTEL_EXPORTER_OTLP_ENDPOINT") else { return Ok(None) };
+    let settings = CollectorSettings {
+        endpoint,
+        headers: given("OTEL_EXPORTER_OTLP_HEADERS").unwrap_or_default(),
+        service: given("OTEL_SERVICE_NAME").unwrap_or_default(),
+        content: given("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT").is_some_and(|text| text.trim() == "true"),
+    };
+    let collector = Collector::new(&settings, host.egress());
+    collector.map(Some).map_err(|error| Fault::configuration(error.to_string()))
 }
 
 /// Where what is compiled is kept for other processes.

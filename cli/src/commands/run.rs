@@ -249,7 +249,9 @@ async fn finish(
     if let Some(fault) = gone {
         return Err(fault);
     }
-    tell(&report, exit, how.json, how.output.as_deref())?;
+    let told = tell(&report, exit, how.json, how.output.as_deref());
+    setup.flush().await;
+    told?;
     settled.map(|()| exit)
 }
 

@@ -32,8 +32,8 @@ pub(crate) async fn run(args: ReplArgs, outer: Layer) -> Result<Exit, Fault> {
         lines = back;
         let text = match line {
             Ok(Line::Text(text)) => text,
-            Ok(Line::End) => return Ok(leave(&session, Exit::Done)),
-            Ok(Line::Interrupt) if interrupted => return Ok(leave(&session, Exit::Interrupted)),
+            Ok(Line::End) => return Ok(leave(&session, Exit::Done).await),
+            Ok(Line::Interrupt) if interrupted => return Ok(leave(&session, Exit::Interrupted).await),
             Ok(Line::Interrupt) => {
                 interrupted = true;
                 output::note(&paint(DIM, "Ctrl-C again or Ctrl-D to leave"));
@@ -47,7 +47,7 @@ pub(crate) async fn run(args: ReplArgs, outer: Layer) -> Result<Exit, Fault> {
         (lines, next) = perform(&mut session, lines, &text).await;
         match next {
             Ok(Next::Go) => {}
-            Ok(Next::Leave(exit)) => return Ok(leave(&session, exit)),
+            Ok(Next::Leave(exit)) => return Ok(leave(&session, exit).await),
             Err(Fault::ReaderGone) => return Err(Fault::ReaderGone),
             // What went wrong with one input leaves the session as it was.
             Err(fault) => output::fault(&fault),
@@ -102,11 +102,12 @@ fn help() -> Result<Next, Fault> {
 }
 
 /// Tells what is lost by leaving.
-fn leave(session: &Session, exit: Exit) -> Exit {
+async fn leave(session: &Session, exit: Exit) -> Exit {
     match session.pending() {
         0 => {}
         1 => output::warn("1 change was not carried out"),
         count => output::warn(&format!("{count} changes were not carried out")),
     }
+    session.flush().await;
     exit
 }

@@ -64,6 +64,11 @@ impl Session {
         Ok(Session { setup, kept, model: None, files, declined: Vec::new(), spent: Usage::default(), runs: 0 })
     }
 
+    /// Gives what is on its way the time to arrive.
+    pub(super) async fn flush(&self) {
+        self.setup.flush().await;
+    }
+
     /// Lets the model carry a message out, telling what happens as it happens.
     pub(super) async fn message(&mut self, message: String) -> Result<Next, Fault> {
         let model = self.model()?;

@@ -2,6 +2,8 @@
 
 use serde_json::{Value as Json, json};
 
+use wattle_tests::provider::{Answer, Provider};
+
 use crate::place::{Done, Place};
 
 /// A recorded run of three calls, one of which fails.
@@ -148,4 +150,60 @@ fn variables_are_the_tenants() {
     wattle(&place, &["vars", "get", "city", "--tenant", "other"]).code(1).tells(&["there is no variable `city`"]);
     wattle(&place, &["vars", "rm", "city"]).code(0);
     wattle(&place, &["vars", "rm", "city"]).code(1).tells(&["there is no variable `city`"]);
+}
+
+/// The recorded run, with its telemetry sent to that collector.
+fn ran_with(collector: &Provider, variables: &[(&str, &str)]) -> Done {
+    let place = ran();
+    let url = collector.base_url().trim_end_matches("/v1").to_owned();
+    let call = place.wattle(["run", "count", "--cassette", "run.jsonl"]).env("OTEL_EXPORTER_OTLP_ENDPOINT", url);
+    variables.iter().fold(call, |call, (name, value)| call.env(name, value)).run()
+}
+
+#[test]
+fn a_run_is_told_to_a_collector_as_spans_and_metrics() {
+    let collector = Provider::start([Answer::body("{}"), Answer::body("{}")]);
+    ran_with(&collector, &[("OTEL_EXPORTER_OTLP_HEADERS", "x-key=a%20b")]).code(0);
+    let requests = collector.requests();
+    let paths: Vec<&str> = requests.iter().map(|request| request.path.as_str()).collect();
+    assert_eq!(paths, ["/v1/traces", "/v1/metrics"]);
+    assert_eq!(requests[0].header("x-key"), Some("a b"));
+    let spans = requests[0].json()["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap().clone();
+    let names: Vec<&str> = spans.iter().map(|span| span["name"].as_str().unwrap()).collect();
+    let chat = "chat recorded";
+    let tools = ["execute_tool text_count", "execute_tool file_read", "execute_tool wat"];
+    assert_eq!(names, [chat, tools[0], chat, tools[1], chat, tools[2], chat, "invoke_agent wattle"]);
+    let root = spans.last().unwrap();
+    assert!(root["parentSpanId"].is_null() && root["traceId"].as_str().unwrap().len() == 32, "{root}");
+    for span in &spans[..7] {
+        assert_eq!((&span["parentSpanId"], &span["traceId"]), (&root["spanId"], &root["traceId"]));
+        let time = |key: &str| span[key].as_str().unwrap().parse::<u128>().unwrap();
+        assert!(time("startTimeUnixNano") <= time("endTimeUnixNano"), "{span}");
+    }
+    assert_eq!((&spans[3]["status"]["code"], &spans[1]["status"]), (&json!(2), &json!({})));
+    assert!(!requests[0].body.contains("one two") && !requests[0].body.contains("done"), "{}", requests[0].body);
+    let metrics = &requests[1].json()["resourceMetrics"][0]["scopeMetrics"][0]["metrics"];
+    assert_eq!(metrics[0]["name"], "gen_ai.client.token.usage");
+    assert_eq!(metrics[1]["histogram"]["dataPoints"][0]["count"], "4");
+}
+
+#[test]
+fn what_was_said_is_told_where_the_operator_wants_it() {
+    let collector = Provider::start([Answer::body("{}"), Answer::body("{}")]);
+    ran_with(&collector, &[("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true")]).code(0);
+    assert!(collector.requests()[0].body.contains("one two"), "{}", collector.requests()[0].body);
+}
+
+#[test]
+fn a_collector_that_is_gone_disturbs_no_run() {
+    for answer in [Answer::hang(), Answer::close(), Answer::status(500)] {
+        let collector = Provider::start([answer]);
+        let done = ran_with(&collector, &[]).code(0).tells(&["telemetry"]);
+        assert_eq!(done.stdout, "* done\n#+title: no\n");
+    }
+    let place = ran();
+    for (endpoint, words) in [("nonsense", "expected a URL"), ("ftp://a.example", "expected a URL")] {
+        let run = ["run", "count", "--cassette", "run.jsonl"];
+        place.wattle(run).env("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint).run().code(3).tells(&[words]);
+    }
 }
