@@ -152,6 +152,8 @@ fn a_run_that_is_killed_at_any_moment_goes_on_and_does_nothing_twice() {
         assert_eq!(steps, [1, 2, 3, 4], "each step stands in the trace once");
         let played = place.wattle(["replay", "last", "--store", "runs.db"]).run().code(0);
         assert!(played.stdout.contains("goes as it was recorded"), "{played:?}");
+        let verified = place.wattle(["ledger", "verify", "--store", "runs.db"]).run().code(0);
+        assert!(verified.stdout.contains("sound 4 lines"), "{verified:?}");
     }
     println!(
         "{kills} kills in {runs} runs, {:.1} s: nothing was done twice; of {unknown} effects that were under way the model was told",
