@@ -177,6 +177,15 @@ async fn a_line_that_is_dropped_leaves_the_session_as_it_was() {
     assert_eq!(line(&mut session, "echo $x", Duration::from_secs(5)).await.0, "before\n");
 }
 
+#[tokio::test]
+async fn parentheses_that_can_be_read_in_two_ways_take_no_time() {
+    for text in ["$((".repeat(40), "((".repeat(48), "$((($((".repeat(12), "\"$(( `echo $((".repeat(12)] {
+        let output = run(&text, Duration::from_secs(5)).await;
+        assert_eq!(output.status.0, 2, "{text}: {}", self::text(&output.stderr));
+    }
+    assert_eq!(text(&run("((echo a); (echo b))", Duration::from_secs(5)).await.stdout), "a\nb\n");
+}
+
 #[test]
 fn a_text_that_breaks_off_is_known() {
     for (text, open) in [

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::cursor::ends_word;
 use super::word::Until;
-use super::{Parsed, Parser};
+use super::{MISREAD, Parsed, Parser, SyntaxError};
 use crate::language::ast::{Arm, Kind, List, Then, Word};
 
 impl Parser {
@@ -79,15 +79,16 @@ impl Parser {
 
     /// `(( … ))`, or nothing where the parentheses turn out to be those of subshells.
     pub(super) fn double_parentheses(&mut self) -> Parsed<Option<Word>> {
+        if self.misread >= MISREAD {
+            let words = "too many `((` that begin no arithmetic: put a blank between the parentheses of subshells";
+            return Err(SyntaxError { incomplete: false, ..self.error(words) });
+        }
         let mark = self.mark();
         self.at += 2;
         match self.deeper(|parser| parser.arithmetic(Until::Parentheses)) {
             Ok(word) if self.take("))") => Ok(Some(word)),
-            Err(error) if error.incomplete && self.peek().is_none() => {
-                self.back_to(&mark);
-                Ok(None)
-            }
             Ok(_) | Err(_) => {
+                self.misread += 1;
                 self.back_to(&mark);
                 Ok(None)
             }

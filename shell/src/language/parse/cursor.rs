@@ -21,7 +21,7 @@ pub(super) fn in_name(c: char) -> bool {
 impl Parser {
     pub(super) fn new(text: &str, line: u32, depth: u32) -> Parser {
         let chars = text.replace("\r\n", "\n").chars().filter(|c| *c != '\0').collect();
-        Parser { chars, at: 0, line, depth, documents: Vec::new() }
+        Parser { chars, at: 0, line, depth, misread: 0, documents: Vec::new() }
     }
 
     pub(super) fn peek(&self) -> Option<char> {
@@ -185,20 +185,18 @@ impl Parser {
                 body.push('\n');
             }
         }
-        let word = if document.literal {
-            Word::of(Part::Quoted(body))
-        } else {
-            Parser::document_body(&body, line, self.depth)?
-        };
+        let word = if document.literal { Word::of(Part::Quoted(body)) } else { self.document_body(&body, line)? };
         // The place was made with the redirection and is filled only here.
         let _ = document.body.set(word);
         Ok(())
     }
 
-    fn document_body(text: &str, line: u32, depth: u32) -> Parsed<Word> {
-        let mut parser = Parser::new(text, line, depth);
-        let parts = parser.deeper(|parser| parser.double_parts(None))?;
-        Ok(Word::of(Part::Double(parts)))
+    fn document_body(&mut self, text: &str, line: u32) -> Parsed<Word> {
+        let mut parser = Parser::new(text, line, self.depth);
+        parser.misread = self.misread;
+        let parts = parser.deeper(|parser| parser.double_parts(None));
+        self.misread = parser.misread;
+        Ok(Word::of(Part::Double(parts?)))
     }
 
     /// A name, if one comes next.

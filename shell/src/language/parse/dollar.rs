@@ -68,7 +68,10 @@ impl Parser {
             }
         }
         let mut inner = Parser::new(&text, line, self.depth);
-        let list = inner.deeper(Parser::list).map_err(|error| super::SyntaxError { incomplete: false, ..error })?;
+        inner.misread = self.misread;
+        let list = inner.deeper(Parser::list);
+        self.misread = inner.misread;
+        let list = list.map_err(|error| super::SyntaxError { incomplete: false, ..error })?;
         if inner.peek().is_some() {
             let found = inner.found();
             let mut error = inner.error(format!("unexpected {found} between backquotes"));

@@ -19,6 +19,9 @@ use super::ast::{List, Word};
 /// How deep commands, quotes and expansions may stand in one another.
 pub(crate) const NESTING: u32 = 50;
 
+/// How often `((` may turn out to be no arithmetic: what stands in it is read again then, and nested ones would be read ever more often.
+const MISREAD: u32 = 100;
+
 /// Why a text is no script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SyntaxError {
@@ -67,6 +70,8 @@ struct Parser {
     at: usize,
     line: u32,
     depth: u32,
+    /// How often `((` turned out to be two subshells: each time what stands in it is read twice.
+    misread: u32,
     documents: Vec<Document>,
 }
 
