@@ -24,7 +24,7 @@ use crate::model::{Delta, Model, ModelErrorKind, ModelReply, ModelRequest, ask_w
 use crate::otel::RunSpans;
 use crate::sink::{Sink, Stamp};
 use crate::story::Teller;
-use crate::trace::Trace;
+use crate::trace::{Left, Trace};
 
 /// What one run is to do, with what.
 pub struct Job {
@@ -311,7 +311,8 @@ impl<'a> Performer<'a> {
         };
         if let Task::Execute { step, calls } = task {
             let execution = Execution::Refused { reason: format!("stopped: {reason}") };
-            calls.iter().for_each(|call| self.trace.write(*step, call, &execution, 0));
+            let left = Left::by(&execution);
+            calls.iter().for_each(|call| self.trace.write(*step, call, &left, 0));
         }
     }
 
@@ -367,11 +368,12 @@ impl<'a> Performer<'a> {
             }
         }
         let took = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.trace.write(step, call, &execution, took);
+        let left = Left::by(&execution);
+        self.trace.write(step, call, &left, took);
         if let Some(spans) = &self.spans {
-            spans.tool(from, (step, at + 1), call, &execution);
+            spans.tool(from, (step, at + 1), call, &left);
         }
-        self.teller.add(step, call, &execution, took);
+        self.teller.add(step, call, &left, took);
         Ok(Called::Done(Box::new(execution)))
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use wattle_capability::Answer;
-use wattle_capability::files::ISSUES_FILE;
+use wattle_capability::files::{ISSUES_FILE, append_line};
 use wattle_capability::issue::{Desk, Ticket};
 use wattle_capability::kv;
 use wattle_rt::{Code, Failure};
@@ -33,7 +33,7 @@ impl Desk for Tickets {
         let path = self.0.clone();
         Box::pin(async move {
             let line = line(&ticket)?;
-            let work = move || crate::trace::append(&path, line.trim_ascii_end());
+            let work = move || append_line(&path, &line);
             match tokio::task::spawn_blocking(work).await {
                 Ok(Ok(())) => Ok(()),
                 Ok(Err(error)) => Err(Failure::new(Code::EREMOTE, format!("the ticket cannot be kept: {error}"))),

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use wattle_capability::story::Story;
-use wattle_machine::{Call, Execution};
+use wattle_machine::Call;
 
-use crate::trace::outcome;
+use crate::trace::Left;
 
 /// The most steps that are told; the oldest give way.
 const STEPS: usize = 100;
@@ -25,12 +25,11 @@ impl Teller {
     }
 
     /// Takes a call in that is done.
-    pub(crate) fn add(&self, step: u32, call: &Call, execution: &Execution, dur_ms: u64) {
+    pub(crate) fn add(&self, step: u32, call: &Call, left: &Left<'_>, dur_ms: u64) {
         let args: Vec<String> = call.args().iter().map(|arg| format!("{:?}", cut(arg))).collect();
-        let (exit_code, output, error) = outcome(execution);
-        let ended = match (exit_code, error) {
-            (Some(0), _) => cut(&output),
-            (_, Some(error)) => format!("FAILED: {}", cut(&error)),
+        let ended = match (left.exit_code, &left.error) {
+            (Some(0), _) => cut(&left.output),
+            (_, Some(error)) => format!("FAILED: {}", cut(error)),
             (code, None) => format!("FAILED: {}", code.map_or_else(|| "not run".to_owned(), |code| code.to_string())),
         };
         let line = format!("step {step}: {}({}) in {dur_ms} ms: {ended}", call.label(), args.join(", "));

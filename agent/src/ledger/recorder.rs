@@ -1,15 +1,14 @@
 //! Recording: a line of the trace, and its seal behind it.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-use serde::{Deserialize, Serialize};
 
 use super::chain::{Hash, genesis, next, of, unhex};
 use super::seal::{Occasion, Seal};
 use super::{LEDGER_FILE, Signer};
+use serde::{Deserialize, Serialize};
+use wattle_capability::files::whole_lines;
+
 use crate::trace::append;
 use crate::{STEPS_FILE, now_ms};
 
@@ -38,19 +37,31 @@ impl Recorder {
     /// # Errors
     /// Where a file cannot be read or written.
     pub fn open(folder: &Path, run: &str, signer: Option<Arc<Signer>>) -> std::io::Result<Recorder> {
-        let steps = folder.join(STEPS_FILE);
-        let written = lines_of(&steps, run)?;
-        let seals = match signer {
-            None => None,
-            Some(signer) => {
-                let mut seals = Seals::open(folder.join(LEDGER_FILE), run, signer)?;
-                for line in written.iter().skip(usize::try_from(seals.count).unwrap_or(usize::MAX)) {
-                    seals.add(line, Occasion::Late(of(line)))?;
-                }
-                Some(seals)
+        Recorder::take_up(folder, run, signer).map(|(recorder, _)| recorder)
+    }
+
+    /// The trace of a run that begins: nothing of it is there, so nothing is read.
+    #[must_use]
+    pub fn begin(folder: &Path, run: &str, signer: Option<Arc<Signer>>) -> Recorder {
+        let seals = signer.map(|signer| Seals::begin(folder.join(LEDGER_FILE), run, signer));
+        Recorder { steps: folder.join(STEPS_FILE), lines: 0, seals }
+    }
+
+    /// As [`Recorder::open`], with the lines that the run has, each without its newline.
+    ///
+    /// # Errors
+    /// As [`Recorder::open`].
+    pub fn take_up(folder: &Path, run: &str, signer: Option<Arc<Signer>>) -> std::io::Result<(Recorder, Vec<Vec<u8>>)> {
+        let mut recorder = Recorder::begin(folder, run, signer);
+        let written = lines_of(&recorder.steps, run)?;
+        recorder.lines = written.len() as u64;
+        if let Some(seals) = &mut recorder.seals {
+            seals.go_on()?;
+            for line in written.iter().skip(usize::try_from(seals.count).unwrap_or(usize::MAX)) {
+                seals.add(line, Occasion::Late(of(line)))?;
             }
-        };
-        Ok(Recorder { steps, lines: written.len() as u64, seals })
+        }
+        Ok((recorder, written))
     }
 
     /// How many lines of the run there are.
@@ -83,15 +94,20 @@ impl Recorder {
 }
 
 impl Seals {
-    fn open(path: PathBuf, run: &str, signer: Arc<Signer>) -> std::io::Result<Seals> {
-        let (mut count, mut head) = (0, genesis(run, signer.tenant()));
-        each_line(&path, |line| {
-            let seal = serde_json::from_slice::<Seal>(line).ok().filter(|seal| seal.run == run && !seal.last);
+    fn begin(path: PathBuf, run: &str, signer: Arc<Signer>) -> Seals {
+        let head = genesis(run, signer.tenant());
+        Seals { path, run: run.to_owned(), signer, count: 0, head }
+    }
+
+    /// Goes on behind the run's last seal.
+    fn go_on(&mut self) -> std::io::Result<()> {
+        for line in lines(&whole_lines(&self.path)?) {
+            let seal = serde_json::from_slice::<Seal>(line).ok().filter(|seal| seal.run == self.run && !seal.last);
             if let Some((seal, sealed)) = seal.and_then(|seal| unhex(&seal.head).map(|head| (seal, head))) {
-                (count, head) = (seal.count, sealed);
+                (self.count, self.head) = (seal.count, sealed);
             }
-        })?;
-        Ok(Seals { path, run: run.to_owned(), signer, count, head })
+        }
+        Ok(())
     }
 
     fn add(&mut self, line: &[u8], occasion: Occasion) -> std::io::Result<()> {
@@ -111,24 +127,11 @@ fn lines_of(path: &Path, run: &str) -> std::io::Result<Vec<Vec<u8>>> {
     struct OfRun {
         run_id: String,
     }
-    let mut lines = Vec::new();
-    each_line(path, |line| {
-        if serde_json::from_slice::<OfRun>(line).is_ok_and(|of| of.run_id == run) {
-            lines.push(line.to_vec());
-        }
-    })?;
-    Ok(lines)
+    let bytes = whole_lines(path)?;
+    let of_run = |line: &&[u8]| serde_json::from_slice::<OfRun>(line).is_ok_and(|of| of.run_id == run);
+    Ok(lines(&bytes).filter(of_run).map(<[u8]>::to_vec).collect())
 }
 
-/// Shows the lines of a file; none where there is no file.
-fn each_line(path: &Path, mut show: impl FnMut(&[u8])) -> std::io::Result<()> {
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    for line in BufReader::new(file).split(b'\n') {
-        show(&line?);
-    }
-    Ok(())
+fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    bytes.split(|byte| *byte == b'\n')
 }

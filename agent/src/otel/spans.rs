@@ -4,12 +4,12 @@ use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use serde_json::{Value as Json, json};
-use wattle_machine::{Call, Ending, Execution};
+use wattle_machine::{Call, Ending};
 
 use super::Collector;
 use super::encode::{Sample, Span, metrics, traces};
 use crate::model::ModelReply;
-use crate::trace::{clip, outcome};
+use crate::trace::{Left, clip};
 
 /// The most spans of one run; further ones are left out, and the root says how many.
 const SPANS: usize = 2_000;
@@ -83,25 +83,25 @@ impl RunSpans {
     }
 
     /// A call has ended.
-    pub(crate) fn tool(&self, from: SystemTime, (step, number): (u32, usize), call: &Call, execution: &Execution) {
-        let (exit_code, output, error) = outcome(execution);
+    pub(crate) fn tool(&self, from: SystemTime, (step, number): (u32, usize), call: &Call, left: &Left<'_>) {
         let mut attributes: Vec<(&'static str, Json)> = vec![
             ("gen_ai.operation.name", json!("execute_tool")),
             ("gen_ai.tool.name", json!(call.label())),
             ("gen_ai.tool.type", json!("function")),
             ("gen_ai.tool.call.id", json!(format!("{}.{step}.{number}", self.run_id))),
         ];
-        attributes.extend(exit_code.map(|code| ("wattle.exit_code", json!(code))));
-        if error.is_some() {
+        attributes.extend(left.exit_code.map(|code| ("wattle.exit_code", json!(code))));
+        if left.error.is_some() {
             attributes.push(("error.type", json!("_OTHER")));
         }
         if self.collector.0.content {
             let args = json!({"body": call.body(), "args": call.args()}).to_string();
             attributes.push(("gen_ai.tool.call.arguments", json!(clip(&args, CONTENT))));
-            attributes.push(("gen_ai.tool.call.result", json!(clip(&output, CONTENT))));
+            attributes.push(("gen_ai.tool.call.result", json!(clip(&left.output, CONTENT))));
         }
         // What a failure says may quote what programs worked on.
-        let error = error.map(|why| if self.collector.0.content { clip(&why, CONTENT) } else { "failed".to_owned() });
+        let error = left.error.as_ref();
+        let error = error.map(|why| if self.collector.0.content { clip(why, CONTENT) } else { "failed".to_owned() });
         let (name, to) = (format!("execute_tool {}", call.label()), SystemTime::now());
         self.add(Span { id: id(), parent: Some(self.root), name, is_client: false, from, to, attributes, error });
     }

@@ -72,11 +72,6 @@ impl Step {
     pub fn succeeded(&self) -> bool {
         self.error.is_none() && self.exit_code == Some(0)
     }
-
-    /// The step with at most that many characters of output.
-    fn clipped(&self, chars: usize) -> Step {
-        Step { output: clip(&self.output, chars), ..self.clone() }
-    }
 }
 
 /// Keeps the head and the tail of a text that is longer than that many characters, and says how much is missing between them: the one
@@ -120,10 +115,16 @@ impl<'a> Trace<'a> {
         signer: Option<Arc<Signer>>,
         taken_up: bool,
     ) -> Self {
-        let steps = workdir.filter(|_| taken_up).map(|workdir| workdir.join(STEPS_FILE));
-        let there = steps.and_then(|path| told(&path, taken::lines_of(&path, run_id))).unwrap_or_default();
+        let mut there = Vec::new();
         let places = workdir.and_then(|workdir| {
-            let recorder = told(&workdir.join(STEPS_FILE), Recorder::open(workdir, run_id, signer))?;
+            let recorder = if taken_up {
+                let taken = Recorder::take_up(workdir, run_id, signer);
+                let (recorder, lines) = told(&workdir.join(STEPS_FILE), taken)?;
+                there = taken::said_in(&lines);
+                recorder
+            } else {
+                Recorder::begin(workdir, run_id, signer)
+            };
             Some(Mutex::new(Places { recorder, org: Org::new(workdir, run_id, agent) }))
         });
         Trace { run_id, agent, model, places, there: Mutex::new(there) }
@@ -135,9 +136,8 @@ impl<'a> Trace<'a> {
     }
 
     /// Writes down a call that is done.
-    pub(crate) fn write(&self, step: u32, call: &Call, execution: &Execution, dur_ms: u64) {
+    pub(crate) fn write(&self, step: u32, call: &Call, left: &Left<'_>, dur_ms: u64) {
         let Some(places) = &self.places else { return };
-        let (exit_code, output, error) = outcome(execution);
         let args = match call {
             Call::Wat { body, args } => json!({"body": body, "args": args}),
             Call::Catalog { args, .. } => json!(args),
@@ -149,19 +149,19 @@ impl<'a> Trace<'a> {
             model: self.model.to_owned(),
             tool: call.label().to_owned(),
             args,
-            output,
-            exit_code,
-            error,
-            mended: execution.mended().to_vec(),
+            output: clip(&left.output, LINE_CHARS),
+            exit_code: left.exit_code,
+            error: left.error.clone(),
+            mended: left.mended.to_vec(),
             dur_ms,
             ts: now_ms(),
         };
         let mut places = places.lock().unwrap_or_else(PoisonError::into_inner);
         if !taken::is_there(&mut self.there.lock().unwrap_or_else(PoisonError::into_inner), &step) {
-            let written = places.recorder.line(&step.clipped(LINE_CHARS));
+            let written = places.recorder.line(&step);
             told(Path::new(STEPS_FILE), written);
         }
-        places.org.add(&step);
+        places.org.add(&step, &left.output);
     }
 
     /// Writes down how the run ended.
@@ -179,22 +179,36 @@ fn told<T>(path: &Path, done: std::io::Result<T>) -> Option<T> {
     done.map_err(|error| tracing::warn!(path = %path.display(), %error, "failed to write the trace")).ok()
 }
 
-/// What a call left: its exit code where it came to its end, its output, its error.
-pub(crate) fn outcome(execution: &Execution) -> (Option<i32>, String, Option<String>) {
-    match execution {
-        Execution::Ran(ran) => {
-            let error = ran.failure.as_ref().map(|failure| {
-                let name = failure.name.clone().unwrap_or_else(|| failure.exit_code.to_string());
-                match &failure.reason {
-                    Some(reason) => format!("{name}: {reason}"),
-                    None => name,
-                }
-            });
-            (Some(ran.exit_code()), ran.results.join("\n"), error)
-        }
-        Execution::Rejected { diagnostic } => (None, String::new(), Some(diagnostic.clone())),
-        Execution::Refused { reason } => (None, String::new(), Some(reason.clone())),
-        Execution::Stopped { reason, results, .. } => (None, results.join("\n"), Some(reason.clone())),
+/// What a call left, in the words of a trace.
+pub(crate) struct Left<'a> {
+    /// The code where the program came to its end.
+    pub(crate) exit_code: Option<i32>,
+    /// All that it put out.
+    pub(crate) output: String,
+    /// Why it failed.
+    pub(crate) error: Option<String>,
+    /// What was put right in it before it ran.
+    pub(crate) mended: &'a [String],
+}
+
+impl<'a> Left<'a> {
+    pub(crate) fn by(execution: &'a Execution) -> Self {
+        let (output, error) = match execution {
+            Execution::Ran(ran) => {
+                let error = ran.failure.as_ref().map(|failure| {
+                    let name = failure.name.clone().unwrap_or_else(|| failure.exit_code.to_string());
+                    match &failure.reason {
+                        Some(reason) => format!("{name}: {reason}"),
+                        None => name,
+                    }
+                });
+                (ran.results.join("\n"), error)
+            }
+            Execution::Rejected { diagnostic } => (String::new(), Some(diagnostic.clone())),
+            Execution::Refused { reason } => (String::new(), Some(reason.clone())),
+            Execution::Stopped { reason, results, .. } => (results.join("\n"), Some(reason.clone())),
+        };
+        Left { exit_code: execution.exit_code(), output, error, mended: execution.mended() }
     }
 }
 

@@ -23,14 +23,14 @@ impl Org {
         Org { path: workdir.join(EVENTS_FILE), text }
     }
 
-    pub(super) fn add(&mut self, step: &Step) {
+    pub(super) fn add(&mut self, step: &Step, output: &str) {
         let (tool, number) = (one_line(&step.tool), step.step);
         _ = write!(
             self.text,
             "** step {number}: {tool} :tool_call:\n:PROPERTIES:\n:ARGS: {}\n:DUR_MS: {}\n:END:\n",
             step.args, step.dur_ms
         );
-        let output = clip(&step.output, OUTPUT_CHARS);
+        let output = clip(output, OUTPUT_CHARS);
         self.fixed(&output);
         if let Some(error) = &step.error {
             self.fixed(&format!("failed: {}", clip(error, OUTPUT_CHARS)));

@@ -127,12 +127,37 @@ impl Base {
 /// # Errors
 /// Where it is no plain file, or cannot be written.
 pub fn append_line(path: &Path, line: &[u8]) -> io::Result<()> {
+    own_file(path, OpenOptions::new().create(true).append(true))?.write_all(line)
+}
+
+/// Reads a file of the host's own in a workdir; nothing where it is not there. A last line that broke off, because the process was stopped
+/// in the middle of it, is taken out of the file.
+///
+/// # Errors
+/// Where it is no plain file, or cannot be read, or not be mended.
+pub fn whole_lines(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = match own_file(path, OpenOptions::new().read(true).write(true)) {
+        Err(cause) if is_absent(&cause) => return Ok(Vec::new()),
+        opened => opened?,
+    };
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    if whole < bytes.len() {
+        file.set_len(whole as u64)?;
+        bytes.truncate(whole);
+    }
+    Ok(bytes)
+}
+
+/// Opens a file of the host's own, where a plain one stands there.
+fn own_file(path: &Path, how: &mut OpenOptions) -> io::Result<File> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Err(Errno::ISDIR.into()) };
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let folder = Dir::open_ambient_dir(folder, ambient_authority())?;
-    let mut file = folder.open_with(name, plain(OpenOptions::new().create(true).append(true)))?;
+    let file = folder.open_with(name, plain(how))?;
     plain_meta(&file)?;
-    file.write_all(line)
+    Ok(file)
 }
 
 /// A new file beside the one that it will replace; removed again unless it is finished.

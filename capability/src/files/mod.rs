@@ -56,7 +56,7 @@ use std::time::SystemTime;
 use bytes::Bytes;
 
 pub use base::Base;
-pub use disk::append_line;
+pub use disk::{append_line, whole_lines};
 pub use error::{ApplyError, ErrorKind, FilesError};
 pub use guarded::PathGuard;
 pub use reader::Reader;

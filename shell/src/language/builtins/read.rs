@@ -20,6 +20,22 @@ struct Asked {
     names: Vec<String>,
 }
 
+impl Default for Asked {
+    fn default() -> Self {
+        Asked {
+            raw: false,
+            array: None,
+            delimiter: b'\n',
+            most: None,
+            exact: false,
+            fd: 0,
+            timeout: None,
+            prompt: None,
+            names: Vec::new(),
+        }
+    }
+}
+
 /// A line as it was read: its characters, each with whether a backslash stood before it.
 type Line = Vec<(char, bool)>;
 
@@ -87,17 +103,7 @@ impl Interpreter {
     /// A line of standard input for `select`; nothing at its end.
     pub(crate) async fn read_line(&mut self) -> Flow<Option<String>> {
         let Some(stream) = self.fds.get(&0).cloned() else { return Ok(None) };
-        let asked = Asked {
-            raw: true,
-            array: None,
-            delimiter: b'\n',
-            most: None,
-            exact: false,
-            fd: 0,
-            timeout: None,
-            prompt: None,
-            names: Vec::new(),
-        };
+        let asked = Asked { raw: true, ..Asked::default() };
         match read_line(&stream, &asked, self.run.bounds.substitution).await {
             Ok((line, End::Delimiter)) => Ok(Some(text(&line))),
             Ok((line, End::Input)) if !line.is_empty() => Ok(Some(text(&line))),
@@ -192,17 +198,7 @@ impl Interpreter {
 }
 
 fn asked(words: Vec<String>) -> Result<Asked, String> {
-    let mut asked = Asked {
-        raw: false,
-        array: None,
-        delimiter: b'\n',
-        most: None,
-        exact: false,
-        fd: 0,
-        timeout: None,
-        prompt: None,
-        names: Vec::new(),
-    };
+    let mut asked = Asked::default();
     let mut words = words.into_iter();
     while let Some(word) = words.next() {
         let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty() && asked.names.is_empty())

@@ -212,16 +212,8 @@ impl Interpreter {
         }
         self.breathe().await?;
         let mut shell = self.fork();
-        shell.level = 0;
         shell.fds.insert(0, Stream::null());
-        if let Err(jump) = shell.descend() {
-            self.status = shell.status;
-            return Err(jump);
-        }
-        let place = match self.run.place() {
-            Ok(place) => place,
-            Err(words) => return Err(self.bound(words)),
-        };
+        let place = self.place_beside(&mut shell)?;
         let task = Task::start(async move {
             let _place = place;
             if shell.chain(&chain).await != Err(Jump::Exit) || !shell.run.is_ended() {

@@ -17,6 +17,7 @@ use futures_util::future::BoxFuture;
 
 use super::ast::{Chain, Command, Joint, Kind, List, Pipeline};
 use super::interpreter::{Flow, Interpreter, Jump};
+use super::run::Place;
 use jobs::Task;
 
 pub(crate) use lookup::Found;
@@ -139,6 +140,16 @@ impl Interpreter {
         };
         self.depth -= 1;
         ran
+    }
+
+    /// Takes a place for a shell that will run beside this one, a level deeper and on a stack of its own.
+    pub(super) fn place_beside(&mut self, shell: &mut Interpreter) -> Flow<Place> {
+        shell.level = 0;
+        if let Err(jump) = shell.descend() {
+            self.status = shell.status;
+            return Err(jump);
+        }
+        self.run.place().map_err(|words| self.bound(words))
     }
 
     /// Lets another task go on with this shell, and takes it back.

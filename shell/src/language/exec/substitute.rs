@@ -106,7 +106,6 @@ impl Interpreter {
     pub(crate) async fn process(&mut self, input: bool, list: Arc<List>) -> Flow<String> {
         let (output, entry) = Stream::pipe();
         let mut shell = self.fork();
-        shell.level = 0;
         for fd in shell.substitutions.drain(..) {
             shell.fds.remove(&fd);
         }
@@ -117,14 +116,7 @@ impl Interpreter {
             shell.fds.insert(0, output);
             entry
         };
-        if let Err(jump) = shell.descend() {
-            self.status = shell.status;
-            return Err(jump);
-        }
-        let place = match self.run.place() {
-            Ok(place) => place,
-            Err(words) => return Err(self.bound(words)),
-        };
+        let place = self.place_beside(&mut shell)?;
         let task = Task::start(async move {
             let _place = place;
             shell.whole(&list).await;
