@@ -147,7 +147,7 @@ fn the_models_words_are_unchanged_and_what_is_recorded_has_no_key() {
 #[test]
 fn a_short_key_masks_nothing_and_is_warned_of() {
     let place = Place::new();
-    let program = "ToolCall::Wat(```wat\n(ret (str.cat \"kiwi, \" (arg 0)))\n```, \"milk\")";
+    let program = "ToolCall::Wat(```wat\n(ret (fmt \"kiwi, {}\" (arg 0)))\n```, \"milk\")";
     let provider = Provider::start([program.to_owned(), response("ok, kiwi and milk")].map(Answer::text));
     let all = ["run", "hello", "--base-url", &provider.base_url(), "--model", "m"];
     let done = place.wattle(all).env("WATTLE_API_KEY", "k").run().code(0);
