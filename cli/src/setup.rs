@@ -10,7 +10,7 @@ use serde_json::{Value as Json, json};
 use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::ai::{Budget, Inference};
 use wattle_agent::capability::egress::{Egress, Policy};
-use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
+use wattle_agent::capability::files::{Files, HostFiles, OVERLAY_LIMIT};
 use wattle_agent::capability::issue::Desk;
 use wattle_agent::capability::kv;
 use wattle_agent::capability::policy::{Absent, Preflight};
@@ -20,7 +20,8 @@ use wattle_agent::catalog::Folders;
 use wattle_agent::ledger::{Keys, Signer};
 use wattle_agent::machine;
 use wattle_agent::model::{
-    Cassette, Endpoint, EndpointError, EndpointErrorKind, EndpointSettings, Model, Recorder, RemoteModel, resolve,
+    ApiKey, Cassette, Endpoint, EndpointError, EndpointErrorKind, EndpointSettings, Model, Recorder, RemoteModel,
+    resolve,
 };
 use wattle_agent::moderation::{Classifier, Look, Moderation};
 use wattle_agent::otel::{Collector, CollectorSettings};
@@ -36,6 +37,9 @@ use crate::{ask, output};
 
 /// How many steps a run may take where nothing says otherwise.
 pub(crate) const RUN_STEPS: u32 = 12;
+
+/// What is said of a key that is too short to be told from other text.
+pub(crate) const SHORT_KEY: &str = "it has fewer than 8 characters, so it is not masked in traces, logs and messages";
 
 /// The longest name of a tenant, in bytes.
 const TENANT_BYTES: usize = 200;
@@ -136,7 +140,11 @@ impl Setup {
             Some(path) => Arc::new(Cassette::open(path).map_err(wrong)?),
             None => {
                 let timeouts = Settings::default().timeouts;
-                let client = RemoteModel::new(endpoint(&self.config)?, self.host.egress(), timeouts);
+                let endpoint = endpoint(&self.config)?;
+                if endpoint.key.as_ref().is_some_and(ApiKey::is_short) {
+                    output::warn(&format!("the key in `{}`: {SHORT_KEY}", endpoint.key_variable));
+                }
+                let client = RemoteModel::new(endpoint, self.host.egress(), timeouts);
                 Arc::new(client.map_err(|error| Fault::configuration(error.to_string()))?)
             }
         };
@@ -153,6 +161,8 @@ impl Setup {
     pub(crate) fn files(&self) -> Result<Arc<Files>, Fault> {
         let root = &self.config.root.value;
         let base = Files::open_base(root).map_err(|error| Fault::configuration(error.to_string()))?;
+        base.recovered().iter().for_each(|note| output::warn(note));
+        let base = base.keeping(host_files(&self.config));
         Ok(Arc::new(match self.config.writes_through() {
             true => Files::write_through(base),
             false => Files::overlay(Some(base), OVERLAY_LIMIT),
@@ -340,6 +350,21 @@ fn cache_folder() -> Option<PathBuf> {
 pub(crate) fn keys(config: &Config) -> Option<Keys> {
     let folder = store_path(config).ok()?.parent()?;
     Some(Keys::new(folder.join("keys")))
+}
+
+/// The files of the host's own, which runs neither see nor change where they lie in a workdir.
+pub(crate) fn host_files(config: &Config) -> HostFiles {
+    let mut files = HostFiles::default();
+    if let Ok(store) = store_path(config) {
+        files = files.hide_database(store, "the store");
+        if let Some(folder) = store.parent() {
+            files = files.hide(folder.join("keys"), "the folder of keys");
+        }
+    }
+    match Places::of_user().cache {
+        Some(cache) => files.hide(cache, "the folder of caches"),
+        None => files,
+    }
 }
 
 /// Opens the store in that file, in a folder that only the user can look into.

@@ -13,12 +13,14 @@ wattle_rt::capability! {
     fn now() = now;
     /// Panics after a while
     #[example = "(call $break.later) (i32.const 0)"]
+    #[touches(nothing)]
     async later() = later;
     /// Panics while it gives a value
     #[example = "(drop (drop (call $break.value 1)))(i32.const 0)"]
     fn value(n: int) -> ptr: str ! EBOUND = value;
     /// Runs another program that panics
     #[example = "(call $break.nested) (i32.const 0)"]
+    #[touches(nothing)]
     async nested() = nested;
     /// Does nothing
     #[example = "(call $break.nothing) (i32.const 0)"]
