@@ -92,7 +92,10 @@ pub(crate) fn secrets(config: &Config) -> Result<Arc<dyn Secrets>, Fault> {
     };
     let entries = entries.iter().map(entry).collect::<Result<Vec<_>, Fault>>()?;
     let listed: Arc<dyn Secrets> = Arc::new(Listed::new(entries));
-    let config = config.clone();
-    let stored = LateSecrets::new(move || crate::setup::stored_secrets(&config).map_err(|fault| fault.to_string()));
+    let (config, at_look) = (config.clone(), config.clone());
+    let stored = LateSecrets::new(
+        move || crate::setup::may_have_secrets(&at_look),
+        move || crate::setup::stored_secrets(&config).map_err(|fault| fault.to_string()),
+    );
     Ok(Arc::new(FirstOf(vec![listed, Arc::new(stored)])))
 }
