@@ -12,7 +12,7 @@ mod strip;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use wattle_rt::{Code, Config, Failure, Run, capability};
+use wattle_rt::{Code, Config, Failure, Run, Service, Target, capability};
 
 use crate::egress::{HeaderMap, HeaderValue, Method, Passage, header};
 use crate::http::{Http, Request, Response};
@@ -33,6 +33,7 @@ capability! {
     #[example = r#"(ret (json.get? (web.search? "example") "[0].url"))"# => "https://example.com/"]
     #[prompt(name)]
     #[effect(reads)]
+    #[touches(engine)]
     async search(query: str) -> ptr: str ! EACCESS EREMOTE ETIME EBOUND = search;
 }
 
@@ -132,6 +133,7 @@ async fn search(run: &mut Run, query: String) -> Result<String, Failure> {
         let why = format!("a query has 1 to {QUERY_CHARS} characters, and this one has {length}");
         return Err(Failure::new(Code::EBOUND, why));
     }
+    run.admit("web.search", Target::Service(Service::Engine), engine.url().as_str())?;
     let passage = Passage::of(run, WEB.name);
     passage.check_text("the query", query.as_bytes()).await?;
     let hits = within(run, deadline(run), engine.search(&passage, &query)).await?;
