@@ -19,6 +19,7 @@ use serde_json::{Value as Json, json};
 use wattle_machine::{Call, Ending, Execution};
 
 use crate::ledger::{Recorder, Sealed, Signer};
+use crate::model::Mask;
 use crate::now_ms;
 use org::Org;
 use taken::Lines;
@@ -103,6 +104,7 @@ pub(crate) struct Trace<'a> {
     run_id: &'a str,
     agent: &'a str,
     model: &'a str,
+    mask: Mask,
     places: Option<Mutex<Places>>,
     /// The lines that the run left before it was resumed: none is written twice.
     there: Mutex<Lines>,
@@ -115,11 +117,12 @@ struct Places {
 }
 
 impl<'a> Trace<'a> {
-    /// The trace of that run; it goes nowhere if there is no workdir. A run that is `resumed` goes on where it was.
+    /// The trace of that run, with the model's key masked; it goes nowhere if there is no workdir. A run that is `resumed` goes on where
+    /// it was.
     pub(crate) fn open(
         run_id: &'a str,
         (agent, model): (&'a str, &'a str),
-        workdir: Option<&Path>,
+        (workdir, mask): (Option<&Path>, Mask),
         signer: Option<Arc<Signer>>,
         resumed: bool,
     ) -> Self {
@@ -133,7 +136,7 @@ impl<'a> Trace<'a> {
             };
             Some(Mutex::new(Places { recorder, org: Org::new(workdir, run_id, agent) }))
         });
-        Trace { run_id, agent, model, places, there: Mutex::new(there) }
+        Trace { run_id, agent, model, mask, places, there: Mutex::new(there) }
     }
 
     /// The run's id.
@@ -144,21 +147,23 @@ impl<'a> Trace<'a> {
     /// Writes down a call that is done.
     pub(crate) fn write(&self, step: u32, call: &Call, left: &Left<'_>, dur_ms: u64) {
         let Some(places) = &self.places else { return };
+        let mask = &self.mask;
         let args = match call {
             Call::Wat { body, args } => json!({"body": body, "args": args}),
             Call::Catalog { args, .. } => json!(args),
         };
+        let output = mask.text(&left.output);
         let step = Step {
             run_id: self.run_id.to_owned(),
             step,
             agent: self.agent.to_owned(),
             model: self.model.to_owned(),
-            tool: call.label().to_owned(),
-            args: bounded(args),
-            output: clip(&left.output, LINE_CHARS),
+            tool: mask.text(call.label()),
+            args: bounded(mask.json(args)),
+            output: clip(&output, LINE_CHARS),
             exit_code: left.exit_code,
-            error: left.error.as_ref().map(|error| clip(error, ERROR_CHARS)),
-            mended: left.mended.iter().take(MENDED).map(|text| clip(text, MENDED_CHARS)).collect(),
+            error: left.error.as_deref().map(|error| clip(&mask.text(error), ERROR_CHARS)),
+            mended: left.mended.iter().take(MENDED).map(|text| clip(&mask.text(text), MENDED_CHARS)).collect(),
             dur_ms,
             ts: now_ms(),
         };
@@ -167,14 +172,14 @@ impl<'a> Trace<'a> {
             let written = places.recorder.line(&step);
             told(Path::new(STEPS_FILE), written);
         }
-        places.org.add(&step, &left.output);
+        places.org.add(&step, &output);
     }
 
     /// Writes down how the run ended. Returns what the last seal says, if the trace is sealed.
     pub(crate) fn end(&self, ending: &Ending) -> Option<Sealed> {
         let mut places = self.places.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
         let sealed = places.recorder.end();
-        told(Path::new(EVENTS_FILE), places.org.end(ending.text()));
+        told(Path::new(EVENTS_FILE), places.org.end(&self.mask.text(ending.text())));
         told(Path::new(crate::ledger::LEDGER_FILE), sealed).flatten()
     }
 }
