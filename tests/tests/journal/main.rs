@@ -8,5 +8,6 @@ mod generated;
 mod keys;
 mod park;
 mod place;
+mod poison;
 mod replay;
 mod stopped;
