@@ -55,7 +55,7 @@ impl Session {
             Some(session) => session,
             None => {
                 let store = Store::in_memory(Duration::MAX).map_err(|error| Fault::failed(error.to_string()))?;
-                setup::Session { id: "repl".to_owned(), store }
+                setup::Session { id: "repl".to_owned(), store: store.tenant(&setup.tenant()?) }
             }
         };
         let files = setup.files()?;
@@ -85,6 +85,7 @@ impl Session {
         let job = Job {
             message,
             history,
+            tenant: self.setup.tenant()?,
             session_id: Some(self.kept.id.clone()),
             grants: self.setup.grants(access),
             workdir: Some(self.setup.config.root.value.clone()),
@@ -181,6 +182,7 @@ impl Session {
             Some(Some(Ok(outcome))) => exec::tell(&outcome, source).map(|()| Next::Go),
             Some(Some(Err(RunError::Denied(missing)))) => exec::denied(&missing, why_not, false).map(|_| Next::Go),
             Some(Some(Err(RunError::Refused(why)))) => exec::refused(&why, false).map(|_| Next::Go),
+            Some(Some(Err(RunError::Bug(bug)))) => Err(Fault::failed(bug.to_string())),
             Some(Some(Err(RunError::Engine(error)))) => Err(Fault::failed(error.to_string())),
         }
     }

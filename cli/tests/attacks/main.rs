@@ -68,5 +68,8 @@ macro_rules! classes {
 const LEAST: usize = 1;
 
 classes! {
+    ledger
+    poison
     shell
+    tenants
 }
