@@ -69,6 +69,9 @@ const LEAST: usize = 1;
 
 classes! {
     injection
+    ledger
+    poison
     provider
     shell
+    tenants
 }
