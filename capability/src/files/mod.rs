@@ -31,6 +31,8 @@
 //! All functions may block on the base's disk; asynchronous callers run them where blocking is allowed.
 
 mod apply;
+#[cfg(test)]
+mod apply_model;
 mod base;
 mod disk;
 mod edit;
