@@ -110,6 +110,7 @@ async fn find(run: &mut Run, query: Unadmitted<String>, max: i32) -> Result<Stri
 
     let all = Arc::clone(&run.config::<Fs>()?.0);
     let admitted = crate::fs::confined(run, gate.clone())?;
+    let readable = Arc::clone(&admitted);
     let index = Arc::clone(&search.index);
     let path = search.path.clone();
     let deadline = run.deadline().checked_sub(RESERVE).unwrap_or_else(|| run.deadline());
@@ -148,10 +149,9 @@ async fn find(run: &mut Run, query: Unadmitted<String>, max: i32) -> Result<Stri
         },
     };
     let index = Arc::clone(&search.index);
-    let admitted = crate::fs::files(run, FUNCTION)?;
     let work = move || {
         let mut held = index.lock().unwrap_or_else(PoisonError::into_inner);
-        held.as_mut().map_or_else(|| Ok(Vec::new()), |index| standing(index, &admitted, &ranked, max))
+        held.as_mut().map_or_else(|| Ok(Vec::new()), |index| standing(index, &readable, &ranked, max))
     };
     match tokio::task::spawn_blocking(work).await {
         Ok(top) => {

@@ -50,7 +50,8 @@ impl Store {
             let failed = steps.into_iter().map(|step| (step.change, FilesError::no_base())).collect();
             return Err(ApplyError { done: Vec::new(), failed });
         };
-        let working = base.working().map_err(|cause| nothing(FilesError::io(Intent::Write, &RunPath::top(), cause)))?;
+        let near = steps.first().map_or_else(RunPath::top, |step| step.path.clone());
+        let working = base.working(&near).map_err(|cause| nothing(FilesError::io(Intent::Write, &near, cause)))?;
         let outcomes = carry_out(base, working.path(), steps, &refused);
         drop(working);
         reads.clear();

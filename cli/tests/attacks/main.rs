@@ -68,5 +68,7 @@ macro_rules! classes {
 const LEAST: usize = 1;
 
 classes! {
+    files
+    index
     shell
 }
