@@ -59,6 +59,8 @@ pub async fn fork(
         status: Status::Open,
         made: now,
         used: now,
+        attempts: 0,
+        reason: None,
         opening,
     };
     let Some(message) = message else {
@@ -93,6 +95,7 @@ fn anew(of: &Opening, conversation: &[Message], message: String) -> Opening {
     };
     let mut opening = Opening { message, ..of.clone() };
     opening.setup.history = history;
+    opening.setup.nonce = crate::driver::nonce();
     opening
 }
 

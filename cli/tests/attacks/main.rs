@@ -70,5 +70,8 @@ const LEAST: usize = 1;
 classes! {
     files
     index
+    ledger
+    poison
     shell
+    tenants
 }
