@@ -70,8 +70,10 @@ const LEAST: usize = 1;
 classes! {
     files
     index
+    injection
     ledger
     poison
+    provider
     shell
     tenants
 }
