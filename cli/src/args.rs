@@ -12,7 +12,7 @@ use wattle_agent::capability::web::EngineKind;
 use wattle_agent::machine::Dollars;
 use wattle_server::{HostName, Origin};
 
-use crate::config::{Layer, Span, count, dollars};
+use crate::config::{Layer, Sandbox, Span, count, dollars};
 
 /// What stands below the help.
 const AFTER: &str = "Each setting has a key in `wattle.toml` and a variable `WATTLE_…`; `wattle config show --origin` tells where \
@@ -93,6 +93,12 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Tell what is missing and how to mend it
     Doctor(DoctorArgs),
+    /// Trust the project file of a folder, as it is now
+    Trust(TrustArgs),
+    /// Stop trusting the project file of a folder
+    Untrust(TrustArgs),
+    /// Show what the project file sets, and whether it is trusted
+    Status(StatusArgs),
     /// The settings
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -616,6 +622,23 @@ pub(crate) struct DoctorArgs {
     pub(crate) flags: Flags,
 }
 
+/// What `trust` and `untrust` take.
+#[derive(Debug, Args)]
+pub(crate) struct TrustArgs {
+    /// The folder [default: the workdir]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+/// What `status` takes.
+#[derive(Debug, Args)]
+pub(crate) struct StatusArgs {
+    /// The folder [default: the workdir]
+    pub(crate) dir: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// What `config` does.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
@@ -717,6 +740,9 @@ pub(crate) struct Flags {
     /// The file that keeps sessions
     #[arg(long, value_name = "FILE")]
     pub(crate) store: Option<PathBuf>,
+    /// The walls around the process itself: on or off [default: on]
+    #[arg(long, value_name = "SWITCH")]
+    pub(crate) sandbox: Option<Sandbox>,
     /// Show programs and observations in full, and what is done behind the scenes
     #[arg(short, long)]
     pub(crate) verbose: bool,
@@ -772,6 +798,7 @@ impl From<Flags> for Layer {
             session: flags.session.map(Some),
             tenant: flags.tenant,
             store: flags.store.map(Some),
+            sandbox: flags.sandbox,
             verbose: flags.verbose.then_some(true),
             ..Layer::from(flags.catalog)
         }
