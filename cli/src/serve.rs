@@ -44,6 +44,7 @@ async fn listen(args: ServeArgs, config: Config) -> Result<Exit, Fault> {
     let app = App::new(setup.host.clone(), model, settings, setup.store()?)
         .with_tenant(setup.tenant()?)
         .with_workdir(setup.config.root.value.clone())
+        .with_host_files(crate::setup::host_files(&setup.config))
         .with_policy(setup.config.policy.clone());
     let app = app.with_secrets(trusted::secrets(&setup.config)?);
     let app = match may_exec()? {

@@ -10,7 +10,7 @@ use serde_json::{Value as Json, json};
 use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::ai::{Budget, Inference};
 use wattle_agent::capability::egress::{Egress, Policy};
-use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
+use wattle_agent::capability::files::{Files, HostFiles, OVERLAY_LIMIT};
 use wattle_agent::capability::issue::Desk;
 use wattle_agent::capability::kv;
 use wattle_agent::capability::policy::{Absent, Preflight};
@@ -153,6 +153,8 @@ impl Setup {
     pub(crate) fn files(&self) -> Result<Arc<Files>, Fault> {
         let root = &self.config.root.value;
         let base = Files::open_base(root).map_err(|error| Fault::configuration(error.to_string()))?;
+        base.recovered().iter().for_each(|note| output::warn(note));
+        let base = base.keeping(host_files(&self.config));
         Ok(Arc::new(match self.config.writes_through() {
             true => Files::write_through(base),
             false => Files::overlay(Some(base), OVERLAY_LIMIT),
@@ -340,6 +342,34 @@ fn cache_folder() -> Option<PathBuf> {
 pub(crate) fn keys(config: &Config) -> Option<Keys> {
     let folder = store_path(config).ok()?.parent()?;
     Some(Keys::new(folder.join("keys")))
+}
+
+/// The files of the host's own: where they lie in a workdir, runs do not change what decides about later runs, and do not see the rest.
+pub(crate) fn host_files(config: &Config) -> HostFiles {
+    let places = Places::of_user();
+    let mut files = HostFiles::default();
+    for folder in &config.catalog.value {
+        files = files.protect(folder, "a folder of programs");
+    }
+    if let Some(folder) = places.user_file.as_deref().and_then(Path::parent) {
+        files = files.protect(folder, "the folder of the user's settings");
+    }
+    if let Some(trust) = &places.trust {
+        files = files.hide(trust, "the list of trusted folders");
+    }
+    if let Some(state) = &places.state {
+        files = files.hide(state, "the folder of the token and of histories");
+    }
+    if let Ok(store) = store_path(config) {
+        files = files.hide_database(store, "the store");
+        if let Some(folder) = store.parent() {
+            files = files.hide(folder.join("keys"), "the folder of keys");
+        }
+    }
+    match places.cache {
+        Some(cache) => files.hide(cache, "the folder of caches"),
+        None => files,
+    }
 }
 
 /// Opens the store in that file, in a folder that only the user can look into.

@@ -4,12 +4,10 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
+pub(crate) use wattle_agent::capability::files::PROJECT_FILE;
 
 use super::{File, Kind, Layer, Places, file, plain};
 use crate::fault::Fault;
-
-/// The project file's name in the root.
-pub(crate) const PROJECT_FILE: &str = "wattle.toml";
 
 /// A project file as it was read.
 #[derive(Clone, Debug)]

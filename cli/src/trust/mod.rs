@@ -99,8 +99,7 @@ fn names(project: &Project) -> String {
 }
 
 fn refused(project: &Project, state: &State) -> Fault {
-    let (path, folder) = (project.path.display(), project.folder.display());
-    let sets = names(project);
+    let (path, sets) = (project.path.display(), names(project));
     let message = match state {
         State::Changed(differences) => format!(
             "the project file `{path}` sets {sets}, and has changed since its folder was trusted:\n  {}",
@@ -109,7 +108,18 @@ fn refused(project: &Project, state: &State) -> Fault {
         _ => format!("the project file `{path}` sets {sets}, and its folder is not trusted"),
     };
     Fault::new(Exit::Configuration, message)
-        .hint(format!("`wattle status` shows what it sets; if you trust it: wattle trust {folder}"))
+        .hint(format!("`wattle status` shows what it sets; if you trust it: {}", command(project)))
+}
+
+/// The command that trusts a folder. A path that a shell would not take for one word is left out: whoever named the folder does not write
+/// commands for the user.
+fn command(project: &Project) -> String {
+    let folder = project.folder.to_string_lossy();
+    let plain = |c: char| c.is_alphanumeric() || "/._-+".contains(c);
+    match folder.chars().all(plain) {
+        true => format!("wattle trust {folder}"),
+        false => "`wattle trust` in that folder".to_owned(),
+    }
 }
 
 /// Lists what a file would change, and asks.

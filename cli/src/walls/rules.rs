@@ -139,3 +139,52 @@ fn folder_of(path: &Path) -> PathBuf {
         _ => PathBuf::from("."),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Layer;
+
+    fn paths(rules: &[Rule], reach: Reach) -> Vec<&str> {
+        rules.iter().filter(|rule| rule.reach == reach).filter_map(|rule| rule.path.to_str()).collect()
+    }
+
+    #[test]
+    fn a_command_reaches_what_its_settings_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let places = Places {
+            user_file: Some(at("config/wattle.toml")),
+            store: None,
+            trust: Some(at("data/trust.json")),
+            state: Some(at("state")),
+            cache: Some(at("cache")),
+        };
+        let flags = Layer {
+            root: Some(at("work")),
+            store: Some(Some(at("data/s.db"))),
+            catalog: Some(vec![at("tools")]),
+            git_remote: Some(Some("/srv/site.git".parse().unwrap())),
+            publish_root: Some(Some(at("public"))),
+            ..Layer::default()
+        };
+        let config = Config::gather(&[flags]).unwrap();
+        let plain = rules(&config, &Needs { reads: vec![at("a.wat")], ..Needs::default() }, &places);
+        let at = |name: &str| at(name).to_str().unwrap().to_owned();
+        assert_eq!(paths(&plain, Reach::Write), [at("work"), at("data"), at("state"), at("cache")]);
+        assert!(paths(&plain, Reach::Run).is_empty());
+        for read in ["tools", "config", "a.wat"] {
+            assert!(paths(&plain, Reach::Read).contains(&&*at(read)), "{read}");
+        }
+        for hidden in ["/", "/etc", "/etc/shadow", "/home", "/root", "/proc", "/tmp", "/dev", "/usr"] {
+            assert!(plain.iter().all(|rule| rule.path != Path::new(hidden)), "{hidden}");
+        }
+        let stays = rules(&config, &Needs { workdir_stays: true, ..Needs::default() }, &places);
+        assert!(paths(&stays, Reach::Read).contains(&&*at("work")));
+        let trusted = rules(&config, &Needs { trusted: true, ..Needs::default() }, &places);
+        assert!(
+            paths(&trusted, Reach::Write).contains(&"/srv/site.git") && paths(&trusted, Reach::Run).contains(&"/usr")
+        );
+        assert!(paths(&trusted, Reach::Write).contains(&&*at("public")));
+    }
+}
