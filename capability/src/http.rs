@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use serde_json::{Map, Value as Json, json};
-use wattle_rt::{Code, Config, Failure, Guard, Run, Target, capability};
+use wattle_rt::{Code, Config, Failure, Guard, Run, Target, Unadmitted, capability};
 
 use crate::Answer;
 use crate::arr::{Arrays, Handle};
@@ -192,7 +192,9 @@ async fn get(run: &mut Run, url: String) -> Result<Vec<u8>, Failure> {
     accepted(&url, send(run, "http.get", get_request(&url)).await?)
 }
 
-async fn get_all(run: &mut Run, urls: i32) -> Result<Handle, Failure> {
+async fn get_all(run: &mut Run, urls: Unadmitted<i32>) -> Result<Handle, Failure> {
+    // Each URL is admitted on its way out.
+    let (urls, _) = urls.open(run);
     let http = run.config::<Http>()?;
     let urls = Arrays::of(run).get(Handle(urls))?.clone();
     let mut items = vec![String::new(); urls.len()];

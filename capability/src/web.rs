@@ -12,7 +12,7 @@ mod strip;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use wattle_rt::{Code, Config, Failure, Run, Target, capability};
+use wattle_rt::{Code, Config, Failure, Run, Service, Target, capability};
 
 use crate::egress::{HeaderMap, HeaderValue, Method, header};
 use crate::http::{Http, Request, Response};
@@ -33,6 +33,7 @@ capability! {
     #[example = r#"(ret (json.get? (web.search? "example") "[0].url"))"# => "https://example.com/"]
     #[prompt(name)]
     #[effect(reads)]
+    #[touches(engine)]
     async search(query: str) -> ptr: str ! EACCESS EREMOTE ETIME EBOUND = search;
 }
 
@@ -136,6 +137,7 @@ async fn search(run: &mut Run, query: String) -> Result<String, Failure> {
         let why = format!("a query has 1 to {QUERY_CHARS} characters, and this one has {length}");
         return Err(Failure::new(Code::EBOUND, why));
     }
+    run.admit("web.search", Target::Service(Service::Engine), engine.url().as_str())?;
     let hits = within(run, deadline(run), engine.search(&query)).await?;
     serde_json::to_string(&hits).map_err(|why| Failure::new(Code::EREMOTE, why.to_string()))
 }
