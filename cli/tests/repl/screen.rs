@@ -20,7 +20,9 @@ fn shows(place: &Place, args: &[&str], typed: &str) -> String {
         session.send(typed).unwrap();
         session.flush().unwrap();
     }
-    session.exp_eof().unwrap()
+    // Each byte comes as a character of its own.
+    let bytes: Vec<u8> = session.exp_eof().unwrap().chars().map(|c| u8::try_from(c).unwrap()).collect();
+    String::from_utf8(bytes).unwrap()
 }
 
 /// Fails if a terminal would act on something in what was shown.
@@ -40,7 +42,7 @@ fn wat_text(text: &str) -> String {
 #[test]
 fn what_programs_files_and_names_hold_only_shows() {
     let place = Place::new();
-    let program = format!("(sys.log \"{0}\") (ret \"{0}\\9b1m\\ff\")", wat_text(HOSTILE));
+    let program = format!("(ret \"{}\\9b1m\\ff\")", wat_text(HOSTILE));
     std::fs::write(place.work("evil.wat"), program).unwrap();
     harmless(
         &shows(&place, &["exec", "evil.wat"], ""),
