@@ -96,7 +96,7 @@ fn perform(cli: Cli) -> Result<Exit, Fault> {
         Some(Command::Eval(args)) => threads::run(commands::eval::eval(args, outer)),
         Some(Command::Trace(command)) => threads::run(commands::trace::trace(command)),
         Some(Command::Telemetry(args)) => commands::trace::telemetry(&args),
-        Some(Command::Ledger(command)) => commands::ledger::ledger(command, outer),
+        Some(Command::Ledger(command)) => threads::run(commands::ledger::ledger(command, outer)),
         Some(Command::Vars(command)) => threads::run(commands::vars::vars(command, outer)),
         Some(Command::Demo(args)) => threads::run(demo::demo(&args)),
         Some(Command::Doctor(args)) => commands::doctor::doctor(args, outer),

@@ -42,7 +42,6 @@ async fn listen(args: ServeArgs, config: Config) -> Result<Exit, Fault> {
     tokio::spawn(async move { host.warm().await });
     let settings = setup.run_settings(STEPS, &model)?;
     let app = App::new(setup.host.clone(), model, settings, setup.store()?)
-        .with_tenant(setup.tenant()?)
         .with_workdir(setup.config.root.value.clone())
         .with_host_files(crate::setup::host_files(&setup.config))
         .with_policy(setup.config.policy.clone());
@@ -51,7 +50,7 @@ async fn listen(args: ServeArgs, config: Config) -> Result<Exit, Fault> {
         true => app.with_exec(trusted::trusted(
             &setup.config,
             &setup.config.root.value,
-            &setup.tenant()?,
+            setup.tenant()?.as_str(),
             setup.host.egress(),
         )?),
         false => app,

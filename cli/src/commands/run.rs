@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::files::Files;
 use wattle_agent::journal::{self, Ended, Hold, Opened, Parked, ResumeError, Resumed, SharedJournal};
 use wattle_agent::machine::{Bound, Ending, Envelope};
-use wattle_agent::{Job, Meter, Report, Store, own_session};
+use wattle_agent::{Job, Meter, Report, TenantStore, own_session};
 
 use crate::args::RunArgs;
 use crate::changes::{self, Fate};
@@ -32,7 +32,7 @@ pub(crate) fn run(args: RunArgs, outer: Layer) -> Result<Exit, Fault> {
 }
 
 /// The run of the store that is taken up or forked; `None` where a new one begins.
-async fn earlier(args: &RunArgs, flags: &[Layer]) -> Result<Option<(Store, Opened)>, Fault> {
+async fn earlier(args: &RunArgs, flags: &[Layer]) -> Result<Option<(TenantStore, Opened)>, Fault> {
     match (&args.resume, &args.fork) {
         (Some(run), _) => find(run, flags).await.map(Some),
         (None, Some(run)) => {
@@ -50,16 +50,16 @@ fn granted(opened: &Opened) -> Result<Layer, Fault> {
     let origin = &opened.opening.origin;
     if origin.get("by").is_none_or(|by| by != "run") {
         let message = format!("the run `{}` was not begun by `wattle run`", opened.id);
-        return Err(Fault::usage(message).hint("what the server began it takes up at its next start"));
+        return Err(Fault::usage(message).hint("a server resumes its runs when it starts"));
     }
     Layer::of_granted(origin.get("granted").unwrap_or(&Json::Null))
 }
 
-async fn carried_out(args: RunArgs, config: Config, earlier: Option<(Store, Opened)>) -> Result<Exit, Fault> {
+async fn carried_out(args: RunArgs, config: Config, earlier: Option<(TenantStore, Opened)>) -> Result<Exit, Fault> {
     let how = How::of(&args);
     let mut setup = Setup::new(config)?;
     match earlier {
-        Some((store, opened)) => take_up(&how, setup, &store, opened, answers(&args)).await,
+        Some((store, opened)) => take_up(&how, setup, &store, opened, (answers(&args), args.release)).await,
         None => {
             if args.park {
                 setup.park();
@@ -118,6 +118,7 @@ async fn begin(how: &How, setup: &Setup, prompt: &str) -> Result<Exit, Fault> {
     let job = Job {
         message,
         history,
+        tenant: setup.tenant()?,
         session_id: session.as_ref().map(|session| session.id.clone()),
         grants: setup.grants(access),
         workdir: Some(setup.config.root.value.clone()),
@@ -142,9 +143,9 @@ async fn begin(how: &How, setup: &Setup, prompt: &str) -> Result<Exit, Fault> {
 async fn take_up(
     how: &How,
     mut setup: Setup,
-    store: &Store,
+    store: &TenantStore,
     opened: Opened,
-    answers: Vec<(String, bool)>,
+    (answers, release): (Vec<(String, bool)>, bool),
 ) -> Result<Exit, Fault> {
     if !ask::is_terminal() {
         setup.park();
@@ -167,6 +168,7 @@ async fn take_up(
         settings,
         meter,
         answers,
+        release,
     };
     let followed = Followed::new(how, &setup);
     let sink = |envelope: &Envelope| followed.show(envelope);
@@ -178,6 +180,8 @@ async fn take_up(
             Fault::new(Exit::Parked, error.to_string())
                 .hint(format!("`wattle run --resume {run} --approve {call}`, or `--refuse {call}`"))
         }
+        ResumeError::Parked { run, .. } => Fault::new(Exit::Parked, error.to_string())
+            .hint(format!("`wattle run --resume {run} --release` tries it once more")),
         ResumeError::Store(_) => failed(error),
         _ => Fault::usage(error.to_string()),
     })?;
@@ -190,7 +194,7 @@ async fn hold(session: Option<&Session>) -> Result<Option<Hold>, Fault> {
     journal::hold_session(&journal, id).await.map(Some).map_err(failed)
 }
 
-async fn fork(store: &Store, of: &Opened, step: u32, message: Option<String>) -> Result<Opened, Fault> {
+async fn fork(store: &TenantStore, of: &Opened, step: u32, message: Option<String>) -> Result<Opened, Fault> {
     let journal: SharedJournal = Arc::new(store.clone());
     let id = journal::new_id();
     journal::fork(&journal, of, step, message, id.clone()).await.map_err(|error| match error {
@@ -204,7 +208,7 @@ async fn fork(store: &Store, of: &Opened, step: u32, message: Option<String>) ->
 ///
 /// # Errors
 /// Where there is no such run, or no store.
-pub(crate) async fn find(run: &str, flags: &[Layer]) -> Result<(Store, Opened), Fault> {
+pub(crate) async fn find(run: &str, flags: &[Layer]) -> Result<(TenantStore, Opened), Fault> {
     let setup = Config::gather(flags)?;
     let store = setup::store(&setup)?;
     let journal: SharedJournal = Arc::new(store.clone());

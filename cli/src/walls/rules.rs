@@ -124,6 +124,8 @@ fn trusted(config: &Config, add: &mut impl FnMut(Reach, &[PathBuf])) {
     add(Reach::Write, &[std::env::temp_dir()]);
     add(Reach::Run, &listed(PROGRAMS));
     add(Reach::Read, &listed(PROGRAMS_READ));
+    let keys = [&config.git_ca_file.value, &config.git_ssh_key.value, &config.git_known_hosts.value];
+    add(Reach::Read, &keys.into_iter().flatten().cloned().collect::<Vec<_>>());
     add(Reach::Read, &std::env::home_dir().map(|home| home.join(".ssh")).into_iter().collect::<Vec<_>>());
     let path = std::env::var_os("PATH").unwrap_or_else(|| OsString::from(crate::trusted::USUAL_PATH));
     // The programs of a `git` elsewhere lie beside its own folder: `PREFIX/bin/git`, `PREFIX/libexec/git-core`.

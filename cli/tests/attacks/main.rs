@@ -70,8 +70,11 @@ const LEAST: usize = 1;
 classes! {
     catalogs
     injection
+    ledger
+    poison
     project
     provider
     shell
+    tenants
     terminal
 }

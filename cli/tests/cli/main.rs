@@ -13,6 +13,7 @@ mod place;
 mod projects;
 mod readme;
 mod run;
+mod tenants;
 mod terminal;
 mod traces;
 mod transcripts;

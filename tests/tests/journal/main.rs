@@ -5,7 +5,9 @@
 mod conformance;
 mod fork;
 mod generated;
+mod keys;
 mod park;
 mod place;
+mod poison;
 mod replay;
 mod stopped;
