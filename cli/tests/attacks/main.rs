@@ -69,6 +69,7 @@ const LEAST: usize = 1;
 
 classes! {
     catalogs
+    compile
     injection
     ledger
     poison
