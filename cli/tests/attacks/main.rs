@@ -68,8 +68,10 @@ macro_rules! classes {
 const LEAST: usize = 1;
 
 classes! {
+    injection
     ledger
     poison
+    provider
     shell
     tenants
 }
