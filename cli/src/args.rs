@@ -125,7 +125,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "CALL", requires = "resume")]
     pub(crate) refuse: Vec<String>,
     /// Try a run again that was parked because it ended its process twice
-    #[arg(long, requires = "resume")]
+    #[arg(long, requires = "resume", conflicts_with_all = ["prompt", "fork"])]
     pub(crate) release: bool,
     /// Begin where another run stood at the end of a step, with a further message or without one
     #[arg(long, value_name = "RUN", requires = "step")]
