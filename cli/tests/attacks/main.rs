@@ -70,10 +70,14 @@ const LEAST: usize = 1;
 classes! {
     files
     index
+    catalogs
+    compile
     injection
     ledger
     poison
+    project
     provider
     shell
     tenants
+    terminal
 }
