@@ -10,6 +10,7 @@ mod passage;
 mod query;
 mod walk;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,9 +20,11 @@ use serde_json::json;
 use wattle_rt::{Code, Config, Failure, Run, Service, Target, Unadmitted, capability};
 
 use crate::ai::Inference;
+use crate::files::Files;
 use crate::fs::Fs;
 
-use index::{Found, Index, Sight};
+use index::{Found, Index, PassageId, Sight};
+use passage::{Passage, passages};
 use query::Query;
 use walk::Bounds;
 
@@ -107,6 +110,7 @@ async fn find(run: &mut Run, query: Unadmitted<String>, max: i32) -> Result<Stri
 
     let all = Arc::clone(&run.config::<Fs>()?.0);
     let admitted = crate::fs::confined(run, gate.clone())?;
+    let readable = Arc::clone(&admitted);
     let index = Arc::clone(&search.index);
     let path = search.path.clone();
     let deadline = run.deadline().checked_sub(RESERVE).unwrap_or_else(|| run.deadline());
@@ -144,26 +148,57 @@ async fn find(run: &mut Run, query: Unadmitted<String>, max: i32) -> Result<Stri
             }
         },
     };
-    let top: Vec<(i64, f64)> = ranked.into_iter().take(max).collect();
-    shown(&search, top)
+    let index = Arc::clone(&search.index);
+    let work = move || {
+        let mut held = index.lock().unwrap_or_else(PoisonError::into_inner);
+        held.as_mut().map_or_else(|| Ok(Vec::new()), |index| standing(index, &readable, &ranked, max))
+    };
+    match tokio::task::spawn_blocking(work).await {
+        Ok(top) => {
+            top.map(|top| shown(&top)).map_err(|why| Failure::new(Code::EREMOTE, format!("the index failed: {why}")))
+        }
+        Err(_) => Err(Failure::new(Code::ECANCEL, "the host is shutting down")),
+    }
+}
+
+/// The first `max` passages that stand in their files as the index has them. An index is a cache: what it says of a file is given out
+/// only if the file says it, too.
+fn standing(
+    index: &mut Index,
+    files: &Files,
+    ranked: &[(PassageId, f64)],
+    max: usize,
+) -> Result<Vec<(Found, f64)>, rusqlite::Error> {
+    let mut cut: HashMap<String, Vec<Passage>> = HashMap::new();
+    let mut top = Vec::new();
+    for (id, score) in ranked {
+        if top.len() == max {
+            break;
+        }
+        // Another process may have dropped it since.
+        let Some(found) = index.passage(*id)? else { continue };
+        let passages = cut.entry(found.path.clone()).or_insert_with(|| {
+            let data = files.read(&found.path).ok();
+            data.as_deref().and_then(index::text_of).map(passages).unwrap_or_default()
+        });
+        if passages.iter().any(|passage| found.is(passage)) {
+            top.push((found, *score));
+        } else {
+            index.forget(*id, &found)?;
+        }
+    }
+    Ok(top)
 }
 
 /// The passages as JSON; the score of the best is 1.
-fn shown(search: &Search, top: Vec<(i64, f64)>) -> Result<String, Failure> {
+fn shown(top: &[(Found, f64)]) -> String {
     let best = top.first().map_or(1.0, |(_, score)| *score).max(f64::MIN_POSITIVE);
-    let mut held = search.index.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(index) = &mut *held else { return Ok("[]".to_owned()) };
-    let mut items = Vec::with_capacity(top.len());
-    for (id, score) in top {
-        let passage =
-            index.passage(id).map_err(|why| Failure::new(Code::EREMOTE, format!("the index failed: {why}")))?;
-        // Another process may have dropped it since.
-        let Some(Found { path, first, last, text }) = passage else { continue };
+    let items = top.iter().map(|(Found { path, first, last, text, .. }, score)| {
         let score = (score / best * 1_000.0).round() / 1_000.0;
         let lines = if first == last { first.to_string() } else { format!("{first}-{last}") };
-        items.push(json!({"path": path, "lines": lines, "passage": text, "score": score}));
-    }
-    Ok(serde_json::Value::Array(items).to_string())
+        json!({"path": path, "lines": lines, "passage": text, "score": score})
+    });
+    serde_json::Value::Array(items.collect()).to_string()
 }
 
 fn bad(why: String) -> Failure {

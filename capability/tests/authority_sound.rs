@@ -92,7 +92,7 @@ impl Writer<'_> {
                 writeln!(self.out, "(global.set $g {text})").unwrap();
             }
             7 if self.choose(4) == 0 => {
-                let at = 16 + u32::from(self.choose(64));
+                let at = 1_024 + u32::from(self.choose(64));
                 match self.choose(3) {
                     0 => writeln!(self.out, "(i32.store8 (local.get $x0) (i32.const 1))"),
                     1 => writeln!(self.out, "(i32.store8 (call $sys.alloc (i32.const 8)) (i32.const 1))"),

@@ -173,3 +173,32 @@ fn without_a_base_nothing_can_be_carried_out() {
     let error = files.apply().unwrap_err();
     assert_eq!((error.done.len(), error.failed[0].1.kind()), (0, ErrorKind::Denied));
 }
+
+#[test]
+fn a_conflict_says_what_is_there_and_can_be_tried_again() {
+    let world = World::over(&["edited", "removed", "replaced", "quiet"]);
+    for path in ["edited", "removed", "replaced", "quiet"] {
+        world.files.append(path, b" by the run").unwrap();
+    }
+    world.user("edited", "the user's words");
+    std::fs::remove_file(world.dir.path().join("removed")).unwrap();
+    std::fs::remove_file(world.dir.path().join("replaced")).unwrap();
+    std::fs::create_dir(world.dir.path().join("replaced")).unwrap();
+    let words = world.files.apply().unwrap_err().to_string();
+    for line in [
+        "`edited` was changed by somebody else since the run looked at it: a file of 16 bytes is there by now; it is left as it is",
+        "`removed` was changed by somebody else since the run looked at it: nothing is there by now; it is left as it is",
+        "`replaced` was changed by somebody else since the run looked at it: a folder is there by now; it is left as it is",
+        "\ndone: modified quiet (16 bytes)",
+        "\nhint: move your own version away, or merge the two, then carry the changes out again",
+    ] {
+        assert!(words.contains(line), "{line}\n{words}");
+    }
+    assert!(words.starts_with("3 of 5 changes were not carried out") || words.starts_with("4 of 5"), "{words}");
+    std::fs::rename(world.dir.path().join("edited"), world.dir.path().join("edited.mine")).unwrap();
+    std::fs::remove_dir(world.dir.path().join("replaced")).unwrap();
+    let _ = world.files.apply();
+    assert_eq!(world.disk("edited").as_deref(), Some("edited by the run"));
+    assert_eq!(world.disk("edited.mine").as_deref(), Some("the user's words"));
+    assert_eq!(world.disk("removed").as_deref(), Some("removed by the run"));
+}

@@ -150,3 +150,47 @@ fn what_is_hidden_is_not_committed() {
     }
     assert!(!listed.iter().any(|path| path.to_str() == Some("wattle.toml")));
 }
+
+/// A folder that came with a workdir can have anything in it, records of a killed process among them.
+#[test]
+fn forged_records_of_a_killed_process_change_nothing_that_is_there() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = Place::new();
+    let top = place.top();
+    std::fs::create_dir(top.join(".git")).unwrap();
+    std::fs::write(top.join(".git/config"), "[core]").unwrap();
+    std::fs::write(place.dir.path().join("secret"), SECRET).unwrap();
+    let own = r#"{"File":[{"device":1,"inode":2,"size":4,"modified":[1,1],"changed":[1,1]},"0000000000000000000000000000000000000000000000000000000000000000"]}"#;
+    for (path, staged, own) in [
+        (".git/config", "W/s0", "null"),
+        (".git/hooks", "W/s0", "null"),
+        (".GIT/hooks", "W/s0", "null"),
+        ("data/store.db", "W/s0", own),
+        ("data/notes.txt", "W/s0", own),
+        ("../secret", "W/s0", "null"),
+        ("new", "../secret", "null"),
+        ("new", "data/notes.txt", "null"),
+        ("new", "/etc/passwd", own),
+        ("data/notes.txt", "W/../data/store.db", "null"),
+    ] {
+        let working = top.join(".wattle-tmp-00000000000000aa");
+        std::fs::create_dir(&working).unwrap();
+        std::fs::write(working.join("s0"), "evil").unwrap();
+        symlink("../secret", working.join("b0")).unwrap();
+        symlink("data/notes.txt", working.join("b1")).unwrap();
+        let staged = staged.replace('W', ".wattle-tmp-00000000000000aa");
+        let plan = format!(r#"[{{"path":"{path}","staged":"{staged}","own":{own},"old":"Other"}}]"#);
+        std::fs::write(working.join("plan"), plan).unwrap();
+        std::fs::set_permissions(&working, std::fs::Permissions::from_mode(0o700)).unwrap();
+        drop(Files::open_base(&top).unwrap());
+        for (path, text) in
+            [(".git/config", "[core]"), ("data/store.db", SECRET), ("data/notes.txt", "mine"), ("../secret", SECRET)]
+        {
+            assert_eq!(std::fs::read_to_string(top.join(path)).unwrap(), text, "{path} by {staged}");
+        }
+        assert!(!top.join(".git/hooks").exists() && !top.join("new").exists());
+        let _ = std::fs::remove_dir_all(&working);
+        let _ = std::fs::remove_file(top.join("data/notes.txt.wattle-saved"));
+        let _ = std::fs::remove_file(top.join("data/store.db.wattle-saved"));
+    }
+}

@@ -1,6 +1,6 @@
 //! The index of all programs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -29,7 +29,7 @@ impl Catalog {
     }
 
     /// The built-in programs and over them those of the folders: a program takes the place of one of its name in an earlier
-    /// folder. Files are the `.wat` files directly in a folder.
+    /// folder, and of a built-in one where its front matter has `replaces`. Files are the `.wat` files directly in a folder.
     ///
     /// Never fails: files and folders that cannot be used are left out, and [`problems`](Catalog::problems) says why.
     #[must_use]
@@ -39,13 +39,18 @@ impl Catalog {
 
     /// The built-in programs, and over them those of the folders.
     pub(crate) fn of_folders(folders: &[Folder]) -> Catalog {
-        let mut entries = BTreeMap::new();
+        let mut entries: BTreeMap<Name, Arc<Entry>> = BTreeMap::new();
         let mut problems = Vec::new();
-        for layer in std::iter::once(builtin::programs()).chain(folders.iter().map(Folder::contents)) {
+        let mut built_in: BTreeSet<Name> = BTreeSet::new();
+        for (at, layer) in std::iter::once(builtin::programs()).chain(folders.iter().map(Folder::contents)).enumerate()
+        {
             let mut named: BTreeMap<Name, Vec<Arc<Entry>>> = BTreeMap::new();
             for program in layer {
                 match program {
-                    Ok(entry) => named.entry(entry.name().clone()).or_default().push(entry),
+                    Ok(entry) => match shadowing(&entry, &built_in).filter(|_| at > 0) {
+                        Some(problem) => problems.push(problem),
+                        None => named.entry(entry.name().clone()).or_default().push(entry),
+                    },
                     Err(problem) => problems.push(problem),
                 }
             }
@@ -56,6 +61,9 @@ impl Catalog {
                     (Some(last), false) => problems.extend(same.iter().map(|other| twice(&last, other))),
                     (None, _) => {}
                 }
+            }
+            if at == 0 {
+                built_in = entries.keys().cloned().collect();
             }
         }
         Catalog { entries: Arc::new(entries), problems: problems.into(), index: Arc::default() }
@@ -114,6 +122,17 @@ impl Catalog {
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
+}
+
+/// Checks a program of a folder against the names of the built-in ones: it takes the place of one only where it says so.
+fn shadowing(entry: &Entry, built_in: &BTreeSet<Name>) -> Option<Problem> {
+    let name = entry.name().to_string();
+    let fault = match (&entry.meta().replaces, built_in.contains(entry.name())) {
+        (None, true) => Fault::Shadows { name },
+        (Some(_), false) => Fault::ReplacesNothing(name),
+        (Some(_), true) | (None, false) => return None,
+    };
+    Some(Problem::new(entry.origin().to_string(), None, fault))
 }
 
 fn twice(entry: &Entry, other: &Entry) -> Problem {

@@ -69,12 +69,17 @@ fn check(raw: RawProgram, block: &Block) -> Result<(Name, Meta), Wrong> {
     if let Some(time) = raw.timeout_ms.as_ref().filter(|time| *time.get_ref() == 0) {
         return Err((block.line_of(time), Fault::NoTime));
     }
+    if let Some(replaced) = raw.replaces.as_ref().filter(|replaced| *replaced.get_ref() != name.as_str()) {
+        let fault = Fault::ReplacesOther { name: name.to_string(), replaced: replaced.get_ref().clone() };
+        return Err((block.line_of(replaced), fault));
+    }
     let meta = Meta {
         description: raw.description.into_inner(),
         args: args(raw.args, block)?,
         returns: raw.returns,
         uses: raw.uses.map(Spanned::into_inner),
         version: raw.version,
+        replaces: raw.replaces.map(Spanned::into_inner),
         tags: raw.tags,
         exclusive: raw.exclusive,
         silent: raw.silent,

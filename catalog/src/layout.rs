@@ -18,6 +18,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "returns",
             "uses",
             "version",
+            "replaces",
             "tags",
             "exclusive",
             "silent",

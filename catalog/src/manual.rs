@@ -42,6 +42,9 @@ impl Entry {
         if let Some(version) = &meta.version {
             _ = writeln!(page, "  version {version}");
         }
+        if meta.replaces.is_some() {
+            page.push_str("  replaces the built-in program of that name\n");
+        }
         if !meta.examples.is_empty() {
             page.push_str("examples:\n");
         }

@@ -22,6 +22,9 @@ pub struct Meta {
     pub uses: Option<Vec<String>>,
     /// The author's own version of the program.
     pub version: Option<String>,
+    /// The built-in program whose place this one takes: its own name. Without it, a program of a folder that has the name of a
+    /// built-in one is left out.
+    pub replaces: Option<String>,
     /// Words to find the program by.
     pub tags: Vec<String>,
     /// Whether no other call may run beside one of this program.

@@ -96,6 +96,11 @@ pub(crate) enum Fault {
     #[error("`{name}` is also the name of `{other}`")]
     Twice { name: String, other: String },
 
+    #[error("`{name}` is the name of a built-in program, and the front matter has no `replaces`")]
+    Shadows { name: String },
+    #[error("`replaces` names `{0}`, and no built-in program has that name")]
+    ReplacesNothing(String),
+
     // Front matter as a whole.
     #[error("no front matter")]
     NoFrontMatter { later: Option<usize> },
@@ -121,6 +126,8 @@ pub(crate) enum Fault {
     Uses(String),
     #[error("timeout_ms is 0")]
     NoTime,
+    #[error("`replaces` names {}, and the program is called `{name}`", crate::argument::excerpt(.replaced))]
+    ReplacesOther { name: String, replaced: String },
     #[error("{} is no name of an argument", crate::argument::excerpt(.0))]
     ArgName(String),
     #[error("a second argument `{0}`")]
@@ -169,6 +176,13 @@ impl Fault {
                 "both files are left out; rename one of the programs, or move it to a folder that is added later"
                     .to_owned()
             }
+            Fault::Shadows { name } => {
+                format!("rename the program, or add `replaces = \"{name}\"` to use it in place of the built-in one")
+            }
+            Fault::ReplacesNothing(_) => "remove the key `replaces`, or correct its name and the program's".to_owned(),
+            Fault::ReplacesOther { name, .. } => {
+                format!("a program replaces the built-in one of its own name: `replaces = \"{name}\"`")
+            }
             Fault::NoFrontMatter { later: Some(line) } => {
                 format!("it begins in line {line}, behind the body; move it to the top")
             }
@@ -214,7 +228,7 @@ impl Fault {
 }
 
 /// The keys of the whole program, which TOML gives to a table when they stand behind its header.
-const TOP: [&str; 7] = ["returns", "uses", "version", "tags", "exclusive", "silent", "timeout_ms"];
+const TOP: [&str; 8] = ["returns", "uses", "version", "replaces", "tags", "exclusive", "silent", "timeout_ms"];
 
 fn unknown_key(key: &str, known: &[String], top: bool) -> Option<String> {
     if !top && TOP.contains(&key) {

@@ -1,8 +1,9 @@
 //! A new program to begin with.
 
-use crate::Name;
+use crate::{Catalog, Name};
 
-/// The text of a program of that name that works and has an example: what an author begins with.
+/// Returns the text of a program of that name that works and has an example: what an author begins with. It says `replaces` where a
+/// built-in program has the name.
 ///
 /// ```
 /// use wattle_catalog::{Entry, Origin, skeleton};
@@ -13,5 +14,9 @@ use crate::Name;
 /// ```
 #[must_use]
 pub fn skeleton(name: &Name) -> String {
-    include_str!("skeleton.wat").replace("{name}", name.as_str())
+    let text = include_str!("skeleton.wat").replace("{name}", name.as_str());
+    match Catalog::built_in().get(name.as_str()) {
+        Some(_) => text.replacen(";;; tags", &format!(";;; replaces = \"{name}\"\n;;; tags"), 1),
+        None => text,
+    }
 }

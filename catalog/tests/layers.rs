@@ -11,6 +11,12 @@ fn write(folder: &Path, file: &str, name: &str, description: &str) {
     fs::write(folder.join(file), format!(";;; name = \"{name}\"\n;;; description = \"{description}\"\n0\n")).unwrap();
 }
 
+/// Writes a program that says which built-in one it replaces.
+fn replacing(folder: &Path, file: &str, name: &str, description: &str) {
+    let front = format!(";;; name = \"{name}\"\n;;; description = \"{description}\"\n;;; replaces = \"{name}\"\n0\n");
+    fs::write(folder.join(file), front).unwrap();
+}
+
 /// The problems of a catalog, with the folder's own name taken out.
 fn problems(catalog: &Catalog, folder: &Path) -> Vec<String> {
     let folder = folder.display().to_string();
@@ -33,9 +39,9 @@ fn built_in_programs_have_no_problem() {
 #[test]
 fn a_later_folder_wins() {
     let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    write(first.path(), "mine.wat", "http_get", "from the first");
+    replacing(first.path(), "mine.wat", "http_get", "from the first");
     write(first.path(), "other.wat", "other", "from the first");
-    write(second.path(), "mine.wat", "http_get", "from the second");
+    replacing(second.path(), "mine.wat", "http_get", "from the second");
     let catalog = Catalog::load(&[first.path(), second.path()]);
     assert_eq!(catalog.problems(), []);
     let entry = catalog.get("http_get").unwrap();
@@ -51,7 +57,7 @@ fn a_later_folder_wins() {
 fn one_name_twice_in_a_folder_is_a_problem_and_neither_counts() {
     let folder = tempfile::tempdir().unwrap();
     for file in ["a.wat", "b.wat", "c.wat"] {
-        write(folder.path(), file, "http_get", "mine");
+        replacing(folder.path(), file, "http_get", "mine");
     }
     let catalog = Catalog::load(&[folder.path()]);
     let hint = "hint: both files are left out; rename one of the programs, or move it to a folder that is added later";
@@ -92,7 +98,7 @@ fn what_cannot_be_read_is_left_out() {
     assert_eq!(
         problems(&catalog, folder.path()),
         [
-            "failed to load `DIR/broken.wat`, line 2: unknown key `descr`\nhint: the nearest known key is `description`; known here are name, description, args, returns, uses, version, tags, exclusive, silent, timeout_ms, example",
+            "failed to load `DIR/broken.wat`, line 2: unknown key `descr`\nhint: the nearest known key is `description`; known here are name, description, args, returns, uses, version, replaces, tags, exclusive, silent, timeout_ms, example",
             "failed to load `DIR/bytes.wat`: not UTF-8 at byte 15\nhint: save the file as UTF-8",
             "failed to load `DIR/folder.wat`: not a plain file",
             "failed to load `DIR/huge.wat`: larger than 1048576 bytes\nhint: read large data from a file or from `kv` when the program runs",
@@ -123,4 +129,32 @@ fn suggestions_are_close_and_few() {
     for asked in ["", "blockchain", "weather", &"http_get".repeat(10_000)] {
         assert_eq!(names(catalog.nearest(asked)), [""; 0], "{asked}");
     }
+}
+
+#[test]
+fn a_program_takes_the_place_of_a_built_in_one_only_where_it_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "a.wat", "file_read", "shadows");
+    replacing(folder.path(), "b.wat", "http_get", "replaces");
+    replacing(folder.path(), "c.wat", "nothing_built_in", "replaces nothing");
+    let other = ";;; name = \"mine\"\n;;; description = \"d\"\n;;; replaces = \"file_write\"\n0\n";
+    fs::write(folder.path().join("d.wat"), other).unwrap();
+    let catalog = Catalog::load(&[folder.path()]);
+    let mut told = problems(&catalog, folder.path());
+    told.sort();
+    assert_eq!(
+        told,
+        [
+            "failed to load `DIR/a.wat`: `file_read` is the name of a built-in program, and the front matter has no `replaces`\n\
+             hint: rename the program, or add `replaces = \"file_read\"` to use it in place of the built-in one",
+            "failed to load `DIR/c.wat`: `replaces` names `nothing_built_in`, and no built-in program has that name\n\
+             hint: remove the key `replaces`, or correct its name and the program's",
+            "failed to load `DIR/d.wat`, line 3: `replaces` names \"file_write\", and the program is called `mine`\n\
+             hint: a program replaces the built-in one of its own name: `replaces = \"mine\"`",
+        ]
+    );
+    assert_eq!(catalog.get("file_read").unwrap().origin().path(), None, "the built-in program stays");
+    let replaced = catalog.get("http_get").unwrap();
+    assert_eq!(replaced.meta().replaces.as_deref(), Some("http_get"));
+    assert!(replaced.manual().contains("  replaces the built-in program of that name\n"));
 }

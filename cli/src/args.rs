@@ -12,7 +12,7 @@ use wattle_agent::capability::web::EngineKind;
 use wattle_agent::machine::Dollars;
 use wattle_server::{HostName, Origin};
 
-use crate::config::{Layer, Span, count, dollars};
+use crate::config::{Layer, Sandbox, Span, count, dollars};
 
 /// What stands below the help.
 const AFTER: &str = "Each setting has a key in `wattle.toml` and a variable `WATTLE_…`; `wattle config show --origin` tells where \
@@ -93,6 +93,12 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Tell what is missing and how to mend it
     Doctor(DoctorArgs),
+    /// Trust the project file of a folder, as it is now
+    Trust(TrustArgs),
+    /// Stop trusting the project file of a folder
+    Untrust(TrustArgs),
+    /// Show what the project file sets, and whether it is trusted
+    Status(StatusArgs),
     /// The settings
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -119,7 +125,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "CALL", requires = "resume")]
     pub(crate) refuse: Vec<String>,
     /// Try a run again that was parked because it ended its process twice
-    #[arg(long, requires = "resume")]
+    #[arg(long, requires = "resume", conflicts_with_all = ["prompt", "fork"])]
     pub(crate) release: bool,
     /// Begin where another run stood at the end of a step, with a further message or without one
     #[arg(long, value_name = "RUN", requires = "step")]
@@ -629,6 +635,23 @@ pub(crate) struct DoctorArgs {
     pub(crate) flags: Flags,
 }
 
+/// What `trust` and `untrust` take.
+#[derive(Debug, Args)]
+pub(crate) struct TrustArgs {
+    /// The folder [default: the workdir]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+/// What `status` takes.
+#[derive(Debug, Args)]
+pub(crate) struct StatusArgs {
+    /// The folder [default: the workdir]
+    pub(crate) dir: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// What `config` does.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
@@ -730,6 +753,9 @@ pub(crate) struct Flags {
     /// The file that keeps sessions
     #[arg(long, value_name = "FILE")]
     pub(crate) store: Option<PathBuf>,
+    /// The walls around the process itself: on or off [default: on]
+    #[arg(long, value_name = "SWITCH")]
+    pub(crate) sandbox: Option<Sandbox>,
     /// Show programs and observations in full, and what is done behind the scenes
     #[arg(short, long)]
     pub(crate) verbose: bool,
@@ -785,6 +811,7 @@ impl From<Flags> for Layer {
             session: flags.session.map(Some),
             tenant: flags.tenant,
             store: flags.store.map(Some),
+            sandbox: flags.sandbox,
             verbose: flags.verbose.then_some(true),
             ..Layer::from(flags.catalog)
         }

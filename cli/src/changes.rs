@@ -1,11 +1,15 @@
 //! What a run changed: the list on stderr, and carrying the overlay's changes out.
 
-use serde_json::{Value as Json, json};
-use wattle_agent::capability::files::{Change, ChangeKind, Files};
+use std::path::PathBuf;
 
+use serde_json::{Value as Json, json};
+use wattle_agent::capability::files::{ApplyError, Change, ChangeKind, EntryKind, Files};
+
+use crate::config::Places;
 use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, NAME, paint};
 use crate::progress::counted;
+use crate::setup::make_private;
 
 /// The most changes that are listed.
 const LISTED: usize = 100;
@@ -48,12 +52,44 @@ pub(crate) fn of(files: &Files) -> Result<Vec<Change>, Fault> {
 pub(crate) fn settle(files: &Files, fate: Fate) -> Result<(), Fault> {
     let changes = of(files)?;
     if fate == Fate::Apply {
-        files.apply().map_err(|error| Fault::new(Exit::Failed, error.to_string()))?;
+        carry_out(files)?;
     }
     if !changes.is_empty() {
         list(&changes, fate);
     }
     Ok(())
+}
+
+/// Carries the changes out. What could not be is kept below the user's data, where the user can compare it.
+///
+/// # Errors
+/// Where not all could be carried out: the error says which.
+pub(crate) fn carry_out(files: &Files) -> Result<(), Fault> {
+    let Err(error) = files.apply() else { return Ok(()) };
+    let mut text = error.to_string();
+    match keep(files, &error) {
+        Ok(Some(folder)) => text += &format!("\nthe run's version of each file is kept below {}", folder.display()),
+        Ok(None) => {}
+        Err(cause) => text += &format!("\nthe run's version of these files could not be kept: {cause}"),
+    }
+    Err(Fault::new(Exit::Failed, text))
+}
+
+/// Writes the files of the run that are not in the workdir to a new folder; `None` where there are none.
+fn keep(files: &Files, error: &ApplyError) -> std::io::Result<Option<PathBuf>> {
+    let written = |change: &&Change| change.entry == EntryKind::File && change.kind != ChangeKind::Deleted;
+    let mut undone = error.failed.iter().map(|(change, _)| change).filter(written).peekable();
+    let Some(data) = Places::of_user().store.filter(|_| undone.peek().is_some()) else { return Ok(None) };
+    let top = data.with_file_name("undone");
+    make_private(&top)?;
+    let folder = top.join(wattle_agent::journal::new_id());
+    for change in undone {
+        let Ok(content) = files.read(&change.path) else { continue };
+        let path = folder.join(&change.path);
+        path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+        std::fs::write(path, content)?;
+    }
+    Ok(Some(folder))
 }
 
 fn list(changes: &[Change], fate: Fate) {

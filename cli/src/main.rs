@@ -13,12 +13,16 @@ mod progress;
 mod repl;
 mod serve;
 mod setup;
+mod threads;
+mod trust;
 mod trusted;
+mod walls;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::ErrorKind;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -28,23 +32,36 @@ use crate::config::Layer;
 use crate::fault::{Exit, Fault};
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    log(&cli);
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            output::fault(&Fault::failed(format!("failed to start: {error}")));
-            return Exit::Failed.into();
-        }
+    std::panic::set_hook(Box::new(|panic| {
+        let trace = std::backtrace::Backtrace::capture();
+        let trace = match trace.status() {
+            std::backtrace::BacktraceStatus::Captured => format!("\n{trace}"),
+            _ => String::new(),
+        };
+        output::fault(&Fault::failed(format!("{panic}{trace}")).hint("this is a bug; please report it"));
+    }));
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return misused(&error),
     };
-    let done = runtime.block_on(perform(cli));
-    // What still runs is of no use to anybody now.
-    runtime.shutdown_background();
-    done.unwrap_or_else(|fault| {
-        output::fault(&fault);
-        fault.exit()
-    })
-    .into()
+    log(&cli);
+    perform(cli)
+        .unwrap_or_else(|fault| {
+            output::fault(&fault);
+            fault.exit()
+        })
+        .into()
+}
+
+/// Prints help, or what is wrong with the command line, which repeats words of it.
+fn misused(error: &clap::Error) -> ExitCode {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            error.exit()
+        }
+        _ => output::note(output::visible(&error.render().to_string()).trim_end()),
+    }
+    Exit::Usage.into()
 }
 
 /// Lets what the libraries have to say come to stderr: warnings, and with `--verbose` what is done behind the scenes by our own.
@@ -52,7 +69,7 @@ fn main() -> ExitCode {
 fn log(cli: &Cli) {
     let own = if cli.is_verbose() { LevelFilter::DEBUG } else { LevelFilter::WARN };
     let levels = Targets::new().with_default(LevelFilter::WARN).with_target("wattle", own);
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false).with_target(false);
+    let lines = tracing_subscriber::fmt::layer().with_writer(|| output::Log).with_ansi(false).with_target(false);
     let log = tracing_subscriber::registry().with(levels);
     // Only a second call in the same process would find a log set up.
     let _ = match cli.command {
@@ -62,31 +79,34 @@ fn log(cli: &Cli) {
 }
 
 /// Performs the command; flags that stand before it count for it too.
-async fn perform(cli: Cli) -> Result<Exit, Fault> {
+fn perform(cli: Cli) -> Result<Exit, Fault> {
     let outer = Layer::from(cli.flags);
     match cli.command {
-        Some(Command::Run(args)) => commands::run::run(args, outer).await,
-        Some(Command::Replay(args)) => commands::replay::replay(args, outer).await,
-        Some(Command::Session(command)) => commands::session::session(command, outer).await,
-        Some(Command::Repl(args)) => repl::run(args, outer).await,
-        Some(Command::Serve(args)) => serve::serve(args, outer).await,
-        Some(Command::Exec(args)) => commands::exec::exec(args, outer).await,
-        Some(Command::Shell(args)) => commands::shell::shell(args, outer).await,
-        Some(Command::Check(args)) => commands::check::check(args, outer).await,
+        Some(Command::Run(args)) => commands::run::run(args, outer),
+        Some(Command::Replay(args)) => threads::run(commands::replay::replay(args, outer)),
+        Some(Command::Session(command)) => commands::session::session(command, outer),
+        Some(Command::Repl(args)) => repl::run(args, outer),
+        Some(Command::Serve(args)) => serve::serve(args, outer),
+        Some(Command::Exec(args)) => commands::exec::exec(args, outer),
+        Some(Command::Shell(args)) => commands::shell::shell(args, outer),
+        Some(Command::Check(args)) => threads::run(commands::check::check(args, outer)),
         Some(Command::Expand(args)) => commands::expand::expand(&args),
         Some(Command::Parse) => commands::parse::parse(),
-        Some(Command::Catalog(command)) => commands::catalog::catalog(command, outer).await,
-        Some(Command::Eval(args)) => commands::eval::eval(args, outer).await,
-        Some(Command::Trace(command)) => commands::trace::trace(command).await,
+        Some(Command::Catalog(command)) => threads::run(commands::catalog::catalog(command, outer)),
+        Some(Command::Eval(args)) => threads::run(commands::eval::eval(args, outer)),
+        Some(Command::Trace(command)) => threads::run(commands::trace::trace(command)),
         Some(Command::Telemetry(args)) => commands::trace::telemetry(&args),
-        Some(Command::Ledger(command)) => commands::ledger::ledger(command, outer).await,
-        Some(Command::Vars(command)) => commands::vars::vars(command, outer).await,
-        Some(Command::Demo(args)) => demo::demo(&args).await,
-        Some(Command::Doctor(args)) => commands::doctor::doctor(args, outer).await,
+        Some(Command::Ledger(command)) => threads::run(commands::ledger::ledger(command, outer)),
+        Some(Command::Vars(command)) => threads::run(commands::vars::vars(command, outer)),
+        Some(Command::Demo(args)) => threads::run(demo::demo(&args)),
+        Some(Command::Doctor(args)) => commands::doctor::doctor(args, outer),
+        Some(Command::Trust(args)) => commands::trust::trust(args, &outer),
+        Some(Command::Untrust(args)) => commands::trust::untrust(args, &outer),
+        Some(Command::Status(args)) => commands::trust::status(args, &outer),
         Some(Command::Config(command)) => commands::config::config(command, outer),
         Some(Command::Completions { shell }) => commands::completions::completions(shell),
         None if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() => {
-            repl::run(ReplArgs::default(), outer).await
+            repl::run(ReplArgs::default(), outer)
         }
         None => {
             Err(Fault::usage("no command is given")

@@ -13,7 +13,8 @@ use crate::config::{Config, Layer, Value as _};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, paint};
 use crate::setup::{Setup, variable};
-use crate::trusted;
+use crate::walls::{self, Needs};
+use crate::{threads, trusted};
 
 /// The variable that holds the token.
 const TOKEN_VARIABLE: &str = "WATTLE_TOKEN";
@@ -23,10 +24,16 @@ const EXEC_VARIABLE: &str = "WATTLE_AGENT_EXEC";
 const STEPS: u32 = 10;
 
 /// Serves until an interrupt or a termination signal, then lets what is under way end; a second one ends it at once.
-pub(crate) async fn serve(args: ServeArgs, outer: Layer) -> Result<Exit, Fault> {
-    let flags = Layer::from(args.flags);
+pub(crate) fn serve(args: ServeArgs, outer: Layer) -> Result<Exit, Fault> {
+    let flags = Layer::from(args.flags.clone());
     plain(&[&flags, &outer])?;
-    let setup = Setup::new(Config::gather(&[flags, outer])?)?;
+    let config = Config::gather(&[flags, outer])?;
+    walls::raise(&config, &Needs { trusted: may_exec()?, listens: true, ..Needs::default() })?;
+    threads::run(listen(args, config))
+}
+
+async fn listen(args: ServeArgs, config: Config) -> Result<Exit, Fault> {
+    let setup = Setup::new(config)?;
     let model = setup.model()?;
     let listen = resolve(&args.listen).await?;
     let token = token(listen)?;
@@ -36,6 +43,7 @@ pub(crate) async fn serve(args: ServeArgs, outer: Layer) -> Result<Exit, Fault> 
     let settings = setup.run_settings(STEPS, &model)?;
     let app = App::new(setup.host.clone(), model, settings, setup.store()?)
         .with_workdir(setup.config.root.value.clone())
+        .with_host_files(crate::setup::host_files(&setup.config))
         .with_policy(setup.config.policy.clone());
     let app = app.with_secrets(trusted::secrets(&setup.config)?);
     let app = match may_exec()? {

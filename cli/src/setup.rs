@@ -363,16 +363,29 @@ pub(crate) fn keys(config: &Config) -> Option<Keys> {
     Some(Keys::new(folder.join("keys")))
 }
 
-/// The files of the host's own, which runs neither see nor change where they lie in a workdir.
+/// The files of the host's own: where they lie in a workdir, runs do not change what decides about later runs, and do not see the rest.
 pub(crate) fn host_files(config: &Config) -> HostFiles {
+    let places = Places::of_user();
     let mut files = HostFiles::default();
+    for folder in &config.catalog.value {
+        files = files.protect(folder, "a folder of programs");
+    }
+    if let Some(folder) = places.user_file.as_deref().and_then(Path::parent) {
+        files = files.protect(folder, "the folder of the user's settings");
+    }
+    if let Some(trust) = &places.trust {
+        files = files.hide(trust, "the list of trusted folders");
+    }
+    if let Some(state) = &places.state {
+        files = files.hide(state, "the folder of the token and of histories");
+    }
     if let Ok(store) = store_path(config) {
         files = files.hide_database(store, "the store");
         if let Some(folder) = store.parent() {
             files = files.hide(folder.join("keys"), "the folder of keys");
         }
     }
-    match Places::of_user().cache {
+    match places.cache {
         Some(cache) => files.hide(cache, "the folder of caches"),
         None => files,
     }

@@ -16,7 +16,7 @@ use crate::fault::Fault;
 use crate::setup::variable;
 
 /// Where `git` is looked for where the environment has no `PATH`.
-const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+pub(crate) const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// The parts of a trusted run in that workdir. What is not set up is there all the same, and tells the program what is missing.
 ///

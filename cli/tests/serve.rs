@@ -72,6 +72,27 @@ impl Drop for Served {
     }
 }
 
+#[test]
+#[cfg(target_os = "linux")]
+fn every_thread_of_a_server_stands_behind_the_walls() {
+    let home = tempfile::tempdir().unwrap();
+    let provider = Provider::start([Answer::text("ToolCall::Response(\"hi\")")]);
+    let served = Served::start(home.path(), &provider);
+    let token = served.token.clone().unwrap();
+    assert!(served.ask(&token, r#"{"message":"hello"}"#).contains("hi"));
+    let process = format!("/proc/{}", served.child.id());
+    let threads: Vec<_> = std::fs::read_dir(format!("{process}/task")).unwrap().flatten().collect();
+    assert!(threads.len() > 2, "{}", threads.len());
+    for thread in threads {
+        let status = std::fs::read_to_string(thread.path().join("status")).unwrap_or_default();
+        assert!(status.is_empty() || status.contains("NoNewPrivs:\t1"), "{status}");
+    }
+    let limits = std::fs::read_to_string(format!("{process}/limits")).unwrap();
+    let cores = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
+    assert_eq!(cores.split_whitespace().filter(|word| *word == "0").count(), 2, "{cores}");
+    served.stop();
+}
+
 fn ended(command: &mut Command) -> (Option<i32>, String) {
     let Output { status, stderr, .. } = command.output().unwrap();
     (status.code(), String::from_utf8(stderr).unwrap())
@@ -139,7 +160,7 @@ fn what_a_killed_server_left_open_the_next_one_takes_up() {
         Answer::text("ToolCall::Response(\"still here\")"),
     ]);
     let waits = |count: usize| {
-        for _ in 0..400 {
+        for _ in 0..3_000 {
             if provider.requests().len() >= count {
                 return;
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 use tokio_util::sync::CancellationToken;
-use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
+use wattle_agent::capability::files::{Files, HostFiles, OVERLAY_LIMIT};
 use wattle_agent::capability::issue::Desk;
 use wattle_agent::capability::policy::{Policy, Preflight};
 use wattle_agent::capability::secrets::Secrets;
@@ -28,6 +28,7 @@ pub struct App {
     pub(crate) store: TenantStore,
     inference: Arc<ModelInference>,
     workdir: Option<PathBuf>,
+    host_files: HostFiles,
     signer: Option<Arc<Signer>>,
     preflight: Arc<Preflight>,
     secrets: Option<Arc<dyn Secrets>>,
@@ -46,6 +47,7 @@ impl App {
             store,
             inference,
             workdir: None,
+            host_files: HostFiles::default(),
             signer: None,
             preflight: Arc::new(Preflight::new(Policy::default(), None)),
             secrets: None,
@@ -57,6 +59,12 @@ impl App {
     #[must_use]
     pub fn with_workdir(self, folder: PathBuf) -> App {
         App { workdir: Some(folder), ..self }
+    }
+
+    /// Keeps the host's own files from trusted runs, where they lie in the workdir.
+    #[must_use]
+    pub fn with_host_files(self, files: HostFiles) -> App {
+        App { host_files: files, ..self }
     }
 
     /// Seals the trace of every run with that key.
@@ -88,7 +96,7 @@ impl App {
     pub(crate) fn trusted(&self, exec: bool) -> Option<(Trusted, Arc<Files>)> {
         let (trusted, folder) = self.trusted.clone().filter(|_| exec).zip(self.workdir.as_ref())?;
         match Files::open_base(folder) {
-            Ok(base) => Some((trusted, Arc::new(Files::write_through(base)))),
+            Ok(base) => Some((trusted, Arc::new(Files::write_through(base.keeping(self.host_files.clone()))))),
             Err(cause) => {
                 tracing::error!(%cause, "failed to open the workdir of a trusted run");
                 None

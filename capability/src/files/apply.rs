@@ -50,7 +50,8 @@ impl Store {
             let failed = steps.into_iter().map(|step| (step.change, FilesError::no_base())).collect();
             return Err(ApplyError { done: Vec::new(), failed });
         };
-        let working = base.working().map_err(|cause| nothing(FilesError::io(Intent::Write, &RunPath::top(), cause)))?;
+        let near = steps.first().map_or_else(RunPath::top, |step| step.path.clone());
+        let working = base.working(&near).map_err(|cause| nothing(FilesError::io(Intent::Write, &near, cause)))?;
         let outcomes = carry_out(base, working.path(), steps, &refused);
         drop(working);
         reads.clear();
@@ -174,7 +175,7 @@ fn group(step: &Step) -> usize {
 
 /// Looks at all places, and puts on the disk what is to replace an entry.
 fn prepare(disk: &impl Disk, working: &RunPath, steps: Vec<Step>) -> Vec<Job> {
-    let mut still: BTreeMap<RunPath, bool> = BTreeMap::new();
+    let (mut still, mut again): (BTreeMap<RunPath, bool>, BTreeMap<RunPath, bool>) = Default::default();
     let each = steps.into_iter().enumerate().map(|(number, step)| {
         let new = matches!(step.act, Act::Folder) && matches!(disk.state(&step.path), Ok(State::Folder));
         let is_still = *still
@@ -189,7 +190,17 @@ fn prepare(disk: &impl Disk, working: &RunPath, steps: Vec<Step>) -> Vec<Job> {
             Err(refused) => Job { step, expected: None, record: None, refused: Some(refused) },
         }
     });
-    each.collect()
+    let mut jobs: Vec<Job> = each.collect();
+    // What lies in a folder that was looked at as a whole was looked at by itself only later.
+    for job in jobs.iter_mut().filter(|job| job.refused.is_none() && job.step.guard != job.step.path) {
+        let is_still = again
+            .entry(job.step.guard.clone())
+            .or_insert_with(|| disk.is_still(&job.step.guard, &job.step.seen).unwrap_or(false));
+        if !*is_still {
+            job.refused = Some(FilesError::conflict(&job.step.path, disk.state(&job.step.path).ok().as_ref()));
+        }
+    }
+    jobs
 }
 
 impl Step {
@@ -205,13 +216,14 @@ impl Step {
             return Ok((None, None));
         }
         let state = disk.state(&self.path).map_err(io)?;
-        let seen = match (&state, &self.seen) {
-            (State::Folder, Stamp::Tree(seen)) if self.guard == self.path => Stamp::Tree(*seen),
-            (State::Folder, _) => Stamp::Tree(disk.tree(&self.path).map_err(io)?),
-            (State::File(stamp, _), _) => Stamp::File(stamp.clone()),
-            (State::Link(target), _) => Stamp::Link(target.clone()),
-            (State::Other, _) => Stamp::Other,
-            (State::Absent, _) => return Err(FilesError::conflict(&self.path, Some(&State::Absent))),
+        let seen = match &state {
+            // What the run saw, not what is there by now.
+            _ if self.guard == self.path => self.seen.clone(),
+            State::Folder => Stamp::Tree(disk.tree(&self.path).map_err(io)?),
+            State::File(stamp, _) => Stamp::File(stamp.clone()),
+            State::Link(target) => Stamp::Link(target.clone()),
+            State::Other => Stamp::Other,
+            State::Absent => Stamp::Absent,
         };
         let old = match &seen {
             Stamp::File(stamp) => Old::File(stamp.clone(), disk.digest(&self.path).map_err(io)?),
@@ -225,7 +237,7 @@ impl Step {
                 disk.check_writable(&self.path).map_err(io)?;
                 disk.create(&staged, content.as_ref(), Some(*held).or(*mode)).map_err(io)?;
                 match disk.state(&staged).map_err(io)? {
-                    State::File(stamp, _) => Some(Own::File(stamp)),
+                    State::File(stamp, _) => Some(Own::File(stamp, blake3::hash(content.as_ref()))),
                     _ => return Err(io(Errno::IO.into())),
                 }
             }

@@ -44,7 +44,7 @@ impl Base {
         fill: impl FnOnce(&mut File) -> io::Result<()>,
         mode: u32,
     ) -> io::Result<File> {
-        let working = self.working()?;
+        let working = self.working(path)?;
         let (staged, mut file) = working.create(path)?;
         fill(&mut file)?;
         set_mode(&file, mode)?;
@@ -70,7 +70,7 @@ impl Base {
                 linked => return linked,
             }
         }
-        let working = self.working()?;
+        let working = self.working(path)?;
         let (staged, mut file) = working.create(path)?;
         fill(&mut file)?;
         self.rename_new(&staged, path)

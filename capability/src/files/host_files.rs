@@ -168,6 +168,10 @@ impl Kept {
         if is_working(path) {
             return Some(Refusal { name: path.as_str(), what: "a place where changes are prepared", hidden: true });
         }
+        let settings = |name: &str| name.eq_ignore_ascii_case(super::PROJECT_FILE);
+        if intent == Intent::Write && path.names().any(settings) {
+            return Some(Refusal { name: path.as_str(), what: "a project file", hidden: false });
+        }
         let alone = path.names().nth(1).is_none();
         let line = LINES.iter().find(|(line, _)| alone && intent == Intent::Write && name.eq_ignore_ascii_case(line));
         if let Some((name, what)) = line {

@@ -218,7 +218,7 @@ mod tests {
         let mut meta = Jail::open(dir.path()).unwrap().meta(&RunPath::top()).unwrap();
         meta.modified = (-2, 500_000_000);
         assert_eq!(meta.modified(), UNIX_EPOCH.checked_sub(Duration::from_millis(1_500)));
-        meta.modified = (i64::MAX, 0);
+        meta.modified = (i64::MAX, 2_000_000_000);
         assert_eq!(meta.modified(), None);
     }
 }

@@ -31,6 +31,8 @@
 //! All functions may block on the base's disk; asynchronous callers run them where blocking is allowed.
 
 mod apply;
+#[cfg(test)]
+mod apply_model;
 mod base;
 mod disk;
 mod edit;
@@ -95,6 +97,8 @@ pub const EVENTS_FILE: &str = "events.org";
 /// A repository's folder, wherever it stands and however its letters are written: no run writes to it or below it, since what it holds
 /// can make `git` start programs.
 pub const REPOSITORY: &str = ".git";
+/// The name of project files: in whatever folder one lies, it holds the settings of later runs there, so no run writes it.
+pub const PROJECT_FILE: &str = "wattle.toml";
 /// The most entries that a listing gives, and that a folder which is moved or removed as a whole may hold.
 pub const ENTRY_LIMIT: usize = 100_000;
 

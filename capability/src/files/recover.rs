@@ -34,7 +34,8 @@ pub(super) struct Record {
 /// What the run put into a place.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) enum Own {
-    File(FileStamp),
+    /// A file, with the hash of its content.
+    File(FileStamp, #[serde(with = "super::kept::hex")] blake3::Hash),
     Link(String),
 }
 
@@ -60,12 +61,15 @@ pub(super) enum Settled {
 }
 
 impl Own {
-    fn is(&self, state: &State) -> bool {
-        match (self, state) {
-            (Own::File(own), State::File(now, _)) => own.is_same_file(now),
+    /// Whether this is there as it was made. Somebody may have written into it since it came into its place.
+    fn is(&self, disk: &impl Disk, at: &RunPath, state: &State) -> io::Result<bool> {
+        Ok(match (self, state) {
+            (Own::File(own, digest), State::File(now, _)) => {
+                own.is_same_but_moved(now) && disk.digest(at)?.is_none_or(|now| now == *digest)
+            }
             (Own::Link(own), State::Link(now)) => own == now,
             _ => false,
-        }
+        })
     }
 }
 
@@ -95,8 +99,10 @@ impl Record {
         self.old.is(disk, at, &disk.state(at)?)
     }
 
-    fn owns(&self, state: &State) -> bool {
-        self.own.as_ref().is_some_and(|own| own.is(state))
+    /// Whether what is there is what the run put there.
+    fn owns(&self, disk: &impl Disk, at: &RunPath) -> io::Result<bool> {
+        let Some(own) = &self.own else { return Ok(false) };
+        own.is(disk, at, &disk.state(at)?)
     }
 
     /// Ends the change, however far it got.
@@ -109,7 +115,7 @@ impl Record {
         let state = disk.state(&self.staged)?;
         let settled = if state == State::Absent {
             Settled::Done
-        } else if self.owns(&state) {
+        } else if self.owns(disk, &self.staged)? {
             disk.unlink(&self.staged)?;
             Settled::Back
         } else if self.old.is(disk, &self.staged, &state)? {
@@ -128,7 +134,7 @@ impl Record {
         if state == State::Absent {
             return Ok(Settled::Done);
         }
-        if self.owns(&disk.state(&self.path)?) && self.old.is(disk, &away, &state)? {
+        if self.owns(disk, &self.path)? && self.old.is(disk, &away, &state)? {
             discard(disk, &away, &state)?;
             return Ok(Settled::Done);
         }
@@ -137,11 +143,11 @@ impl Record {
 
     /// Puts what somebody else had put into the place back there.
     fn give_back(&self, disk: &impl Disk) -> io::Result<Settled> {
-        if self.own.is_none() || !self.owns(&disk.state(&self.path)?) {
+        if !self.owns(disk, &self.path)? {
             return put_back(disk, &self.staged, &self.path);
         }
         disk.exchange(&self.staged, &self.path)?;
-        if self.owns(&disk.state(&self.staged)?) {
+        if self.owns(disk, &self.staged)? {
             disk.unlink(&self.staged)?;
             return Ok(Settled::Back);
         }

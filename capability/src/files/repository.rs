@@ -69,18 +69,20 @@ impl Store {
         Ok(false)
     }
 
-    /// Whether a folder has an entry of that name, in letters of any case where the overlay has it.
+    /// Whether a folder has an entry of that name, in letters of any case where the overlay has it. What the overlay hides counts,
+    /// too: the base has it until changes are carried out, and while they are.
     fn has(&self, folder: &RunPath, wanted: &str) -> Result<bool, FilesError> {
-        let path = folder.join(wanted).map_err(|fault| FilesError::path(Intent::Write, folder.as_str(), fault))?;
         if let Store::Overlay { layer, .. } = self
             && in_layer(layer, folder, wanted)
         {
             return Ok(true);
         }
-        // A folder that is not there, or that a link has taken the place of, has no such entry yet.
-        match self.found(&path, Intent::Write) {
+        let Some(base) = self.base() else { return Ok(false) };
+        let path = folder.join(wanted).map_err(|fault| FilesError::path(Intent::Write, folder.as_str(), fault))?;
+        match base.look(&path).map_err(|cause| FilesError::io(Intent::Write, &path, cause)) {
             Ok(found) => Ok(found != Found::Absent),
-            Err(error) if error.is_raced() => Err(error),
+            // A link took the place of the folder: the path is resolved again, or leads into the overlay alone.
+            Err(error) if error.is_raced() && matches!(self, Store::Through { .. }) => Err(error),
             Err(_) => Ok(false),
         }
     }

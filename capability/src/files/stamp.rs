@@ -53,6 +53,11 @@ impl FileStamp {
         *hasher.finalize().as_bytes()
     }
 
+    #[cfg(test)]
+    pub(super) fn for_tests(inode: u64, size: u64, modified: i64, changed: i64) -> FileStamp {
+        FileStamp { device: 1, inode, size, modified: (modified, 0), changed: (changed, 0) }
+    }
+
     pub(super) fn of(meta: &Meta) -> FileStamp {
         let Meta { device, inode, size, modified, changed, .. } = *meta;
         FileStamp { device, inode, size, modified, changed }

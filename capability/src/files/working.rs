@@ -29,10 +29,19 @@ pub(super) struct Working<'a> {
 }
 
 impl Base {
-    /// Makes a folder to prepare changes in.
-    pub(super) fn working(&self) -> io::Result<Working<'_>> {
+    /// Makes a folder to prepare changes in: at the top, or in the folder of `path` where nothing can be made at the top.
+    pub(super) fn working(&self, path: &RunPath) -> io::Result<Working<'_>> {
+        match self.working_in(&RunPath::top()) {
+            Err(cause) if matches!(Errno::from_io_error(&cause), Some(Errno::ACCESS | Errno::PERM | Errno::ROFS)) => {
+                self.working_in(&path.parent().unwrap_or_else(RunPath::top))
+            }
+            made => made,
+        }
+    }
+
+    fn working_in(&self, folder: &RunPath) -> io::Result<Working<'_>> {
         loop {
-            let path = working_name()?;
+            let path = folder.join(working_name()?.as_str()).map_err(|_| io::Error::from(Errno::NAMETOOLONG))?;
             let (parent, name) = self.jail.parent(&path)?;
             rustix::fs::mkdirat(&parent, name, Mode::RWXU)?;
             if let Some(lock) = self.lock_working(&path)? {

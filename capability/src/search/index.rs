@@ -1,19 +1,22 @@
 //! The index: what is known of the files, brought up to date, and asked.
 //!
-//! A row of `file` is one content of a path. Runs with overlays over one workdir share the database, and each looks only at the
-//! contents that it sees itself: its *view*.
+//! A row of `file` is one content of a path. Runs over one workdir share the database of its base, and each looks only at the contents
+//! that it sees itself: its *view*. A content is known again by the version of the open file that it was read from: its device,
+//! number, size and times, of which no program sets the last.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use super::database::{self, Cause};
-use super::passage::passages;
+use super::meaning::fuse;
+use super::passage::{Passage, passages};
 use super::query::{Query, parts};
 use super::walk::{Bounds, Seen, Stop, walk};
-use crate::files::Files;
+use crate::files::{Files, Version};
 
 /// How many passages are taken from a list that others are fused with.
 pub(super) const POOL: usize = 60;
@@ -25,29 +28,60 @@ const BATCH: usize = 100;
 const HEAD: usize = 8 << 10;
 
 /// A file that was written shortly before it was read may have been written again since, within the clock's own precision.
-const UNSETTLED: i64 = 2_000_000_000;
+const UNSETTLED: i128 = 2_000_000_000;
 
 /// Seconds after which a content that nobody sees is forgotten, and after which its use is noted anew.
 const FORGOTTEN: i64 = 86_400;
 const NOTED: i64 = 3_600;
 
-/// The index of one workdir.
+/// One passage of the index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct PassageId {
+    /// Whether it is of a file of the run's overlay.
+    own: bool,
+    id: i64,
+}
+
+/// The contents that a run sees, by their numbers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct View {
+    shared: HashSet<i64>,
+    own: HashSet<i64>,
+}
+
+impl View {
+    pub(super) fn is_empty(&self) -> bool {
+        self.shared.is_empty() && self.own.is_empty()
+    }
+}
+
+/// The index of one workdir, as a run sees it.
+///
+/// What the base has is kept in a file that later runs use, too. What the run itself wrote to its overlay is kept apart, in memory,
+/// and gone with the run: no run puts a passage into what another searches.
 pub(super) struct Index {
+    shared: Part,
+    own: Part,
+    notes: Vec<String>,
+}
+
+/// One database, and what was seen of it.
+struct Part {
     connection: Option<Connection>,
     /// Its file; `None` where it is in memory.
     path: Option<PathBuf>,
     /// The contents that were in view at the last search.
     view: HashSet<i64>,
-    notes: Vec<String>,
+    own: bool,
 }
 
 /// What a search found.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Findings {
     /// Passages with their scores, best first.
-    pub(super) by_words: Vec<(i64, f64)>,
+    pub(super) by_words: Vec<(PassageId, f64)>,
     /// The contents that the run sees.
-    pub(super) view: HashSet<i64>,
+    pub(super) view: View,
     /// Whether there was no time for all files.
     pub(super) late: bool,
     /// What is to be told about it.
@@ -60,15 +94,22 @@ pub(super) struct Found {
     pub(super) first: i64,
     pub(super) last: i64,
     pub(super) text: String,
+    file: i64,
+}
+
+impl Found {
+    /// Whether it is that passage of a file.
+    pub(super) fn is(&self, passage: &Passage) -> bool {
+        let line = |number: i64| usize::try_from(number).ok();
+        (line(self.first), line(self.last)) == (Some(passage.first), Some(passage.last)) && self.text == passage.text
+    }
 }
 
 /// A content that the database has.
 struct Known {
     id: i64,
-    size: i64,
-    modified: i64,
+    version: Vec<u8>,
     hash: Vec<u8>,
-    settled: bool,
     used: i64,
 }
 
@@ -82,10 +123,11 @@ pub(super) struct Sight<'a> {
 impl Index {
     /// Opens the index in a file, or makes one in memory: where no file is given, or it cannot be used.
     pub(super) fn open(path: Option<PathBuf>) -> Index {
-        let mut index = Index { connection: None, path, view: HashSet::new(), notes: Vec::new() };
-        if let Some(path) = &index.path {
+        let part = |path, own| Part { connection: None, path, view: HashSet::new(), own };
+        let mut index = Index { shared: part(path, false), own: part(None, true), notes: Vec::new() };
+        if let Some(path) = &index.shared.path {
             match database::open(path) {
-                Ok(connection) => index.connection = Some(connection),
+                Ok(connection) => index.shared.connection = Some(connection),
                 Err(cause) => index.leave_file(&cause),
             }
         }
@@ -95,15 +137,12 @@ impl Index {
     /// Goes on in memory.
     fn leave_file(&mut self, cause: &Cause) {
         self.notes.push(format!("the index is kept in memory, since its file cannot be used: {cause}"));
-        (self.connection, self.path) = (None, None);
-        self.view.clear();
+        (self.shared.connection, self.shared.path) = (None, None);
+        self.shared.view.clear();
     }
 
-    fn connection(&mut self) -> Result<&mut Connection, Cause> {
-        match &mut self.connection {
-            Some(connection) => Ok(connection),
-            none => Ok(none.insert(database::in_memory()?)),
-        }
+    fn part(&mut self, own: bool) -> &mut Part {
+        if own { &mut self.own } else { &mut self.shared }
     }
 
     /// Brings the index up to date with the files that are seen, and looks for the query in them.
@@ -115,14 +154,14 @@ impl Index {
         stop: &Stop,
     ) -> Result<Findings, Cause> {
         let found = match self.attempt(sight, query, bounds, stop) {
-            Err(cause) if self.path.is_some() => {
-                match self.path.clone().filter(|_| database::is_broken(&cause)) {
+            Err(cause) if self.shared.path.is_some() => {
+                match self.shared.path.clone().filter(|_| database::is_broken(&cause)) {
                     Some(path) => {
-                        self.connection = None;
-                        self.view.clear();
+                        self.shared.connection = None;
+                        self.shared.view.clear();
                         database::remove(&path);
                         match database::open(&path) {
-                            Ok(connection) => self.connection = Some(connection),
+                            Ok(connection) => self.shared.connection = Some(connection),
                             Err(cause) => self.leave_file(&cause),
                         }
                     }
@@ -139,18 +178,104 @@ impl Index {
 
     fn attempt(&mut self, sight: &Sight<'_>, query: &Query, bounds: &Bounds, stop: &Stop) -> Result<Findings, Cause> {
         let walked = walk(sight.all, sight.admits, bounds, stop);
-        let before = std::mem::take(&mut self.view);
-        let connection = self.connection()?;
         let mut found = Findings { late: walked.late, notes: walked.notes, ..Findings::default() };
-        let mut known = known(connection)?;
+        let (base, overlay) = walked.files.into_iter().partition(|seen| seen.version.is_some());
+        found.late |= self.shared.update(sight, base, stop, found.late)?;
+        found.late |= self.own.update(sight, overlay, stop, found.late)?;
+        if found.late {
+            found.notes.push("there was no time for all files; the next search goes on from here".to_owned());
+        }
+        let (shared, own) = (self.shared.by_words(query)?, self.own.by_words(query)?);
+        // Scores of two databases say nothing beside each other, ranks do.
+        found.by_words = match (shared.is_empty(), own.is_empty()) {
+            (false, false) => fuse(&shared, &own),
+            (true, _) => own,
+            (_, true) => shared,
+        };
+        found.view = View { shared: self.shared.view.clone(), own: self.own.view.clone() };
+        Ok(found)
+    }
+
+    /// A passage by its number; `None` where it is no longer there.
+    pub(super) fn passage(&mut self, id: PassageId) -> Result<Option<Found>, Cause> {
+        self.part(id.own).passage(id.id)
+    }
+
+    /// Forgets the content that a passage was cut from: the file does not have it.
+    pub(super) fn forget(&mut self, id: PassageId, found: &Found) -> Result<(), Cause> {
+        tidy(self.part(id.own).connection()?, &[found.file], &[], now())
+    }
+
+    /// At most `most` passages in view that the model has not placed, of these candidates first.
+    pub(super) fn unplaced(
+        &mut self,
+        model: &str,
+        candidates: &[(PassageId, f64)],
+        view: &View,
+        most: usize,
+    ) -> Result<Vec<(PassageId, String)>, Cause> {
+        let mut all = Vec::new();
+        for (own, view) in [(true, &view.own), (false, &view.shared)] {
+            let of_part: Vec<i64> = candidates.iter().filter(|(id, _)| id.own == own).map(|(id, _)| id.id).collect();
+            let most = most.saturating_sub(all.len());
+            let unplaced = self.part(own).unplaced(model, &of_part, view, most)?;
+            all.extend(unplaced.into_iter().map(|(id, text)| (PassageId { own, id }, text)));
+        }
+        Ok(all)
+    }
+
+    /// Keeps where a model placed passages.
+    pub(super) fn place(&mut self, model: &str, vectors: &[(PassageId, Vec<u8>)]) -> Result<(), Cause> {
+        for own in [true, false] {
+            let of_part: Vec<(i64, &[u8])> =
+                vectors.iter().filter(|(id, _)| id.own == own).map(|(id, bytes)| (id.id, bytes.as_slice())).collect();
+            if !of_part.is_empty() {
+                self.part(own).place(model, &of_part)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives every place that the model has for a passage in view to `each`.
+    pub(super) fn places(
+        &mut self,
+        model: &str,
+        view: &View,
+        mut each: impl FnMut(PassageId, &[u8]),
+    ) -> Result<(), Cause> {
+        for (own, view) in [(true, &view.own), (false, &view.shared)] {
+            if !view.is_empty() {
+                self.part(own).places(model, view, |id, bytes| each(PassageId { own, id }, bytes))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Part {
+    fn connection(&mut self) -> Result<&mut Connection, Cause> {
+        match &mut self.connection {
+            Some(connection) => Ok(connection),
+            none => Ok(none.insert(database::in_memory()?)),
+        }
+    }
+
+    /// Takes in what is new of the files that are seen; tells whether there was no time for all of them.
+    fn update(&mut self, sight: &Sight<'_>, files: Vec<Seen>, stop: &Stop, mut late: bool) -> Result<bool, Cause> {
+        let before = std::mem::take(&mut self.view);
+        if files.is_empty() && before.is_empty() && self.connection.is_none() {
+            return Ok(late);
+        }
+        let (mut view, mut unread, mut noted) = (HashSet::new(), Vec::new(), Vec::new());
         let now = now();
-        let mut unread = Vec::new();
-        let mut noted = Vec::new();
-        for seen in walked.files {
+        let connection = self.connection()?;
+        let mut known = known(connection)?;
+        for seen in files {
             let rows = known.remove(&seen.path).unwrap_or_default();
-            match rows.iter().find(|row| row.settled && row.is_like(&seen)) {
+            let key = seen.version.as_ref().map(Version::key);
+            match rows.iter().find(|row| key.is_some_and(|key| row.version == key)) {
                 Some(row) => {
-                    found.view.insert(row.id);
+                    view.insert(row.id);
                     if row.used < now - NOTED {
                         noted.push(row.id);
                     }
@@ -160,44 +285,46 @@ impl Index {
         }
         for batch in unread.chunks(BATCH) {
             if stop.is_now() {
-                found.late = true;
+                late = true;
                 break;
             }
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             for (seen, rows) in batch {
-                let Ok(data) = sight.admitted.read(&seen.path) else { continue };
-                found.view.insert(take_in(&transaction, seen, rows, &data, now)?);
+                let Some((data, version)) = content(sight.admitted, seen) else { continue };
+                view.insert(take_in(&transaction, &seen.path, &version, rows, &data, now)?);
             }
             transaction.commit()?;
         }
-        let gone: Vec<i64> = match found.late {
-            true => Vec::new(),
-            false => before.difference(&found.view).copied().collect(),
-        };
+        let gone: Vec<i64> = if late { Vec::new() } else { before.difference(&view).copied().collect() };
         tidy(connection, &gone, &noted, now)?;
-        if found.late {
-            found.notes.push("there was no time for all files; the next search goes on from here".to_owned());
+        self.view = view;
+        Ok(late)
+    }
+
+    fn by_words(&mut self, query: &Query) -> Result<Vec<(PassageId, f64)>, Cause> {
+        if self.view.is_empty() {
+            return Ok(Vec::new());
         }
-        found.by_words = by_words(connection, query, &found.view)?;
-        self.view.clone_from(&found.view);
-        Ok(found)
+        let (own, view) = (self.own, self.view.clone());
+        let found = by_words(self.connection()?, query, &view)?;
+        Ok(found.into_iter().map(|(id, score)| (PassageId { own, id }, score)).collect())
     }
 
     /// A passage by its number; `None` where it is no longer there.
-    pub(super) fn passage(&mut self, id: i64) -> Result<Option<Found>, Cause> {
-        let sql = "SELECT file.path, first, last, text FROM passage JOIN file ON file.id = passage.file WHERE passage.id = ?1";
+    fn passage(&mut self, id: i64) -> Result<Option<Found>, Cause> {
+        let sql = "SELECT file.path, first, last, text, file.id FROM passage JOIN file ON file.id = passage.file WHERE passage.id = ?1";
         let mut statement = self.connection()?.prepare_cached(sql)?;
         let found = statement.query_row([id], |row| {
-            Ok(Found { path: row.get(0)?, first: row.get(1)?, last: row.get(2)?, text: row.get(3)? })
+            Ok(Found { path: row.get(0)?, first: row.get(1)?, last: row.get(2)?, text: row.get(3)?, file: row.get(4)? })
         });
         found.optional()
     }
 
     /// At most `most` passages in view that the model has not placed, of these candidates first.
-    pub(super) fn unplaced(
+    fn unplaced(
         &mut self,
         model: &str,
-        candidates: &[(i64, f64)],
+        candidates: &[i64],
         view: &HashSet<i64>,
         most: usize,
     ) -> Result<Vec<(i64, String)>, Cause> {
@@ -205,7 +332,7 @@ impl Index {
         let mut unplaced = Vec::new();
         let sql = "SELECT text FROM passage WHERE id = ?1 AND id NOT IN (SELECT passage FROM vector WHERE model = ?2)";
         let mut one = connection.prepare_cached(sql)?;
-        for (id, _) in candidates {
+        for id in candidates {
             if unplaced.len() == most {
                 return Ok(unplaced);
             }
@@ -228,7 +355,7 @@ impl Index {
     }
 
     /// Keeps where a model placed passages.
-    pub(super) fn place(&mut self, model: &str, vectors: &[(i64, Vec<u8>)]) -> Result<(), Cause> {
+    fn place(&mut self, model: &str, vectors: &[(i64, &[u8])]) -> Result<(), Cause> {
         let transaction = self.connection()?.transaction_with_behavior(TransactionBehavior::Immediate)?;
         for (passage, coordinates) in vectors {
             let sql = "INSERT OR REPLACE INTO vector (passage, model, coordinates) VALUES (?1, ?2, ?3)";
@@ -238,12 +365,7 @@ impl Index {
     }
 
     /// Gives every place that the model has for a passage in view to `each`.
-    pub(super) fn places(
-        &mut self,
-        model: &str,
-        view: &HashSet<i64>,
-        mut each: impl FnMut(i64, &[u8]),
-    ) -> Result<(), Cause> {
+    fn places(&mut self, model: &str, view: &HashSet<i64>, mut each: impl FnMut(i64, &[u8])) -> Result<(), Cause> {
         let sql = "SELECT passage.id, passage.file, coordinates FROM vector JOIN passage ON passage.id = vector.passage WHERE model = ?1";
         let mut statement = self.connection()?.prepare_cached(sql)?;
         let mut rows = statement.query([model])?;
@@ -256,56 +378,65 @@ impl Index {
     }
 }
 
-impl Known {
-    fn is_like(&self, seen: &Seen) -> bool {
-        seen.modified != 0 && self.modified == seen.modified && self.size == size(seen)
-    }
-}
-
-fn size(seen: &Seen) -> i64 {
-    i64::try_from(seen.size).unwrap_or(i64::MAX)
+/// The content of a file, with the key of its version: none for a file of the overlay, and for one that may change again without
+/// looking so. The content and the version are of one open file, which did not change while it was read.
+fn content(files: &Files, seen: &Seen) -> Option<(Bytes, Vec<u8>)> {
+    let reader = files.open(&seen.path).ok()?;
+    let data = reader.read_all().ok()?;
+    let Some(version) = reader.version() else {
+        // It was one of the base when the folders were looked at: what is of the overlay stays out of the file.
+        return seen.version.is_none().then(|| (data, Vec::new()));
+    };
+    seen.version.as_ref()?;
+    let settled = i128::from(nanoseconds_now()).saturating_sub(version.changed()) > UNSETTLED;
+    let known = settled && reader.is_unchanged().unwrap_or(false);
+    Some((data, if known { version.key().to_vec() } else { Vec::new() }))
 }
 
 fn known(connection: &Connection) -> Result<HashMap<String, Vec<Known>>, Cause> {
     let mut known: HashMap<String, Vec<Known>> = HashMap::new();
-    let mut statement = connection.prepare_cached("SELECT path, id, size, modified, hash, settled, used FROM file")?;
+    let mut statement = connection.prepare_cached("SELECT path, id, version, hash, used FROM file")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         known.entry(row.get(0)?).or_default().push(Known {
             id: row.get(1)?,
-            size: row.get(2)?,
-            modified: row.get(3)?,
-            hash: row.get(4)?,
-            settled: row.get(5)?,
-            used: row.get(6)?,
+            version: row.get(2)?,
+            hash: row.get(3)?,
+            used: row.get(4)?,
         });
     }
     Ok(known)
 }
 
 /// Takes a file's content in, unless it is known; gives its number.
-fn take_in(transaction: &Transaction<'_>, seen: &Seen, rows: &[Known], data: &[u8], now: i64) -> Result<i64, Cause> {
+fn take_in(
+    transaction: &Transaction<'_>,
+    path: &str,
+    version: &[u8],
+    rows: &[Known],
+    data: &[u8],
+    now: i64,
+) -> Result<i64, Cause> {
     let hash = blake3::hash(data);
     let hash = hash.as_bytes().as_slice();
-    let settled = seen.modified != 0 && nanoseconds_now().saturating_sub(seen.modified) > UNSETTLED;
-    let stamp = "UPDATE file SET size = ?2, modified = ?3, settled = ?4, used = ?5 WHERE id = ?1";
+    let stamp = "UPDATE file SET version = ?2, used = ?3 WHERE id = ?1";
     let mut stamp = transaction.prepare_cached(stamp)?;
     if let Some(row) = rows.iter().find(|row| row.hash == hash)
-        && stamp.execute(params![row.id, size(seen), seen.modified, settled, now])? == 1
+        && stamp.execute(params![row.id, version, now])? == 1
     {
         return Ok(row.id);
     }
     // Another process may have taken it in meanwhile.
     let sql = "SELECT id FROM file WHERE path = ?1 AND hash = ?2";
-    let there = transaction.prepare_cached(sql)?.query_row(params![seen.path, hash], |row| row.get(0)).optional()?;
+    let there = transaction.prepare_cached(sql)?.query_row(params![path, hash], |row| row.get(0)).optional()?;
     if let Some(id) = there {
-        stamp.execute(params![id, size(seen), seen.modified, settled, now])?;
+        stamp.execute(params![id, version, now])?;
         return Ok(id);
     }
-    let sql = "INSERT INTO file (path, size, modified, hash, settled, used) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-    transaction.prepare_cached(sql)?.execute(params![seen.path, size(seen), seen.modified, hash, settled, now])?;
+    let sql = "INSERT INTO file (path, version, hash, used) VALUES (?1, ?2, ?3, ?4)";
+    transaction.prepare_cached(sql)?.execute(params![path, version, hash, now])?;
     let file = transaction.last_insert_rowid();
-    let names = format!("{} {}", seen.path, parts(&seen.path));
+    let names = format!("{path} {}", parts(path));
     for passage in text_of(data).map(passages).unwrap_or_default() {
         let sql = "INSERT INTO passage (file, first, last, text) VALUES (?1, ?2, ?3, ?4)";
         let line = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
@@ -319,7 +450,7 @@ fn take_in(transaction: &Transaction<'_>, seen: &Seen, rows: &[Known], data: &[u
 }
 
 /// The text of a file; `None` where it holds something else.
-fn text_of(data: &[u8]) -> Option<&str> {
+pub(super) fn text_of(data: &[u8]) -> Option<&str> {
     if data.len() as u64 > super::MOST_FILE_BYTES || data.get(..HEAD.min(data.len()))?.contains(&0) {
         return None;
     }

@@ -9,7 +9,7 @@ use futures_util::StreamExt;
 use wattle_rt::{Code, Failure};
 
 use super::Embedder;
-use super::index::{Findings, Index, POOL};
+use super::index::{Findings, Index, POOL, PassageId};
 
 /// How many passages are placed in one search at the most.
 const A_SEARCH: usize = 16;
@@ -33,7 +33,7 @@ pub(super) async fn rank(
     asked: &AtomicU32,
     query: &str,
     found: &Findings,
-) -> Result<Vec<(i64, f64)>, Failure> {
+) -> Result<Vec<(PassageId, f64)>, Failure> {
     let work = within(index, embedder, asked, query, found);
     let late = |_| Failure::new(Code::ETIME, "the model for embeddings did not answer in time");
     tokio::time::timeout(PATIENCE, work).await.map_err(late)?
@@ -45,7 +45,7 @@ async fn within(
     asked: &AtomicU32,
     query: &str,
     found: &Findings,
-) -> Result<Vec<(i64, f64)>, Failure> {
+) -> Result<Vec<(PassageId, f64)>, Failure> {
     let sought = embed(embedder, asked, query.to_owned()).await?;
     let (name, by_words, view) = (embedder.name.clone(), found.by_words.clone(), found.view.clone());
     let unplaced = on_index(index, move |index| index.unplaced(&name, &by_words, &view, A_SEARCH)).await?;
@@ -63,7 +63,7 @@ async fn within(
     let (name, view) = (embedder.name.clone(), found.view.clone());
     let near = on_index(index, move |index| {
         index.place(&name, &placed)?;
-        let mut near: Vec<(i64, f64)> = Vec::new();
+        let mut near: Vec<(PassageId, f64)> = Vec::new();
         index.places(&name, &view, |id, bytes| near.extend(nearness(&sought, bytes).map(|near| (id, near))))?;
         near.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         near.truncate(POOL);
@@ -74,14 +74,14 @@ async fn within(
 }
 
 /// The fused ranks: what both lists have near their tops comes first.
-pub(super) fn fuse(one: &[(i64, f64)], other: &[(i64, f64)]) -> Vec<(i64, f64)> {
-    let mut scores: HashMap<i64, f64> = HashMap::new();
+pub(super) fn fuse(one: &[(PassageId, f64)], other: &[(PassageId, f64)]) -> Vec<(PassageId, f64)> {
+    let mut scores: HashMap<PassageId, f64> = HashMap::new();
     for list in [one, other] {
         for (rank, (id, _)) in (1_u32..).zip(list) {
             *scores.entry(*id).or_default() += 1.0 / (OFFSET + f64::from(rank));
         }
     }
-    let mut fused: Vec<(i64, f64)> = scores.into_iter().collect();
+    let mut fused: Vec<(PassageId, f64)> = scores.into_iter().collect();
     fused.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     fused
 }

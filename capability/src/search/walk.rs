@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
-use crate::files::{EntryKind, Files, TRACE_FILE};
+use crate::files::{EVENTS_FILE, EntryKind, Files, ISSUES_FILE, LEDGER_FILE, TRACE_FILE, Version};
 
 /// The most files that are searched; of more, those nearest to the workdir's top.
 pub const MOST_FILES: usize = 50_000;
@@ -18,6 +18,9 @@ pub const MOST_FILE_BYTES: u64 = 2 << 20;
 
 /// Folders that hold what was fetched or built, beside all whose names begin with a dot.
 const LEFT_OUT: &[&str] = &["node_modules", "target", "__pycache__", "venv", "bower_components"];
+
+/// The host's own lines at the top. What a run said must not be found as what a file says.
+const OWN_LINES: &[&str] = &[TRACE_FILE, LEDGER_FILE, ISSUES_FILE, EVENTS_FILE];
 
 /// How much is searched.
 #[derive(Clone, Copy, Debug)]
@@ -66,9 +69,8 @@ impl Drop for Dropped {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) path: String,
-    pub(super) size: u64,
-    /// Nanoseconds since 1970; 0 where nobody knows.
-    pub(super) modified: i64,
+    /// Which version it is of a file of the base; `None` for a file of the overlay.
+    pub(super) version: Option<Version>,
 }
 
 /// What a walk found.
@@ -101,7 +103,7 @@ pub(super) fn walk(files: &Files, admits: &dyn Fn(&str) -> bool, bounds: &Bounds
         };
         for entry in entries {
             let name = entry.name.as_str();
-            if name.starts_with('.') || (at_top && name == TRACE_FILE) {
+            if name.starts_with('.') || (at_top && OWN_LINES.contains(&name)) {
                 continue;
             }
             let path = if at_top { name.to_owned() } else { format!("{folder}/{name}") };
@@ -114,16 +116,11 @@ pub(super) fn walk(files: &Files, admits: &dyn Fn(&str) -> bool, bounds: &Bounds
                         return walked;
                     }
                     bytes += entry.size;
-                    walked.files.push(Seen { path, size: entry.size, modified: nanoseconds(entry.modified) });
+                    walked.files.push(Seen { path, version: entry.version });
                 }
                 _ => {}
             }
         }
     }
     walked
-}
-
-fn nanoseconds(time: Option<SystemTime>) -> i64 {
-    let since = time.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-    since.and_then(|since| i64::try_from(since.as_nanos()).ok()).unwrap_or(0)
 }

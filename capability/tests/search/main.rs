@@ -5,6 +5,7 @@
 #[path = "../world/mod.rs"]
 mod world;
 
+mod forged;
 mod meaning;
 
 use std::path::Path;

@@ -20,6 +20,7 @@ pub(super) struct RawProgram {
     pub(super) returns: Option<String>,
     pub(super) uses: Option<Spanned<Vec<String>>>,
     pub(super) version: Option<String>,
+    pub(super) replaces: Option<Spanned<String>>,
     #[serde(default)]
     pub(super) tags: Vec<String>,
     #[serde(default)]

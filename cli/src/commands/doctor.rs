@@ -14,6 +14,8 @@ use crate::fault::{Exit, Fault};
 use crate::output;
 use crate::output::{BAD, DIM, GOOD, paint, visible};
 use crate::setup::{self, Setup};
+use crate::threads;
+use crate::walls::{self, Needs, Walls};
 
 /// How long the endpoint is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -31,9 +33,15 @@ fn wrong(what: impl ToString, mend: &str) -> Wrong {
 }
 
 /// Checks everything, also where something fails.
-pub(crate) async fn doctor(args: DoctorArgs, outer: Layer) -> Result<Exit, Fault> {
-    let setup = Setup::new(Config::gather(&[args.flags.into(), outer])?)?;
-    let checks: [(&str, Found); 7] = [
+pub(crate) fn doctor(args: DoctorArgs, outer: Layer) -> Result<Exit, Fault> {
+    let config = Config::gather(&[args.flags.clone().into(), outer])?;
+    let walls = walls::raise(&config, &Needs { trusted: config.exec.value, ..Needs::default() })?;
+    threads::run(examined(args, config, walls))
+}
+
+async fn examined(args: DoctorArgs, config: Config, walls: Walls) -> Result<Exit, Fault> {
+    let setup = Setup::new(config)?;
+    let checks: [(&str, Found); 8] = [
         ("engine", engine(&setup).await),
         ("catalog", catalog(&setup).await),
         ("root", root(&setup)),
@@ -41,6 +49,7 @@ pub(crate) async fn doctor(args: DoctorArgs, outer: Layer) -> Result<Exit, Fault
         ("model", model(&setup)),
         ("endpoint", endpoint(&setup).await),
         ("search", search(&setup)),
+        ("walls", Ok(walls.to_string())),
     ];
     let sound = checks.iter().all(|(_, found)| found.is_ok());
     if args.json {

@@ -1,6 +1,6 @@
 //! `wattle exec`: one program, without a model.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,11 +13,12 @@ use wattle_agent::rt::{Diagnostic, Exit as Ended, Outcome, RunError, Signature};
 
 use crate::args::ExecArgs;
 use crate::changes::{self, Fate};
-use crate::config::{Config, Layer};
+use crate::config::{Config, Layer, Origin as Source};
 use crate::fault::{Exit, Fault};
 use crate::output::{BAD, DIM, paint, visible};
 use crate::setup::Setup;
-use crate::{input, output};
+use crate::walls::{self, Needs};
+use crate::{input, output, threads};
 
 /// A program's text with the arguments that it gets and the time that it may take.
 struct Found {
@@ -27,9 +28,16 @@ struct Found {
 }
 
 /// Runs a program and puts out its results.
-pub(crate) async fn exec(args: ExecArgs, outer: Layer) -> Result<Exit, Fault> {
+pub(crate) fn exec(args: ExecArgs, outer: Layer) -> Result<Exit, Fault> {
+    let config = Config::gather(&[args.flags.clone().into(), outer])?;
+    let needs = Needs { reads: vec![PathBuf::from(&args.program)], trusted: config.exec.value, ..Needs::default() };
+    walls::raise(&config, &needs)?;
+    threads::run(carried_out(args, config))
+}
+
+async fn carried_out(args: ExecArgs, config: Config) -> Result<Exit, Fault> {
     let json = args.json;
-    let setup = Setup::new(Config::gather(&[args.flags.into(), outer])?)?;
+    let setup = Setup::new(config)?;
     let Found { source, args, time } = find(&setup, &args.program, args.args)?;
     let runtime = setup.host.runtime();
     let cancel = crate::setup::interrupt();
@@ -105,7 +113,13 @@ fn cost(outcome: &Outcome) -> String {
 
 /// Finds what is meant: stdin, a file, or a program of the catalog.
 fn find(setup: &Setup, program: &str, given: Vec<String>) -> Result<Found, Fault> {
-    let limit = setup.config.timeout.value.map_or(setup.host.runtime().limits().time, |span| span.0);
+    let usual = setup.host.runtime().limits().time;
+    let limit = match (&setup.config.timeout.value, &setup.config.timeout.origin) {
+        (None, _) => usual,
+        // What a project file bounds, it does not extend.
+        (Some(span), Source::Project(_)) => span.0.min(usual),
+        (Some(span), _) => span.0,
+    };
     let is_path = program == "-" || program.ends_with(".wat") || program.contains(std::path::is_separator);
     let catalog = setup.host.catalog();
     if let Some(entry) = catalog.get(program).filter(|_| !is_path) {

@@ -16,6 +16,7 @@ pub(crate) mod run;
 pub(crate) mod session;
 pub(crate) mod shell;
 pub(crate) mod trace;
+pub(crate) mod trust;
 pub(crate) mod vars;
 
 use wattle_agent::catalog::Catalog;

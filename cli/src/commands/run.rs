@@ -16,25 +16,51 @@ use crate::config::{Config, Layer};
 use crate::fault::{Exit, Fault};
 use crate::progress::Live;
 use crate::setup::{self, RUN_STEPS, Session, Setup};
-use crate::{ask, input, output};
+use crate::walls::{self, Needs};
+use crate::{ask, input, output, threads};
 
 /// Carries out a request, or takes one up that was stopped. The answer goes to stdout or a file, progress to stderr.
-pub(crate) async fn run(args: RunArgs, outer: Layer) -> Result<Exit, Fault> {
+pub(crate) fn run(args: RunArgs, outer: Layer) -> Result<Exit, Fault> {
     args.output.as_deref().map(writable).transpose()?;
-    let (how, flags) = (How::of(&args), Layer::from(args.flags.clone()));
+    let flags = vec![Layer::from(args.flags.clone()), outer];
+    let earlier = threads::look_up(earlier(&args, &flags))?;
+    let granted = earlier.as_ref().map(|(_, opened)| granted(opened)).transpose()?;
+    let config = Config::gather(&granted.into_iter().chain(flags).collect::<Vec<_>>())?;
+    let writes = args.output.clone().into_iter().collect();
+    walls::raise(&config, &Needs { writes, trusted: config.exec.value, ..Needs::default() })?;
+    threads::run(carried_out(args, config, earlier))
+}
+
+/// The run of the store that is taken up or forked; `None` where a new one begins.
+async fn earlier(args: &RunArgs, flags: &[Layer]) -> Result<Option<(TenantStore, Opened)>, Fault> {
     match (&args.resume, &args.fork) {
-        (Some(run), _) => {
-            let (store, opened) = find(run, &[flags.clone(), outer.clone()]).await?;
-            take_up(&how, &store, opened, (answers(&args), args.release), vec![flags, outer]).await
-        }
+        (Some(run), _) => find(run, flags).await.map(Some),
         (None, Some(run)) => {
-            let (store, opened) = find(run, &[flags.clone(), outer.clone()]).await?;
+            let (store, opened) = find(run, flags).await?;
             let message = args.prompt.as_deref().map(input::prompt).transpose()?;
-            let opened = fork(&store, &opened, args.step.unwrap_or_default(), message).await?;
-            take_up(&how, &store, opened, (Vec::new(), false), vec![flags, outer]).await
+            let forked = fork(&store, &opened, args.step.unwrap_or_default(), message).await?;
+            Ok(Some((store, forked)))
         }
-        (None, None) => {
-            let mut setup = Setup::new(Config::gather(&[flags, outer])?)?;
+        (None, None) => Ok(None),
+    }
+}
+
+/// What a run was granted when it began.
+fn granted(opened: &Opened) -> Result<Layer, Fault> {
+    let origin = &opened.opening.origin;
+    if origin.get("by").is_none_or(|by| by != "run") {
+        let message = format!("the run `{}` was not begun by `wattle run`", opened.id);
+        return Err(Fault::usage(message).hint("a server resumes its runs when it starts"));
+    }
+    Layer::of_granted(origin.get("granted").unwrap_or(&Json::Null))
+}
+
+async fn carried_out(args: RunArgs, config: Config, earlier: Option<(TenantStore, Opened)>) -> Result<Exit, Fault> {
+    let how = How::of(&args);
+    let mut setup = Setup::new(config)?;
+    match earlier {
+        Some((store, opened)) => take_up(&how, setup, &store, opened, (answers(&args), args.release)).await,
+        None => {
             if args.park {
                 setup.park();
             }
@@ -116,18 +142,11 @@ async fn begin(how: &How, setup: &Setup, prompt: &str) -> Result<Exit, Fault> {
 /// Goes on with a run that was stopped, with what it was granted then.
 async fn take_up(
     how: &How,
+    mut setup: Setup,
     store: &TenantStore,
     opened: Opened,
     (answers, release): (Vec<(String, bool)>, bool),
-    flags: Vec<Layer>,
 ) -> Result<Exit, Fault> {
-    let origin = &opened.opening.origin;
-    if origin.get("by").is_none_or(|by| by != "run") {
-        let message = format!("the run `{}` was not begun by `wattle run`", opened.id);
-        return Err(Fault::usage(message).hint("a server resumes its runs when it starts"));
-    }
-    let granted = Layer::of_granted(origin.get("granted").unwrap_or(&Json::Null))?;
-    let mut setup = Setup::new(Config::gather(&[vec![granted], flags].concat())?)?;
     if !ask::is_terminal() {
         setup.park();
     }

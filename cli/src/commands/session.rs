@@ -12,13 +12,23 @@ use crate::config::{Config, Layer};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, visible};
 use crate::progress::counted;
-use crate::{input, repl, setup};
+use crate::{input, repl, setup, threads};
 
 /// The most characters of a message in a list.
 const SHOWN: usize = 60;
 
 /// Does it.
-pub(crate) async fn session(command: SessionCommand, outer: Layer) -> Result<Exit, Fault> {
+pub(crate) fn session(command: SessionCommand, outer: Layer) -> Result<Exit, Fault> {
+    match command {
+        SessionCommand::Resume { id, mut flags } => {
+            flags.session = Some(id);
+            repl::run(ReplArgs { flags: *flags }, outer)
+        }
+        command => threads::run(carried_out(command, outer)),
+    }
+}
+
+async fn carried_out(command: SessionCommand, outer: Layer) -> Result<Exit, Fault> {
     let place = |flags: SessionFlags| -> Result<(TenantStore, bool), Fault> {
         let json = flags.json;
         Ok((setup::store(&Config::gather(&[flags.into(), outer.clone()])?)?, json))
@@ -27,10 +37,8 @@ pub(crate) async fn session(command: SessionCommand, outer: Layer) -> Result<Exi
         SessionCommand::List(flags) => list(place(flags)?).await?,
         SessionCommand::Runs(flags) => runs(place(flags)?).await?,
         SessionCommand::Show { id, flags } => show(place(flags)?, &id).await?,
-        SessionCommand::Resume { id, mut flags } => {
-            flags.session = Some(id);
-            return repl::run(ReplArgs { flags: *flags }, outer).await;
-        }
+        // The session goes on elsewhere.
+        SessionCommand::Resume { .. } => {}
         SessionCommand::Fork { id, new, flags } => {
             let (store, json) = place(flags)?;
             let session = whole(&store, &id).await?;

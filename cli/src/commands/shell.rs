@@ -1,7 +1,6 @@
 //! `wattle shell`: the shell by itself, for one line, a script, or a person. What it writes and its status are the process's.
 
-use std::io::{IsTerminal, stderr, stdin, stdout};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::io::{IsTerminal, stdin, stdout};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,22 +10,36 @@ use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Completer, Editor, Helper, Highlighter, Hinter};
-use tokio::fs::File;
 use wattle_agent::shell::{Bounds, Session, Shell, Stdio, Stream};
 
 use crate::args::ShellArgs;
 use crate::changes::{self, Fate};
 use crate::config::{Config, Layer};
 use crate::fault::{Exit, Fault};
+use crate::output::Screen;
 use crate::setup::{Setup, make_private};
-use crate::{input, output};
+use crate::walls::{self, Needs};
+use crate::{input, output, threads};
 
 /// How many lines the history keeps.
 const REMEMBERED: usize = 1_000;
 
 /// Runs a line, a script, or what a person types.
-pub(crate) async fn shell(args: ShellArgs, outer: Layer) -> Result<Exit, Fault> {
-    let setup = Setup::new(Config::gather(&[args.flags.into(), outer])?)?;
+pub(crate) fn shell(args: ShellArgs, outer: Layer) -> Result<Exit, Fault> {
+    let config = Config::gather(&[args.flags.clone().into(), outer])?;
+    let script = args.args.first().filter(|_| args.command.is_none());
+    let needs = Needs {
+        reads: script.map(PathBuf::from).into_iter().collect(),
+        workdir_stays: !config.writes_through() && !config.apply.value,
+        trusted: config.exec.value,
+        ..Needs::default()
+    };
+    walls::raise(&config, &needs)?;
+    threads::run(carried_out(args, config))
+}
+
+async fn carried_out(args: ShellArgs, config: Config) -> Result<Exit, Fault> {
+    let setup = Setup::new(config)?;
     let files = setup.files()?;
     let shell = Shell::new(Arc::new(setup.host.toolbox().clone()), Bounds::default());
     let mut session = shell.session(Arc::clone(&files));
@@ -47,35 +60,18 @@ pub(crate) async fn shell(args: ShellArgs, outer: Layer) -> Result<Exit, Fault> 
     let status = match script {
         Some(script) => {
             let cancel = crate::setup::interrupt();
+            let screen = Screen::open()?;
+            let rest = screen.rest();
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => return Ok(Exit::Interrupted),
-                status = session.run_script(&script, own_streams()?, deadline) => status.0,
+                status = session.run_script(&script, screen.streams, deadline) => rest.show().map(|()| status.0)?,
             }
         }
         None => converse(session, deadline).await?,
     };
     changes::settle(&files, Fate::of(&setup.config, status == 0))?;
     Ok(Exit::Status(status))
-}
-
-/// The process's own streams.
-///
-/// # Errors
-/// Where one of them cannot be had.
-fn own_streams() -> Result<Stdio, Fault> {
-    Ok(Stdio {
-        stdin: Stream::reader(opened(stdin().as_fd())?),
-        stdout: Stream::writer(opened(stdout().as_fd())?),
-        stderr: Stream::writer(opened(stderr().as_fd())?),
-    })
-}
-
-/// A stream of the process, read and written away from the threads that run commands.
-fn opened(stream: BorrowedFd<'_>) -> Result<File, Fault> {
-    let own = stream.try_clone_to_owned();
-    let own = own.map_err(|error| Fault::failed(format!("failed to open a standard stream: {error}")))?;
-    Ok(File::from_std(std::fs::File::from(own)))
 }
 
 /// Lets a line end where it is a whole script.
@@ -104,7 +100,8 @@ async fn converse(mut session: Session, deadline: Option<Duration>) -> Result<u8
     let mut status = 0;
     while !session.has_exited() {
         let prompt = session.variable("PS1").unwrap_or_else(|| "$ ".into());
-        let prompt = prompt.replace("\\w", session.folder()).replace("\\$", "$");
+        // A script may have set it, and a folder may be called anything.
+        let prompt = output::visible(&prompt.replace("\\w", session.folder()).replace("\\$", "$"));
         let read = tokio::task::spawn_blocking(move || {
             let line = editor.readline(&prompt);
             (editor, line)
@@ -124,7 +121,9 @@ async fn converse(mut session: Session, deadline: Option<Duration>) -> Result<u8
             // Without a history the shell works as well.
             drop(editor.append_history(path));
         }
-        let streams = Stdio { stdin: Stream::null(), ..own_streams()? };
+        let screen = Screen::open()?;
+        let rest = screen.rest();
+        let streams = Stdio { stdin: Stream::null(), ..screen.streams };
         tokio::select! {
             ran = session.run(&line, streams, deadline) => status = ran.0,
             interrupted = tokio::signal::ctrl_c() => {
@@ -135,6 +134,7 @@ async fn converse(mut session: Session, deadline: Option<Duration>) -> Result<u8
                 output::note("interrupted");
             }
         }
+        rest.show()?;
     }
     Ok(status)
 }

@@ -3,9 +3,12 @@
 //! The layers are, in this order: flags, environment variables (`WATTLE_…`), the project file (`wattle.toml` in the root), the user
 //! file (`wattle/wattle.toml` in the XDG config directory), and the defaults.
 
+mod class;
 mod file;
 mod model;
+pub(crate) mod plain;
 mod policy;
+mod project;
 mod secret;
 mod value;
 
@@ -27,21 +30,13 @@ use wattle_agent::{DEFAULT_TENANT, DialectSetting};
 
 use crate::fault::Fault;
 
+pub(crate) use class::Kind;
 pub(crate) use model::{ContentGuard, dollars};
+pub(crate) use project::{PROJECT_FILE, Project, Request};
 pub(crate) use secret::{SecretEntry, SecretList};
-pub(crate) use value::{Span, Value, count};
+pub(crate) use value::{Sandbox, Span, Value, count};
 
-/// Who may set a key in a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Guard {
-    /// Any project file.
-    Open,
-    /// A project file only in a directory that the user file lists as trusted: the key names an endpoint, a key or a grant, or a
-    /// place that is written to.
-    Trusted,
-    /// The user file alone.
-    User,
-}
+use class::Class;
 
 /// A value with the layer that it comes from.
 #[derive(Clone, Debug)]
@@ -113,10 +108,10 @@ macro_rules! key {
     };
 }
 
-/// Declares every key once: its name, its key in a file where that is another one, variable, type, default, and who may set it in a file.
-/// A dot in a key stands for a table: `ai.calls` is `calls` in `[ai]`.
+/// Declares every key once: its name, its key in a file where that is another one, variable, type, default, and its class: what a project
+/// file may set of it. A dot in a key stands for a table: `ai.calls` is `calls` in `[ai]`.
 macro_rules! keys {
-    ($($(#[$doc:meta])* $name:ident $(as $key:literal)? $variable:literal: $type:ty = $default:expr, $guard:ident;)*) => {
+    ($($(#[$doc:meta])* $name:ident $(as $key:literal)? $variable:literal: $type:ty = $default:expr, $class:expr;)*) => {
         /// What one layer sets.
         #[derive(Clone, Debug, Default)]
         pub(crate) struct Layer {
@@ -131,8 +126,11 @@ macro_rules! keys {
             pub(crate) policy: Policy,
         }
 
-        /// The keys, and who may set each in a file.
-        const KEYS: &[(&str, Guard)] = &[$((key!($name $($key)?), Guard::$guard),)*];
+        /// The keys, each with its class.
+        const KEYS: &[(&str, Kind)] = &[$((key!($name $($key)?), {
+            const CLASS: Class<$type> = $class;
+            CLASS.kind()
+        }),)*];
 
         impl Layer {
             /// What [`Config::granted`] told.
@@ -153,6 +151,32 @@ macro_rules! keys {
             /// What the table of a file sets; its keys are known.
             fn of_table(table: &toml::Table, path: &Path) -> Result<Layer, Fault> {
                 Ok(Layer { $($name: entry(table, key!($name $($key)?), path)?,)* })
+            }
+
+            /// What a project file that sets this layer asks for, setting by setting, over what the user file sets.
+            fn requests(&self, user: &Layer, places: &Places) -> Vec<Request> {
+                let mut requests = Vec::new();
+                $(if let Some(value) = &self.$name {
+                    const CLASS: Class<$type> = $class;
+                    let default: fn(&Places) -> $type = $default;
+                    let otherwise = user.$name.clone().unwrap_or_else(|| default(places));
+                    requests.push(Request {
+                        key: key!($name $($key)?),
+                        kind: CLASS.kind(),
+                        value: value.to_json(),
+                        otherwise: otherwise.to_json(),
+                        needs_trust: CLASS.needs_trust(value, &otherwise),
+                    });
+                })*
+                requests
+            }
+
+            /// The layer without the settings of those keys.
+            fn without(mut self, keys: &[&str]) -> Layer {
+                $(if keys.contains(&key!($name $($key)?)) {
+                    self.$name = None;
+                })*
+                self
             }
         }
 
@@ -191,95 +215,97 @@ macro_rules! keys {
 
 keys! {
     /// The model's name.
-    model "WATTLE_MODEL": Option<String> = |_| None, Open;
+    model "WATTLE_MODEL": Option<String> = |_| None, Class::NeedsTrust;
     /// The URL to which `/chat/completions` is appended.
-    base_url "WATTLE_BASE_URL": Option<String> = |_| None, Trusted;
+    base_url "WATTLE_BASE_URL": Option<String> = |_| None, Class::NeedsTrust;
     /// The variable that holds the key.
-    api_key_env "WATTLE_API_KEY_ENV": Option<String> = |_| None, Trusted;
+    api_key_env "WATTLE_API_KEY_ENV": Option<String> = |_| None, Class::NeedsTrust;
     /// The name of a well-known endpoint.
-    provider "WATTLE_PROVIDER": Option<String> = |_| None, Trusted;
+    provider "WATTLE_PROVIDER": Option<String> = |_| None, Class::NeedsTrust;
     /// The recording that answers in place of a model.
-    cassette "WATTLE_CASSETTE": Option<PathBuf> = |_| None, Trusted;
+    cassette "WATTLE_CASSETTE": Option<PathBuf> = |_| None, Class::NeedsTrust;
     /// The file that the model's answers are recorded to.
-    record "WATTLE_RECORD": Option<PathBuf> = |_| None, Trusted;
+    record "WATTLE_RECORD": Option<PathBuf> = |_| None, Class::NeedsTrust;
     /// In which form the model calls programs.
-    dialect "WATTLE_DIALECT": DialectSetting = |_| DialectSetting::default(), Open;
+    dialect "WATTLE_DIALECT": DialectSetting = |_| DialectSetting::default(), Class::Presentation;
     /// How many model turns of a run may act; the command's own bound where it is not set.
-    max_steps "WATTLE_MAX_STEPS": Option<NonZeroU32> = |_| None, Open;
+    max_steps "WATTLE_MAX_STEPS": Option<NonZeroU32> = |_| None, Class::Narrows(class::steps);
     /// The time that a run may take.
-    timeout "WATTLE_TIMEOUT": Option<Span> = |_| None, Open;
+    timeout "WATTLE_TIMEOUT": Option<Span> = |_| None, Class::Narrows(class::shorter);
     /// How many tokens a run may take.
-    max_tokens_total "WATTLE_MAX_TOKENS_TOTAL": Option<NonZeroU32> = |_| None, Open;
+    max_tokens_total "WATTLE_MAX_TOKENS_TOTAL": Option<NonZeroU32> = |_| None, Class::Narrows(class::bounded);
     /// What a run may cost.
-    max_cost "WATTLE_MAX_COST": Option<Dollars> = |_| None, Open;
+    max_cost "WATTLE_MAX_COST": Option<Dollars> = |_| None, Class::Narrows(class::cheaper);
     /// What models cost, in dollars per million tokens, beside what is known anyway.
-    prices "WATTLE_PRICES": Prices = |_| Prices::default(), Open;
+    prices "WATTLE_PRICES": Prices = |_| Prices::default(), Class::NeedsTrust;
     /// What looks at messages before their runs begin.
-    guard "WATTLE_GUARD": ContentGuard = |_| ContentGuard::default(), Trusted;
+    guard "WATTLE_GUARD": ContentGuard = |_| ContentGuard::default(), Class::NeedsTrust;
     /// How many requests to the model the programs of a run may make.
-    ai_calls as "ai.calls" "WATTLE_AI_CALLS": NonZeroU32 = |_| budget(Budget::default().calls.into()), Trusted;
+    ai_calls as "ai.calls" "WATTLE_AI_CALLS": NonZeroU32 = |_| budget(Budget::default().calls.into()), Class::Narrows(class::at_most);
     /// How many tokens those requests and their answers may take.
-    ai_tokens as "ai.tokens" "WATTLE_AI_TOKENS": NonZeroU32 = |_| budget(Budget::default().tokens), Trusted;
+    ai_tokens as "ai.tokens" "WATTLE_AI_TOKENS": NonZeroU32 = |_| budget(Budget::default().tokens), Class::Narrows(class::at_most);
     /// The model for embeddings; the model itself where it is not set.
-    embed_model as "ai.embed_model" "WATTLE_AI_EMBED_MODEL": Option<String> = |_| None, Open;
+    embed_model as "ai.embed_model" "WATTLE_AI_EMBED_MODEL": Option<String> = |_| None, Class::NeedsTrust;
     /// The kind of search engine that searches the web.
-    search_engine as "search.engine" "WATTLE_SEARCH_ENGINE": Option<EngineKind> = |_| None, Trusted;
+    search_engine as "search.engine" "WATTLE_SEARCH_ENGINE": Option<EngineKind> = |_| None, Class::NeedsTrust;
     /// Where it is asked; the kind's own place where it is not set.
-    search_url as "search.url" "WATTLE_SEARCH_URL": Option<String> = |_| None, Trusted;
+    search_url as "search.url" "WATTLE_SEARCH_URL": Option<String> = |_| None, Class::NeedsTrust;
     /// The variable that holds its key.
-    search_key_env as "search.key_env" "WATTLE_SEARCH_KEY_ENV": String = |_| "WATTLE_SEARCH_KEY".to_owned(), Trusted;
+    search_key_env as "search.key_env" "WATTLE_SEARCH_KEY_ENV": String = |_| "WATTLE_SEARCH_KEY".to_owned(), Class::NeedsTrust;
     /// The workdir.
-    root "WATTLE_ROOT": PathBuf = |_| PathBuf::from("."), User;
+    root "WATTLE_ROOT": PathBuf = |_| PathBuf::from("."), Class::Never;
     /// Whether programs write to the workdir itself.
-    write "WATTLE_WRITE": bool = |_| false, Trusted;
+    write "WATTLE_WRITE": bool = |_| false, Class::Narrows(class::off);
     /// Whether the changes of a run are carried out at its end.
-    apply "WATTLE_APPLY": bool = |_| false, Trusted;
+    apply "WATTLE_APPLY": bool = |_| false, Class::Narrows(class::off);
     /// Whether the run is trusted.
-    exec "WATTLE_EXEC": bool = |_| false, User;
+    exec "WATTLE_EXEC": bool = |_| false, Class::Never;
     /// The remote that trusted runs push to.
-    git_remote as "git.remote" "WATTLE_GIT_REMOTE": Option<Remote> = |_| None, User;
+    git_remote as "git.remote" "WATTLE_GIT_REMOTE": Option<Remote> = |_| None, Class::Never;
     /// The remote's branch.
-    git_branch as "git.branch" "WATTLE_GIT_BRANCH": Branch = |_| Branch::default(), User;
+    git_branch as "git.branch" "WATTLE_GIT_BRANCH": Branch = |_| Branch::default(), Class::Never;
     /// The address of the commits' author, where it is not the tenant's own.
-    git_author_email as "git.author_email" "WATTLE_GIT_AUTHOR_EMAIL": Option<String> = |_| None, User;
+    git_author_email as "git.author_email" "WATTLE_GIT_AUTHOR_EMAIL": Option<String> = |_| None, Class::Never;
     /// The variable that holds the token for a remote over https.
-    git_token_env as "git.token_env" "WATTLE_GIT_TOKEN_ENV": Option<String> = |_| None, User;
+    git_token_env as "git.token_env" "WATTLE_GIT_TOKEN_ENV": Option<String> = |_| None, Class::Never;
     /// The file with the certificates that a remote over https is verified with, in place of the system's.
-    git_ca_file as "git.ca_file" "WATTLE_GIT_CA_FILE": Option<PathBuf> = |_| None, User;
+    git_ca_file as "git.ca_file" "WATTLE_GIT_CA_FILE": Option<PathBuf> = |_| None, Class::Never;
     /// The private key for a remote over ssh, in place of the user's own keys and agent.
-    git_ssh_key as "git.ssh_key" "WATTLE_GIT_SSH_KEY": Option<PathBuf> = |_| None, User;
+    git_ssh_key as "git.ssh_key" "WATTLE_GIT_SSH_KEY": Option<PathBuf> = |_| None, Class::Never;
     /// The file with the host keys of remotes over ssh, in place of the user's own.
-    git_known_hosts as "git.known_hosts" "WATTLE_GIT_KNOWN_HOSTS": Option<PathBuf> = |_| None, User;
+    git_known_hosts as "git.known_hosts" "WATTLE_GIT_KNOWN_HOSTS": Option<PathBuf> = |_| None, Class::Never;
     /// The public folder of trusted runs.
-    publish_root as "publish.root" "WATTLE_PUBLISH_ROOT": Option<PathBuf> = |_| None, User;
+    publish_root as "publish.root" "WATTLE_PUBLISH_ROOT": Option<PathBuf> = |_| None, Class::Never;
     /// The URL to which `/images/generations` is appended.
-    image_base_url as "image.base_url" "WATTLE_IMAGE_BASE_URL": Option<String> = |_| None, User;
+    image_base_url as "image.base_url" "WATTLE_IMAGE_BASE_URL": Option<String> = |_| None, Class::Never;
     /// The model that makes pictures.
-    image_model as "image.model" "WATTLE_IMAGE_MODEL": Option<String> = |_| None, User;
+    image_model as "image.model" "WATTLE_IMAGE_MODEL": Option<String> = |_| None, Class::Never;
     /// The variable that holds the key of the images endpoint.
-    image_api_key_env as "image.api_key_env" "WATTLE_IMAGE_API_KEY_ENV": Option<String> = |_| None, User;
+    image_api_key_env as "image.api_key_env" "WATTLE_IMAGE_API_KEY_ENV": Option<String> = |_| None, Class::Never;
     /// The secrets that requests may refer to, each with its variable and its hosts.
-    secrets "WATTLE_SECRETS": SecretList = |_| SecretList::default(), User;
+    secrets "WATTLE_SECRETS": SecretList = |_| SecretList::default(), Class::Never;
     /// Hosts that may be reached even where they are not public.
-    allow_host "WATTLE_ALLOW_HOST": Vec<HostRule> = |_| Vec::new(), Trusted;
+    allow_host "WATTLE_ALLOW_HOST": Vec<HostRule> = |_| Vec::new(), Class::Narrows(class::fewer_hosts);
     /// What programs may touch.
-    allow "WATTLE_ALLOW": Vec<Rule> = |_| Vec::new(), Trusted;
+    allow "WATTLE_ALLOW": Vec<Rule> = |_| Vec::new(), Class::NeedsTrust;
     /// What the user is asked about before a program runs.
-    ask "WATTLE_ASK": Vec<Rule> = |_| Vec::new(), Open;
+    ask "WATTLE_ASK": Vec<Rule> = |_| Vec::new(), Class::Narrows(class::always);
     /// What programs may not touch.
-    deny "WATTLE_DENY": Vec<Rule> = |_| Vec::new(), Open;
+    deny "WATTLE_DENY": Vec<Rule> = |_| Vec::new(), Class::Narrows(class::always);
     /// Folders of programs, later ones over earlier ones and all over the built-in programs.
-    catalog "WATTLE_CATALOG": Vec<PathBuf> = |_| Vec::new(), Open;
+    catalog "WATTLE_CATALOG": Vec<PathBuf> = |_| Vec::new(), Class::NeedsTrust;
     /// The session that the run belongs to.
-    session "WATTLE_SESSION": Option<String> = |_| None, Open;
+    session "WATTLE_SESSION": Option<String> = |_| None, Class::NeedsTrust;
     /// The tenant that the run belongs to, whose state all its sessions share.
-    tenant "WATTLE_TENANT": String = |_| DEFAULT_TENANT.to_owned(), Trusted;
+    tenant "WATTLE_TENANT": String = |_| DEFAULT_TENANT.to_owned(), Class::NeedsTrust;
     /// How long a session that sees nothing is kept.
-    session_ttl "WATTLE_SESSION_TTL": Span = |_| Span(Duration::from_secs(3_600)), Open;
+    session_ttl "WATTLE_SESSION_TTL": Span = |_| Span(Duration::from_secs(3_600)), Class::NeedsTrust;
     /// The file that keeps sessions.
-    store "WATTLE_STORE": Option<PathBuf> = |places| places.store.clone(), Trusted;
+    store "WATTLE_STORE": Option<PathBuf> = |places| places.store.clone(), Class::NeedsTrust;
     /// Whether programs and observations are shown in full.
-    verbose "WATTLE_VERBOSE": bool = |_| false, Open;
+    verbose "WATTLE_VERBOSE": bool = |_| false, Class::Presentation;
+    /// The walls around the process itself.
+    sandbox "WATTLE_SANDBOX": Sandbox = |_| Sandbox::On, Class::Never;
 }
 
 /// The settings that say what a run may do and where it works.
@@ -310,6 +336,10 @@ pub(crate) struct Places {
     pub(crate) user_file: Option<PathBuf>,
     /// The store.
     pub(crate) store: Option<PathBuf>,
+    /// The folders that the user trusts.
+    pub(crate) trust: Option<PathBuf>,
+    /// The folder of histories and of the server's token.
+    pub(crate) state: Option<PathBuf>,
     /// The folder of what can be made anew.
     pub(crate) cache: Option<PathBuf>,
 }
@@ -322,6 +352,8 @@ impl Places {
             Ok(xdg) => Places {
                 user_file: Some(xdg.config_dir().join("wattle/wattle.toml")),
                 store: Some(xdg.data_dir().join("wattle/wattle.db")),
+                trust: Some(xdg.data_dir().join("wattle/trust.json")),
+                state: xdg.state_dir().map(|folder| folder.join("wattle")),
                 cache: Some(xdg.cache_dir().join("wattle")),
             },
             Err(_) => Places::default(),
@@ -331,7 +363,7 @@ impl Places {
 
 /// What a file sets; nothing where there is no file.
 #[derive(Clone, Debug, Default)]
-struct File {
+pub(crate) struct File {
     path: PathBuf,
     layer: Layer,
 }
@@ -344,16 +376,27 @@ impl Config {
     pub(crate) fn gather(flags: &[Layer]) -> Result<Config, Fault> {
         let places = Places::of_user();
         let environment = Layer::of_environment(&|name| std::env::var_os(name))?;
-        let (user, trusted) = match &places.user_file {
-            Some(path) => file::user(path)?,
-            None => (File::default(), Vec::new()),
+        let user = file::user(&places)?;
+        let project = match Project::read(&root(flags, &environment, &user), &user.layer, &places)? {
+            Some(project) => crate::trust::admit(project, &places)?,
+            None => File::default(),
         };
-        let root = flags.iter().find_map(|layer| layer.root.as_ref()).or(environment.root.as_ref());
-        let root = root.or(user.layer.root.as_ref()).cloned().unwrap_or_else(|| PathBuf::from("."));
-        let project = file::project(&root, &trusted, places.user_file.as_deref())?;
         let config = Config::of_layers(flags, &environment, &project, &user, &places);
         config.names_no_secret()?;
         Ok(config)
+    }
+
+    /// Reads the project file of `folder`, or of the workdir that the settings name, without the settings that it makes.
+    ///
+    /// # Errors
+    /// If a file sets something that cannot be read, that is unknown, or that it may not set.
+    pub(crate) fn project(folder: Option<PathBuf>, flags: &[Layer]) -> Result<(PathBuf, Option<Project>), Fault> {
+        let places = Places::of_user();
+        let environment = Layer::of_environment(&|name| std::env::var_os(name))?;
+        let user = file::user(&places)?;
+        let folder = folder.unwrap_or_else(|| root(flags, &environment, &user));
+        let project = Project::read(&folder, &user.layer, &places)?;
+        Ok((folder, project))
     }
 
     /// Refuses a secret where only the name of one belongs, and does not repeat it: settings are shown, secrets never.
@@ -391,6 +434,12 @@ impl Config {
     pub(crate) fn writes_through(&self) -> bool {
         self.write.value || self.exec.value
     }
+}
+
+/// The workdir, whose project file is read: no project file names it.
+fn root(flags: &[Layer], environment: &Layer, user: &File) -> PathBuf {
+    let root = flags.iter().find_map(|layer| layer.root.as_ref()).or(environment.root.as_ref());
+    root.or(user.layer.root.as_ref()).cloned().unwrap_or_else(|| PathBuf::from("."))
 }
 
 /// Whether a text can be the name of a variable.

@@ -142,6 +142,33 @@ impl Value for bool {
     }
 }
 
+/// The walls that the process puts around itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sandbox {
+    /// All that the system has.
+    On,
+    /// None.
+    Off,
+}
+
+impl std::str::FromStr for Sandbox {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Sandbox, String> {
+        match text.trim() {
+            "on" => Ok(Sandbox::On),
+            "off" => Ok(Sandbox::Off),
+            _ => Err(format!("expected `on` or `off`, found {text:?}")),
+        }
+    }
+}
+
+impl fmt::Display for Sandbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if *self == Sandbox::On { "on" } else { "off" })
+    }
+}
+
 impl Value for PathBuf {
     fn from_text(text: &str) -> Result<Self, String> {
         Ok(PathBuf::from(text))
@@ -178,7 +205,7 @@ macro_rules! of_text {
         }
     )*};
 }
-of_text!(HostRule, Rule, Remote, Branch, SecretHost);
+of_text!(HostRule, Rule, Remote, Branch, SecretHost, Sandbox);
 
 impl Value for EngineKind {
     fn from_text(text: &str) -> Result<Self, String> {

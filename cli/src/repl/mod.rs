@@ -14,14 +14,22 @@ use crate::config::{Config, Layer};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, NAME, paint};
 use crate::setup::Setup;
+use crate::threads;
+use crate::walls::{self, Needs};
 
 use entry::{COMMANDS, Command, Entry};
 use lines::{Line, Lines};
 use session::{Next, Session};
 
 /// Talks until the user leaves.
-pub(crate) async fn run(args: ReplArgs, outer: Layer) -> Result<Exit, Fault> {
-    let setup = Setup::new(Config::gather(&[args.flags.into(), outer])?)?;
+pub(crate) fn run(args: ReplArgs, outer: Layer) -> Result<Exit, Fault> {
+    let config = Config::gather(&[args.flags.into(), outer])?;
+    walls::raise(&config, &Needs { trusted: config.exec.value, ..Needs::default() })?;
+    threads::run(converse(config))
+}
+
+async fn converse(config: Config) -> Result<Exit, Fault> {
+    let setup = Setup::new(config)?;
     let (mut session, mut lines) = (Session::new(setup)?, Lines::open()?);
     if lines.is_terminal() {
         greet();

@@ -248,7 +248,7 @@ impl Session {
         let (lines, answer) = lines.ask("carry them out in the workdir? [y/N] ".to_owned()).await;
         let carried_out = match answer {
             Ok(Line::Text(text)) if matches!(text.trim().to_ascii_lowercase().as_str(), "y" | "yes") => {
-                self.files.apply().map_err(|error| Fault::failed(error.to_string())).and_then(|_| self.renew())
+                changes::carry_out(&self.files).and_then(|()| self.renew())
             }
             answer => answer.map(drop),
         };

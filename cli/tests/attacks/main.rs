@@ -68,11 +68,16 @@ macro_rules! classes {
 const LEAST: usize = 1;
 
 classes! {
+    catalogs
     compile
+    files
+    index
     injection
     ledger
     poison
+    project
     provider
     shell
     tenants
+    terminal
 }

@@ -28,7 +28,9 @@ fn play(page: &str) -> (String, usize) {
         if kind == "console" {
             for command in block.iter().filter_map(|line| line.strip_prefix("$ ")) {
                 let done = place.shell(&format!("{command} || true")).run();
-                let _ = write!(played, "$ {command}\n{}{}", done.stdout, done.stderr);
+                let told = format!("{}{}", done.stdout, done.stderr)
+                    .replace(place.work().to_str().unwrap(), "/home/ada/programs");
+                let _ = write!(played, "$ {command}\n{told}");
                 commands += 1;
             }
         } else {

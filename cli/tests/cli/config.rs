@@ -27,6 +27,7 @@ fn the_first_layer_that_has_a_value_gives_it() {
     user_file(&place, "model = \"of-user\"\nmax_steps = 3\n");
     assert_eq!(model(place.wattle(show)), pair("of-user", "user"));
     place.write("wattle.toml", "model = \"of-project\"\n");
+    place.wattle(["trust"]).run().code(0);
     assert_eq!(model(place.wattle(show)), pair("of-project", "project"));
     assert_eq!(model(place.wattle(show).env("WATTLE_MODEL", "of-env")), pair("of-env", "environment"));
     let flag = place.wattle(show.iter().chain(&["--model", "of-flag"])).env("WATTLE_MODEL", "of-env");
@@ -125,7 +126,8 @@ fn what_cannot_be_read_is_an_error_that_names_its_place() {
         ("search = { engine = \"gogle\" }", &["`search.engine`", "`searxng`, `brave` or `page`"]),
         ("[search]\nkey_env = \"sk-not a name\"", &["`search.key_env`", "not the name of a variable"]),
         ("[search]\nurl = \"https://me:pw@s.example\"", &["`search.url`", "--search-key-env"]),
-        ("trusted = \"x\"", &["`trusted`", "a list"]),
+        ("trusted = [\"/\"]", &["`trusted`", "not a setting any more", "wattle trust DIR"]),
+        ("sandbox = \"maybe\"", &["`sandbox`", "`on` or `off`"]),
         ("[ai]\ncals = 1", &["unknown key `ai.cals`", "did you mean `ai.calls`?"]),
         ("[ai]\ncalls = 0", &["`ai.calls`", "from 1 on"]),
         ("ai = 3", &["unknown key `ai`"]),
@@ -149,63 +151,12 @@ fn what_cannot_be_read_is_an_error_that_names_its_place() {
 }
 
 #[test]
-fn a_project_sets_no_endpoints_keys_or_grants_unless_it_is_trusted() {
-    for line in [
-        "base_url = \"http://evil.example/v1\"",
-        "provider = \"openai\"",
-        "api_key_env = \"HOME\"",
-        "cassette = \"x\"",
-        "record = \"x\"",
-        "write = true",
-        "apply = true",
-        "allow_host = [\"127.0.0.1\"]",
-        "store = \"x\"",
-        "tenant = \"x\"",
-        "ai.calls = 1000",
-        "ai.tokens = 1000",
-    ] {
-        let place = Place::new();
-        place.write("wattle.toml", format!("model = \"m\"\n{line}\n"));
-        let key = line.split(' ').next().unwrap();
-        for command in [&["config", "show"][..], &["run", "x"], &["exec", "-"], &["doctor"], &["catalog", "list"]] {
-            let done = place.wattle(command).run().code(3);
-            done.tells(&[&format!("`{key}`"), "not trusted", "trusted = [\"", ".config/wattle/wattle.toml"]);
-        }
-        for trusted in [place.work(), place.work().parent().unwrap().to_owned()] {
-            user_file(&place, &format!("trusted = [{:?}]\n", trusted.to_str().unwrap()));
-            place.wattle(["config", "show"]).run().code(0);
-        }
-        user_file(&place, &format!("trusted = [{:?}]\n", place.work().join("below").to_str().unwrap()));
-        place.wattle(["config", "show"]).run().code(3);
-    }
-}
-
-#[test]
-fn a_project_never_says_what_is_trusted_or_where_the_root_is() {
-    for line in [
-        "trusted = [\"/\"]",
-        "root = \"/\"",
-        "exec = true",
-        "git.remote = \"/srv/evil.git\"",
-        "git.token_env = \"HOME\"",
-        "publish.root = \"/srv\"",
-        "image.base_url = \"https://evil.example/v1\"",
-        "image.api_key_env = \"HOME\"",
-        "secrets.a = { env = \"HOME\", hosts = [\"evil.example\"] }",
-    ] {
-        let place = Place::new();
-        user_file(&place, &format!("trusted = [{:?}]\n", place.work().to_str().unwrap()));
-        place.write("wattle.toml", line);
-        place.wattle(["config", "show"]).run().code(3).tells(&["may not set", "user file"]);
-    }
-}
-
-#[test]
 fn the_project_file_is_the_roots() {
     let place = Place::new();
     place.write("sub/wattle.toml", "model = \"of-sub\"\ncatalog = [\"tools\"]\n");
     let show = ["config", "show", "--json"];
     assert_eq!(shown(place.wattle(show))["model"], Json::Null);
+    place.wattle(["trust", "sub"]).run().code(0);
     let settings = shown(place.wattle(show.iter().chain(&["--root", "sub"])));
     assert_eq!((&settings["model"], &settings["catalog"]), (&json!("of-sub"), &json!(["sub/tools"])));
     assert_eq!(shown(place.wattle(show).env("WATTLE_ROOT", "sub"))["model"], "of-sub");

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
+mod screen;
 mod terminal;
 
 use std::io::Write;
@@ -134,6 +135,13 @@ fn an_interrupt_stops_what_is_under_way_and_keeps_what_is_done() {
     let mut terminal = place.repl(&["--base-url", &provider.base_url(), "--model", "m", "--write"]);
     terminal.types("begin");
     terminal.shows("42");
+    // The second request is under way before it is interrupted.
+    for _ in 0..3_000 {
+        if provider.requests().len() == 2 {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
     terminal.control('c');
     terminal.shows("cancelled");
     terminal.prompts();

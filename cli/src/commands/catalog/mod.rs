@@ -48,7 +48,10 @@ fn list(json: bool, flags: CatalogFlags, outer: Layer) -> Result<Exit, Fault> {
 /// Where stdout cannot be written.
 pub(crate) fn print(entries: &[&Entry]) -> Result<(), Fault> {
     let width = entries.iter().map(|entry| entry.name().as_str().len()).max().unwrap_or(0);
-    let line = |entry: &&Entry| format!("{:<width$}  {}\n", entry.name().as_str(), entry.meta().description);
+    let line = |entry: &&Entry| {
+        let mark = if entry.meta().replaces.is_some() { " (replaces the built-in one)" } else { "" };
+        format!("{:<width$}  {}{mark}\n", entry.name().as_str(), entry.meta().description)
+    };
     output::data(visible(&entries.iter().map(line).collect::<String>()).as_bytes())
 }
 
@@ -98,6 +101,7 @@ fn to_json(entry: &Entry) -> Json {
         "returns": meta.returns,
         "uses": meta.uses,
         "version": meta.version,
+        "replaces": meta.replaces,
         "tags": meta.tags,
         "exclusive": meta.exclusive,
         "silent": meta.silent,

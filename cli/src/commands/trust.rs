@@ -1,0 +1,96 @@
+//! `wattle trust`, `wattle untrust`, `wattle status`: what the project file of a folder sets, and whether the user trusts it.
+
+use std::path::PathBuf;
+
+use serde_json::{Value as Json, json};
+
+use crate::args::{StatusArgs, TrustArgs};
+use crate::config::{Config, Layer, PROJECT_FILE, Places, Project};
+use crate::fault::{Exit, Fault};
+use crate::output::{self, DIM, GOOD, NAME, WARN, paint};
+use crate::trust::{Pins, Records, State, described};
+
+/// Trusts what a project file sets now.
+pub(crate) fn trust(args: TrustArgs, outer: &Layer) -> Result<Exit, Fault> {
+    let (folder, project) = Config::project(args.dir, std::slice::from_ref(outer))?;
+    let project = project.ok_or_else(|| none(&folder))?;
+    if project.folder.to_str().is_none() {
+        return Err(Fault::usage(format!("the path `{}` is not UTF-8, and cannot be recorded", folder.display())));
+    }
+    let pins = Pins::of(&project)?;
+    Records::change(&Places::of_user(), |records| records.set(&project, &pins, true))?;
+    output::note(&format!("{} {}, until one of these changes:", paint(GOOD, "trusted"), project.folder.display()));
+    project.requests.iter().for_each(|request| output::note(&format!("  {}", described(request))));
+    pins.programs().for_each(|program| output::note(&format!("  {} {program}", paint(DIM, "program"))));
+    Ok(Exit::Done)
+}
+
+/// Forgets what the user said of a folder.
+pub(crate) fn untrust(args: TrustArgs, outer: &Layer) -> Result<Exit, Fault> {
+    // What the file sets, and whether it can be read, does not matter here.
+    let folder = args.dir.or_else(|| outer.root.clone()).unwrap_or_else(|| PathBuf::from("."));
+    let whole = folder.canonicalize();
+    let whole = whole.map_err(|error| Fault::usage(format!("failed to find `{}`: {error}", folder.display())))?;
+    match Records::change(&Places::of_user(), |records| records.forget(&whole))? {
+        true => output::note(&format!("{} is not trusted any more", whole.display())),
+        false => output::note(&format!("{} was not trusted", whole.display())),
+    }
+    Ok(Exit::Done)
+}
+
+/// Shows what a project file sets, and whether it takes effect.
+pub(crate) fn status(args: StatusArgs, outer: &Layer) -> Result<Exit, Fault> {
+    let (folder, project) = Config::project(args.dir, std::slice::from_ref(outer))?;
+    let Some(project) = project else {
+        match args.json {
+            true => output::json(&json!({"folder": folder, "file": null, "state": "no project file", "settings": []}))?,
+            false => output::text(&format!("{}: no `{PROJECT_FILE}`", folder.display()))?,
+        }
+        return Ok(Exit::Done);
+    };
+    let pins = Pins::of(&project)?;
+    let records = Records::open(&Places::of_user())?;
+    let state = State::of(&project, &pins, records.get(&project.folder));
+    match args.json {
+        true => output::json(&document(&project, &pins, &state))?,
+        false => show(&project, &pins, &state)?,
+    }
+    Ok(Exit::Done)
+}
+
+fn none(folder: &std::path::Path) -> Fault {
+    Fault::usage(format!("there is no `{PROJECT_FILE}` in `{}`", folder.display()))
+        .hint("without a project file there is nothing to trust")
+}
+
+fn show(project: &Project, pins: &Pins, state: &State) -> Result<(), Fault> {
+    let style = if matches!(state, State::Trusted | State::NotNeeded) { GOOD } else { WARN };
+    let head = match state {
+        State::NotNeeded => "needs no trust: it only narrows".to_owned(),
+        state => state.word().to_owned(),
+    };
+    output::styled(&format!("{} {}", paint(NAME, &project.folder.display().to_string()), paint(style, &head)))?;
+    if let State::Changed(differences) = state {
+        differences.iter().try_for_each(|line| output::styled(&format!("  {} {line}", paint(WARN, "changed"))))?;
+    }
+    output::styled(&format!("  {} {}", paint(DIM, "hash"), pins.hash()))?;
+    for request in &project.requests {
+        let effect = if request.needs_trust { "needs trust" } else { "takes effect" };
+        output::styled(&format!("  {} {}", described(request), paint(DIM, effect)))?;
+    }
+    pins.programs().try_for_each(|program| output::styled(&format!("  {} {program}", paint(DIM, "program"))))
+}
+
+fn document(project: &Project, pins: &Pins, state: &State) -> Json {
+    let settings = project.requests.iter().map(|request| {
+        json!({
+            "key": request.key, "value": request.value, "otherwise": request.otherwise,
+            "class": request.kind.word(), "needs_trust": request.needs_trust,
+        })
+    });
+    let changed = if let State::Changed(differences) = state { differences.clone() } else { Vec::new() };
+    json!({
+        "folder": project.folder, "file": project.folder.join(PROJECT_FILE), "state": state.word(), "hash": pins.hash(),
+        "changed": changed, "settings": settings.collect::<Vec<_>>(), "programs": pins.programs().collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,136 @@
+//! The classes of settings: what a project file may set, and on what condition.
+
+use std::num::NonZeroU32;
+
+use wattle_agent::capability::egress::HostRule;
+use wattle_agent::machine::Dollars;
+
+use super::Span;
+
+/// The condition on which a project file sets a value of type `T`. Each row of the table of settings has one.
+pub(crate) enum Class<T> {
+    /// Changes only what is shown, or how a run is worded: any project file may set it.
+    Presentation,
+    /// A bound or a switch. Any project file may set a value that the function accepts, which takes the project's value and the
+    /// one that holds otherwise: the first must not permit more. Any other value needs trust.
+    Narrows(fn(&T, &T) -> bool),
+    /// A project file may set it only in a folder that the user trusts.
+    NeedsTrust,
+    /// No project file may set it.
+    Never,
+}
+
+/// A class without its type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// As [`Class::Presentation`].
+    Presentation,
+    /// As [`Class::Narrows`].
+    Narrows,
+    /// As [`Class::NeedsTrust`].
+    NeedsTrust,
+    /// As [`Class::Never`].
+    Never,
+}
+
+impl<T> Class<T> {
+    /// Returns the class without its type.
+    pub(super) const fn kind(&self) -> Kind {
+        match self {
+            Class::Presentation => Kind::Presentation,
+            Class::Narrows(_) => Kind::Narrows,
+            Class::NeedsTrust => Kind::NeedsTrust,
+            Class::Never => Kind::Never,
+        }
+    }
+
+    /// Returns true if a project file may set `given` only in a trusted folder; `otherwise` is what holds without the file.
+    pub(super) fn needs_trust(&self, given: &T, otherwise: &T) -> bool {
+        match self {
+            Class::Presentation => false,
+            Class::Narrows(is_narrower) => !is_narrower(given, otherwise),
+            Class::NeedsTrust | Class::Never => true,
+        }
+    }
+}
+
+impl Kind {
+    /// The word for the class in what is printed.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Kind::Presentation => "presentation",
+            Kind::Narrows => "narrows",
+            Kind::NeedsTrust => "needs trust",
+            Kind::Never => "never from a project",
+        }
+    }
+}
+
+/// Accepts every value: a rule that denies or asks always narrows.
+pub(super) fn always<T>(_: &T, _: &T) -> bool {
+    true
+}
+
+/// Accepts a switch that permits something if it is off, or on anyway.
+pub(super) fn off(given: &bool, otherwise: &bool) -> bool {
+    !given || *otherwise
+}
+
+/// Accepts a bound that is not above the present one.
+pub(super) fn at_most<T: PartialOrd>(given: &T, otherwise: &T) -> bool {
+    given <= otherwise
+}
+
+/// Accepts steps that are not above the present bound. Where there is none, each command has its own, the smallest of which is
+/// [`FEWEST_STEPS`].
+pub(super) fn steps(given: &Option<NonZeroU32>, otherwise: &Option<NonZeroU32>) -> bool {
+    let bound = otherwise.map_or(FEWEST_STEPS, NonZeroU32::get);
+    given.is_some_and(|given| given.get() <= bound)
+}
+
+/// The smallest bound on steps that a command has by itself.
+const FEWEST_STEPS: u32 = 10;
+
+/// Accepts a bound where there is none, and one that is not above the present one.
+pub(super) fn bounded<T: PartialOrd>(given: &Option<T>, otherwise: &Option<T>) -> bool {
+    match (given, otherwise) {
+        (Some(given), Some(otherwise)) => given <= otherwise,
+        (Some(_), None) => true,
+        (None, otherwise) => otherwise.is_none(),
+    }
+}
+
+/// As [`bounded`], for a span of time.
+pub(super) fn shorter(given: &Option<Span>, otherwise: &Option<Span>) -> bool {
+    bounded(&given.map(|span| span.0), &otherwise.map(|span| span.0))
+}
+
+/// As [`bounded`], for an amount of money.
+pub(super) fn cheaper(given: &Option<Dollars>, otherwise: &Option<Dollars>) -> bool {
+    bounded(&given.map(|cost| cost.nanos()), &otherwise.map(|cost| cost.nanos()))
+}
+
+/// Accepts hosts that may be reached anyway.
+pub(super) fn fewer_hosts(given: &Vec<HostRule>, otherwise: &Vec<HostRule>) -> bool {
+    given.iter().all(|host| otherwise.contains(host))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_narrows_only_if_it_permits_no_more() {
+        let n = NonZeroU32::new;
+        assert!(steps(&n(10), &None) && !steps(&n(11), &None));
+        assert!(steps(&n(11), &n(11)) && !steps(&n(12), &n(11)));
+        assert!(bounded(&Some(9), &None) && bounded(&Some(9), &Some(9)) && !bounded(&Some(10), &Some(9)));
+        assert!(!bounded(&None, &Some(9)), "no bound is more than any");
+        assert!(off(&false, &false) && off(&true, &true) && !off(&true, &false));
+        let hosts = |text: &str| text.split(' ').map(|host| host.parse().unwrap()).collect::<Vec<HostRule>>();
+        assert!(fewer_hosts(&hosts("a.example"), &hosts("a.example b.example")));
+        assert!(fewer_hosts(&Vec::new(), &hosts("a.example")));
+        assert!(!fewer_hosts(&hosts("c.example"), &hosts("a.example b.example")));
+        assert!(!fewer_hosts(&hosts("a.example:81"), &hosts("a.example:80")));
+    }
+}

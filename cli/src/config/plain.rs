@@ -1,0 +1,128 @@
+//! Reading files that somebody else may have made: plain files only, never more than a bound, and never waiting.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::path::Path;
+
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+/// Maximum size of a file of settings, in bytes.
+pub(crate) const LARGEST: u64 = 1 << 20;
+
+/// Reads the file `name` of a folder; `None` if there is none. The folder is opened first, and the file beneath it: neither a link in
+/// the file's place nor one that takes the folder's place meanwhile is followed.
+///
+/// # Errors
+/// If it is a link, a folder, a fifo, a socket or a device, if it is larger than `most` bytes, or if it cannot be read; the text says
+/// which.
+pub(crate) fn in_folder(folder: &Path, name: &str, most: u64) -> Result<Option<Vec<u8>>, String> {
+    let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::PATH;
+    let folder = match folder.canonicalize().map(|folder| rustix::fs::open(folder, flags, Mode::empty())) {
+        Ok(Ok(folder)) => folder,
+        Ok(Err(Errno::NOENT | Errno::NOTDIR)) => return Ok(None),
+        Ok(Err(errno)) => return Err(io::Error::from(errno).to_string()),
+        Err(error) if is_absent(&error) => return Ok(None),
+        Err(error) => return Err(error.to_string()),
+    };
+    // A device may act when it is opened, so what it is comes first; what it is by then is checked again below.
+    match rustix::fs::statat(&folder, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => plain(FileType::from_raw_mode(stat.st_mode))?,
+        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+        Err(errno) => return Err(io::Error::from(errno).to_string()),
+    }
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    match rustix::fs::openat(&folder, name, flags, Mode::empty()) {
+        Ok(file) => bounded(File::from(file), most).map(Some),
+        Err(Errno::NOENT) => Ok(None),
+        Err(Errno::LOOP) => plain(FileType::Symlink).map(|()| None),
+        Err(errno) => Err(io::Error::from(errno).to_string()),
+    }
+}
+
+/// Reads a file of the user's own, which may be a link to another place; `None` if there is none.
+///
+/// # Errors
+/// As [`in_folder`], except for links.
+pub(crate) fn of_user(path: &Path, most: u64) -> Result<Option<Vec<u8>>, String> {
+    match std::fs::metadata(path) {
+        Ok(data) if data.is_file() => {}
+        Ok(_) => return Err("it is not a plain file".to_owned()),
+        Err(error) if is_absent(&error) => return Ok(None),
+        Err(error) => return Err(error.to_string()),
+    }
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| io::Error::from(errno).to_string())?;
+    bounded(File::from(file), most).map(Some)
+}
+
+fn bounded(file: File, most: u64) -> Result<Vec<u8>, String> {
+    let stat = rustix::fs::fstat(&file).map_err(|errno| io::Error::from(errno).to_string())?;
+    plain(FileType::from_raw_mode(stat.st_mode))?;
+    let mut bytes = Vec::new();
+    file.take(most + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    match bytes.len() as u64 > most {
+        true => Err(format!("it is larger than {} KiB", most >> 10)),
+        false => Ok(bytes),
+    }
+}
+
+fn plain(kind: FileType) -> Result<(), String> {
+    let what = match kind {
+        FileType::RegularFile => return Ok(()),
+        FileType::Symlink => "a link",
+        FileType::Directory => "a folder",
+        FileType::Fifo => "a fifo",
+        FileType::Socket => "a socket",
+        _ => "a device",
+    };
+    Err(format!("it is {what}, not a plain file"))
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn only_plain_files_within_the_bound_are_read_and_nothing_waits() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let read = |name: &str| in_folder(dir.path(), name, 4);
+        assert_eq!(read("none"), Ok(None));
+        std::fs::write(at("four"), "abcd").unwrap();
+        assert_eq!(read("four"), Ok(Some(b"abcd".to_vec())));
+        std::fs::write(at("five"), "abcde").unwrap();
+        assert!(read("five").unwrap_err().contains("larger than"));
+        File::create(at("sparse")).unwrap().set_len(1 << 40).unwrap();
+        assert!(read("sparse").unwrap_err().contains("larger than"));
+        symlink("four", at("link")).unwrap();
+        symlink("nowhere", at("dangling")).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, at("fifo"), Mode::RWXU).unwrap();
+        std::fs::create_dir(at("folder")).unwrap();
+        let _socket = UnixListener::bind(at("socket")).unwrap();
+        for (name, what) in [
+            ("link", "a link"),
+            ("dangling", "a link"),
+            ("fifo", "a fifo"),
+            ("folder", "a folder"),
+            ("socket", "a socket"),
+        ] {
+            assert_eq!(read(name).unwrap_err(), format!("it is {what}, not a plain file"), "{name}");
+        }
+        assert_eq!(in_folder(&at("gone"), "x", 4), Ok(None));
+        assert_eq!(in_folder(&at("four"), "x", 4), Ok(None));
+        assert_eq!(in_folder(Path::new("/dev"), "null", 4).unwrap_err(), "it is a device, not a plain file");
+
+        assert_eq!(of_user(&at("link"), 4), Ok(Some(b"abcd".to_vec())));
+        assert_eq!(of_user(&at("dangling"), 4), Ok(None));
+        assert_eq!(of_user(&at("fifo"), 4).unwrap_err(), "it is not a plain file");
+        assert!(of_user(Path::new("/dev/zero"), 4).is_err());
+    }
+}

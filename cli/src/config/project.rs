@@ -1,0 +1,91 @@
+//! The project file: `wattle.toml` in the workdir. Whoever made the folder wrote it, so what it may set depends on each setting's class,
+//! and on the user's trust.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value as Json;
+pub(crate) use wattle_agent::capability::files::PROJECT_FILE;
+
+use super::{File, Kind, Layer, Places, file, plain};
+use crate::fault::Fault;
+
+/// A project file as it was read.
+#[derive(Clone, Debug)]
+pub(crate) struct Project {
+    /// Its folder, with links resolved.
+    pub(crate) folder: PathBuf,
+    /// The path by which it is shown, and relative paths in it start from.
+    pub(crate) path: PathBuf,
+    /// Its content.
+    pub(crate) bytes: Vec<u8>,
+    /// What it sets.
+    pub(crate) requests: Vec<Request>,
+    layer: Layer,
+}
+
+/// One setting of a project file.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    /// The setting's key.
+    pub(crate) key: &'static str,
+    /// Its class.
+    pub(crate) kind: Kind,
+    /// The value that the file gives.
+    pub(crate) value: Json,
+    /// The value without the file.
+    pub(crate) otherwise: Json,
+    /// True if the value takes effect only in a trusted folder.
+    pub(crate) needs_trust: bool,
+}
+
+impl Project {
+    /// Reads the project file of a folder over what the user file sets; `None` if the folder has none.
+    ///
+    /// # Errors
+    /// If it is not a plain file within the bound, if it is not TOML, or if it sets what is unknown or what no project file may set.
+    pub(super) fn read(folder: &Path, user: &Layer, places: &Places) -> Result<Option<Project>, Fault> {
+        let path = folder.join(PROJECT_FILE);
+        let bytes = plain::in_folder(folder, PROJECT_FILE, plain::LARGEST);
+        let Some(bytes) = bytes.map_err(|why| file::unreadable(&path, &why))? else { return Ok(None) };
+        let table = file::table(bytes.clone(), &path)?;
+        let never = |key: &&String| *key == "trusted" || file::kind(key) == Some(Kind::Never);
+        if let Some(key) = table.keys().find(never) {
+            let fault = Fault::configuration(format!("the project file `{}` may not set `{key}`", path.display()));
+            return Err(fault.hint("set it in the user file, by a flag or by a variable"));
+        }
+        file::known(&table, &path)?;
+        let layer = Layer::of_table(&table, &path)?;
+        let requests = layer.requests(user, places);
+        let folder = folder.canonicalize().map_err(|error| file::unreadable(&path, &error.to_string()))?;
+        Ok(Some(Project { folder, path, bytes, requests, layer }))
+    }
+
+    /// The settings that take effect only in a trusted folder.
+    pub(crate) fn untrusted(&self) -> impl Iterator<Item = &Request> {
+        self.requests.iter().filter(|request| request.needs_trust)
+    }
+
+    /// The folders of programs that the file names.
+    pub(crate) fn catalog(&self) -> &[PathBuf] {
+        self.layer.catalog.as_deref().unwrap_or_default()
+    }
+
+    /// All that the file sets.
+    pub(crate) fn whole(self) -> File {
+        File { path: self.path, layer: self.layer }
+    }
+
+    /// What the file sets that needs no trust.
+    pub(crate) fn narrowing(self) -> File {
+        let keys: Vec<&str> = self.untrusted().map(|request| request.key).collect();
+        let layer = self.layer.clone().without(&keys);
+        File { path: self.path, layer }
+    }
+}
+
+/// One line: `max_steps = 3`.
+impl std::fmt::Display for Request {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} = {}", self.key, self.value)
+    }
+}

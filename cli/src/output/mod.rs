@@ -1,0 +1,181 @@
+//! The terminal: all that the binary writes goes through here. Data goes to stdout, everything else to stderr.
+//!
+//! Where a stream is a terminal, what is written is made [`visible`] on the way out, whoever wrote it: there is no other way to it, and
+//! a test looks for one. Files and pipes get the bytes as they are.
+
+mod screen;
+mod visible;
+
+use std::hash::{BuildHasher, RandomState};
+use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};
+use std::sync::LazyLock;
+
+use anstream::{AutoStream, ColorChoice};
+use anstyle::{AnsiColor, Style};
+use serde_json::Value as Json;
+use wattle_agent::rt::{Diagnostic, Role, Severity};
+
+use crate::fault::Fault;
+
+pub(crate) use screen::Screen;
+pub(crate) use visible::{Visible, visible};
+
+/// How a failure is marked.
+pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+/// How a success is marked.
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+/// How what deserves a look is marked.
+pub(crate) const WARN: Style = AnsiColor::Yellow.on_default();
+/// How a name or a heading is marked.
+pub(crate) const NAME: Style = AnsiColor::Cyan.on_default();
+/// How what matters less is marked.
+pub(crate) const DIM: Style = Style::new().dimmed();
+
+/// Stands for the escape character in our own styles, until a line is written. It holds a number that is drawn at the start, so no text
+/// from elsewhere can have it, and every real escape character in a line is somebody else's.
+static ESCAPE: LazyLock<String> = LazyLock::new(|| {
+    let drawn = || RandomState::new().hash_one(std::process::id());
+    format!("\u{f8ff}{:016x}{:016x}", drawn(), drawn())
+});
+
+/// Writes data to stdout: as it is, or made visible on a terminal.
+///
+/// # Errors
+/// [`Fault::ReaderGone`] where stdout is closed; a failure where it cannot be written.
+pub(crate) fn data(bytes: &[u8]) -> Result<(), Fault> {
+    if !stdout().is_terminal() {
+        return to_stdout(bytes);
+    }
+    let mut filter = Visible::default();
+    let shown = filter.feed(bytes) + &filter.finish();
+    to_stdout(shown.as_bytes())
+}
+
+/// Writes a text to stdout and ends the line where the text does not.
+///
+/// # Errors
+/// As [`data`].
+pub(crate) fn text(text: &str) -> Result<(), Fault> {
+    match text.ends_with('\n') {
+        true => data(text.as_bytes()),
+        false => data(format!("{text}\n").as_bytes()),
+    }
+}
+
+/// Writes one JSON document in one line to stdout.
+///
+/// # Errors
+/// As [`data`].
+pub(crate) fn json(document: &Json) -> Result<(), Fault> {
+    let document = document.to_string();
+    let shown = if stdout().is_terminal() { visible::visible_json(&document) } else { document };
+    to_stdout(format!("{shown}\n").as_bytes())
+}
+
+/// Writes a line with styles to stdout; they are left out where stdout is no terminal, and under `NO_COLOR`.
+///
+/// # Errors
+/// As [`data`].
+pub(crate) fn styled(line: &str) -> Result<(), Fault> {
+    let end = if line.ends_with('\n') { "" } else { "\n" };
+    let shown = shown(line, stdout().is_terminal(), AutoStream::choice(&stdout()));
+    to_stdout(format!("{shown}{end}").as_bytes())
+}
+
+/// Writes a line to stderr. Styles in it are for a terminal: they are left out elsewhere, and under `NO_COLOR`.
+pub(crate) fn note(line: &str) {
+    let shown = shown(line, stderr().is_terminal(), AutoStream::choice(&stderr()));
+    to_stderr(format!("{shown}\n").as_bytes());
+}
+
+/// Writes a warning to stderr.
+pub(crate) fn warn(message: &str) {
+    note(&format!("{} {}", paint(WARN, "warning:"), visible(message)));
+}
+
+/// Tells a fault on stderr.
+pub(crate) fn fault(fault: &Fault) {
+    if let Fault::Told { .. } = fault {
+        note(&format!("{} {}", paint(BAD, "error:"), visible(&fault.to_string())));
+    }
+}
+
+/// A text in a style, for a line that [`styled`] or [`note`] writes.
+pub(crate) fn paint(style: Style, text: &str) -> String {
+    let own = |styles: String| styles.replace('\u{1b}', &ESCAPE);
+    format!("{}{text}{}", own(style.render().to_string()), own(style.render_reset().to_string()))
+}
+
+/// A line as a stream gets it: visible on a terminal, and with our own styles where they are chosen.
+fn shown(line: &str, is_terminal: bool, styles: ColorChoice) -> String {
+    let line = if is_terminal { visible(line) } else { line.to_owned() };
+    if styles != ColorChoice::Never {
+        return line.replace(ESCAPE.as_str(), "\u{1b}");
+    }
+    let mut parts = line.split(ESCAPE.as_str());
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    // Behind our escape character stands one style, which ends with its letter.
+    parts.for_each(|part| plain.push_str(part.split_once('m').map_or("", |(_, rest)| rest)));
+    plain
+}
+
+/// The sink of the log: stderr, a line at a time.
+pub(crate) struct Log;
+
+impl Write for Log {
+    fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
+        match stderr().is_terminal() {
+            true => to_stderr(visible(&String::from_utf8_lossy(line)).as_bytes()),
+            false => to_stderr(line),
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+fn to_stdout(bytes: &[u8]) -> Result<(), Fault> {
+    let mut stdout = stdout().lock();
+    stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(|error| match error.kind() {
+        ErrorKind::BrokenPipe => Fault::ReaderGone,
+        _ => Fault::failed(format!("failed to write to stdout: {error}")),
+    })
+}
+
+fn to_stderr(bytes: &[u8]) {
+    // Nothing can be told where stderr is closed.
+    let _ = stderr().lock().write_all(bytes);
+}
+
+/// A finding about a program's text, in colours.
+pub(crate) fn diagnostic(found: &Diagnostic, source: &str) -> String {
+    let severe = if found.severity == Severity::Error { BAD } else { WARN };
+    found.shown(source, |role, piece| match role {
+        Role::Severity | Role::Mark => paint(severe, &visible(piece)),
+        Role::Message => paint(Style::new().bold(), &visible(piece)),
+        Role::Margin => paint(DIM, piece),
+        Role::Source | Role::Advice => visible(piece),
+        Role::Hint => paint(NAME, piece),
+        Role::Removed => paint(AnsiColor::Red.on_default(), &visible(piece)),
+        Role::Added => paint(GOOD, &visible(piece)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_styles_act_and_those_of_others_show() {
+        let line = format!("{} \u{1b}[31m{}", paint(BAD, "error:"), paint(DIM, "why"));
+        assert_eq!(
+            shown(&line, true, ColorChoice::Always),
+            "\u{1b}[1m\u{1b}[31merror:\u{1b}[0m \\u{1b}[31m\u{1b}[2mwhy\u{1b}[0m"
+        );
+        assert_eq!(shown(&line, true, ColorChoice::Never), "error: \\u{1b}[31mwhy");
+        assert_eq!(shown(&line, false, ColorChoice::Never), "error: \u{1b}[31mwhy");
+        assert!(!ESCAPE.contains('\u{1b}') && visible(&ESCAPE) == *ESCAPE);
+    }
+}

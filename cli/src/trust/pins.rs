@@ -1,0 +1,103 @@
+//! What a user trusts, by content: the hash of the project file, and of each program in the catalog folders that it names.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::{Project, plain};
+use crate::fault::Fault;
+
+/// Maximum number of programs that one project's catalog folders may have.
+const MOST_PROGRAMS: usize = 2_000;
+/// Maximum size of those programs together, in bytes.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// The hashes of a project's files, by the names under which they are shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Pins(BTreeMap<String, String>);
+
+impl Pins {
+    /// Hashes a project file and the programs that it adds.
+    ///
+    /// # Errors
+    /// If there are more programs than can be pinned.
+    pub(crate) fn of(project: &Project) -> Result<Pins, Fault> {
+        let mut pins = BTreeMap::from([(FILE.to_owned(), hash(&project.bytes))]);
+        let mut left = MOST_BYTES;
+        for folder in project.catalog() {
+            let shown = folder.strip_prefix(project.path.parent().unwrap_or(Path::new(""))).unwrap_or(folder);
+            // A folder that cannot be listed has no programs; the catalog says so when it is read.
+            for name in programs(folder, project)? {
+                let content = plain::in_folder(folder, &name, plain::LARGEST.min(left));
+                let pin = match &content {
+                    Ok(Some(bytes)) => hash(bytes),
+                    Ok(None) => continue,
+                    // The catalog refuses it for the same reason.
+                    Err(why) => why.clone(),
+                };
+                left = left.saturating_sub(content.ok().flatten().map_or(0, |bytes| bytes.len() as u64));
+                if left == 0 || pins.len() > MOST_PROGRAMS {
+                    return Err(too_many(project));
+                }
+                pins.insert(shown.join(&name).to_string_lossy().into_owned(), pin);
+            }
+        }
+        Ok(Pins(pins))
+    }
+
+    /// The hash of all.
+    pub(crate) fn hash(&self) -> String {
+        let lines = self.0.iter().map(|(name, pin)| format!("{pin}  {name}\n"));
+        hash(lines.collect::<String>().as_bytes())
+    }
+
+    /// The names of the programs.
+    pub(crate) fn programs(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str).filter(|name| *name != FILE)
+    }
+
+    /// Each file that differs, as a line.
+    pub(super) fn differences(&self, before: &Pins) -> Vec<String> {
+        let changed = self.0.iter().filter_map(|(name, pin)| match before.0.get(name) {
+            None => Some(format!("{name} is new")),
+            Some(was) if was != pin => Some(format!("{name} has other content")),
+            Some(_) => None,
+        });
+        let gone = before.0.keys().filter(|name| !self.0.contains_key(*name)).map(|name| format!("{name} is gone"));
+        changed.chain(gone).collect()
+    }
+}
+
+/// The name under which the project file is pinned.
+const FILE: &str = crate::config::PROJECT_FILE;
+
+fn hash(bytes: &[u8]) -> String {
+    blake3::hash(bytes).to_hex().to_string()
+}
+
+/// The names of a folder's programs, sorted, as the catalog takes them.
+fn programs(folder: &Path, project: &Project) -> Result<Vec<String>, Fault> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Ok(Vec::new()) };
+    let mut names = Vec::new();
+    for entry in entries.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if !name.starts_with('.') && name.ends_with(".wat") {
+            names.push(name);
+        }
+        if names.len() > MOST_PROGRAMS {
+            return Err(too_many(project));
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+fn too_many(project: &Project) -> Fault {
+    Fault::configuration(format!(
+        "the catalog folders of `{}` have more than {MOST_PROGRAMS} programs or {} MiB, and cannot be trusted",
+        project.path.display(),
+        MOST_BYTES >> 20
+    ))
+    .hint("name a smaller folder, or give the folders by `--catalog DIR`")
+}

@@ -1,0 +1,118 @@
+//! The folders that the user trusts, in a file of the user's data folder that only the user reads and writes.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+use super::pins::Pins;
+use crate::config::{Places, Project, plain};
+use crate::fault::Fault;
+use crate::setup::make_private;
+
+/// Maximum size of the file, in bytes.
+const LARGEST: u64 = 64 << 20;
+
+/// What is known of folders, by their paths with links resolved.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Records {
+    folders: BTreeMap<String, Record>,
+}
+
+/// What the user said of one folder, and of which content.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Record {
+    /// False if the user declined.
+    pub(crate) trusted: bool,
+    /// The content.
+    pub(crate) pins: Pins,
+    /// The settings that needed trust then.
+    settings: BTreeMap<String, Json>,
+}
+
+impl Record {
+    /// What is different now: the settings first, then the files.
+    pub(super) fn differences(&self, project: &Project, pins: &Pins) -> Vec<String> {
+        let now = settings(project);
+        let changed = now.iter().filter(|(key, value)| self.settings.get(*key) != Some(value)).map(|(key, value)| {
+            match self.settings.get(key) {
+                Some(was) => format!("{key} was {was} and is {value}"),
+                None => format!("{key} is {value}, and was not set"),
+            }
+        });
+        let gone = self.settings.iter().filter(|(key, _)| !now.contains_key(*key));
+        let gone = gone.map(|(key, was)| format!("{key} was {was}, and is not set"));
+        changed.chain(gone).chain(pins.differences(&self.pins)).collect()
+    }
+}
+
+/// The settings of a project file that need trust.
+fn settings(project: &Project) -> BTreeMap<String, Json> {
+    project.untrusted().map(|request| (request.key.to_owned(), request.value.clone())).collect()
+}
+
+impl Records {
+    /// Reads the file; nothing is recorded where there is none.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub(crate) fn open(places: &Places) -> Result<Records, Fault> {
+        let Some(path) = &places.trust else { return Ok(Records::default()) };
+        let failed = |why: &str| {
+            Fault::configuration(format!("failed to read the trusted folders `{}`: {why}", path.display()))
+                .hint("remove that file, and trust your folders again by `wattle trust DIR`")
+        };
+        let Some(bytes) = plain::of_user(path, LARGEST).map_err(|why| failed(&why))? else {
+            return Ok(Records::default());
+        };
+        serde_json::from_slice(&bytes).map_err(|error| failed(&error.to_string()))
+    }
+
+    /// What is recorded of a folder.
+    pub(crate) fn get(&self, folder: &Path) -> Option<&Record> {
+        self.folders.get(folder.to_str()?)
+    }
+
+    /// Records what the user said of a project file. A folder whose path is not UTF-8 cannot be recorded.
+    pub(crate) fn set(&mut self, project: &Project, pins: &Pins, trusted: bool) {
+        if let Some(folder) = project.folder.to_str() {
+            let record = Record { trusted, pins: pins.clone(), settings: settings(project) };
+            self.folders.insert(folder.to_owned(), record);
+        }
+    }
+
+    /// Forgets a folder; false if nothing was recorded of it.
+    pub(crate) fn forget(&mut self, folder: &Path) -> bool {
+        folder.to_str().is_some_and(|folder| self.folders.remove(folder).is_some())
+    }
+
+    /// Changes the file as a whole, one process at a time: the new content takes the place of the old one at once, readable by the user
+    /// alone.
+    ///
+    /// # Errors
+    /// If the user has no data folder, or the file cannot be read or written.
+    pub(crate) fn change<T>(places: &Places, change: impl FnOnce(&mut Records) -> T) -> Result<T, Fault> {
+        let Some((path, folder)) = places.trust.as_ref().and_then(|path| Some((path, path.parent()?))) else {
+            return Err(Fault::configuration("there is no home directory to keep the trusted folders in"));
+        };
+        let failed = |error: std::io::Error| {
+            Fault::configuration(format!("failed to write the trusted folders `{}`: {error}", path.display()))
+        };
+        make_private(folder).map_err(failed)?;
+        let lock = File::options().create(true).append(true).open(folder.join("trust.lock")).map_err(failed)?;
+        lock.lock().map_err(failed)?;
+        let mut records = Records::open(places)?;
+        let done = change(&mut records);
+        let text = serde_json::to_vec_pretty(&records).map_err(|error| failed(error.into()))?;
+        // A new temporary file is readable by the user alone.
+        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+        file.write_all(&text).and_then(|()| file.as_file().sync_all()).map_err(failed)?;
+        file.persist(path).map_err(|error| failed(error.error))?;
+        Ok(done)
+    }
+}

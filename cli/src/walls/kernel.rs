@@ -1,0 +1,110 @@
+//! The rules as Landlock takes them.
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus,
+    Scope, make_bitflags, path_beneath_rules,
+};
+
+use super::{Reach, Rule, Walls};
+
+/// The newest version of Landlock whose rights are used. A kernel with an older one enforces what it has.
+const NEWEST: ABI = ABI::V6;
+
+/// Restricts this thread, and all that it starts, to the rules: what they do not name cannot be opened, changed or executed. Unless the
+/// command `listens`, no TCP port can be bound. Connections go where the egress guard lets them: Landlock knows ports, and no hosts.
+pub(super) fn enforce(rules: &[Rule], listens: bool) -> Result<Walls, RulesetError> {
+    let mut ruleset = Ruleset::default().handle_access(AccessFs::from_all(NEWEST))?.scope(Scope::from_all(NEWEST))?;
+    if !listens {
+        ruleset = ruleset.handle_access(AccessNet::BindTcp)?;
+    }
+    let mut created = ruleset.create()?;
+    for rule in rules {
+        // What is not there cannot be opened, and needs no rule.
+        created = created.add_rules(path_beneath_rules([&rule.path], rights(rule.reach)))?;
+    }
+    Ok(match created.restrict_self()?.ruleset {
+        RulesetStatus::FullyEnforced => Walls::Whole,
+        RulesetStatus::PartiallyEnforced => Walls::Partial,
+        RulesetStatus::NotEnforced => Walls::Missing,
+    })
+}
+
+fn rights(reach: Reach) -> BitFlags<AccessFs> {
+    let read = make_bitflags!(AccessFs::{ReadFile | ReadDir});
+    match reach {
+        Reach::Read => read,
+        Reach::Run => read | AccessFs::Execute,
+        Reach::Device => make_bitflags!(AccessFs::{ReadFile | WriteFile | IoctlDev}),
+        Reach::Write => {
+            read | make_bitflags!(AccessFs::{
+                WriteFile | Truncate | MakeReg | MakeDir | MakeSym | RemoveFile | RemoveDir | Refer
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::net::TcpListener;
+    use std::path::Path;
+
+    use super::*;
+
+    #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+    /// Tries something on a thread that stands behind those rules; `None` if this kernel has no Landlock.
+    fn behind<T: Send + 'static>(
+        rules: Vec<Rule>,
+        listens: bool,
+        tried: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        let thread = std::thread::spawn(move || match enforce(&rules, listens).unwrap() {
+            Walls::Missing => None,
+            _ => Some(tried()),
+        });
+        let done = thread.join().unwrap();
+        if done.is_none() {
+            eprintln!("skipped: this kernel has no Landlock");
+        }
+        done
+    }
+
+    fn rule(path: &Path, reach: Reach) -> Rule {
+        Rule { path: path.to_owned(), reach }
+    }
+
+    #[test]
+    fn a_thread_behind_the_walls_reaches_what_the_rules_name_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        for folder in ["work", "read", "outside"] {
+            fs::create_dir(at(folder)).unwrap();
+            fs::write(at(folder).join("a"), "x").unwrap();
+        }
+        let top = dir.path().to_owned();
+        let rules =
+            vec![rule(&at("work"), Reach::Write), rule(&at("read"), Reach::Read), rule(&at("absent"), Reach::Write)];
+        behind(rules, false, move || {
+            let at = |name: &str| top.join(name);
+            fs::read(at("work/a")).unwrap();
+            fs::write(at("work/a"), "y").unwrap();
+            fs::create_dir(at("work/b")).unwrap();
+            fs::rename(at("work/a"), at("work/b/a")).unwrap();
+            fs::remove_file(at("work/b/a")).unwrap();
+            fs::read(at("read/a")).unwrap();
+            assert!(fs::write(at("read/a"), "y").is_err() && fs::remove_file(at("read/a")).is_err());
+            assert!(fs::read(at("outside/a")).is_err() && fs::write(at("outside/b"), "y").is_err());
+            assert!(fs::read_dir(&top).is_err() && fs::read("/etc/passwd").is_err());
+            assert!(fs::hard_link(at("read/a"), at("work/a")).is_err());
+            assert!(std::process::Command::new("/bin/true").status().is_err(), "nothing is executed");
+            assert!(TcpListener::bind("127.0.0.1:0").is_err());
+            // Threads that it starts stand behind the walls, too.
+            assert!(std::thread::spawn(move || fs::read(top.join("outside/a"))).join().unwrap().is_err());
+        });
+    }
+
+    #[test]
+    fn a_command_that_listens_may() {
+        behind(Vec::new(), true, || TcpListener::bind("127.0.0.1:0").map(drop).unwrap());
+    }
+}

@@ -1,0 +1,192 @@
+//! What a command may reach, as data.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use wattle_agent::capability::git::find_git;
+
+use super::Needs;
+use crate::config::{Config, Places};
+use crate::setup::make_private;
+
+/// A file or folder, with all that is below it, and how far it may be reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Rule {
+    /// The path; a link stands for what it leads to.
+    pub(crate) path: PathBuf,
+    /// How far.
+    pub(crate) reach: Reach,
+}
+
+/// How far something may be reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Reach {
+    /// Read.
+    Read,
+    /// Read and executed.
+    Run,
+    /// Read and written, never replaced.
+    Device,
+    /// Read, written, made, moved and removed; never executed.
+    Write,
+}
+
+/// What every command reads of the system: how names are resolved, certificates, time zones, how many processors there are.
+const SYSTEM: &[&str] = &[
+    "/etc/resolv.conf",
+    "/etc/hosts",
+    "/etc/host.conf",
+    "/etc/nsswitch.conf",
+    "/etc/gai.conf",
+    "/etc/services",
+    "/etc/protocols",
+    "/etc/passwd",
+    "/etc/group",
+    "/etc/localtime",
+    "/etc/ld.so.cache",
+    "/etc/ssl",
+    "/etc/pki",
+    "/etc/ca-certificates",
+    "/etc/crypto-policies",
+    "/usr/share/ca-certificates",
+    "/usr/local/share/ca-certificates",
+    "/usr/share/zoneinfo",
+    "/usr/lib",
+    "/usr/lib64",
+    "/lib",
+    "/lib64",
+    "/run/systemd/resolve",
+    "/run/NetworkManager/resolv.conf",
+    "/run/resolvconf",
+    "/proc/self",
+    "/proc/cpuinfo",
+    "/proc/meminfo",
+    "/proc/stat",
+    "/proc/sys/vm/overcommit_memory",
+    "/sys/fs/cgroup",
+    "/sys/devices/system/cpu",
+];
+
+/// Devices that every command may use.
+const DEVICES: &[&str] =
+    &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts"];
+
+/// What `git` and `ssh` are read and executed from.
+const PROGRAMS: &[&str] = &["/usr", "/bin", "/lib", "/lib64"];
+
+/// What they read besides.
+const PROGRAMS_READ: &[&str] = &["/etc/ssh", "/etc/alternatives", "/etc/gnutls"];
+
+/// Variables that name certificates of the operator's.
+const CERTIFICATES: &[&str] = &["SSL_CERT_FILE", "SSL_CERT_DIR"];
+
+/// The rules of a command with those settings. Folders of ours that are not there yet are made, so that a rule can name them.
+pub(super) fn rules(config: &Config, needs: &Needs, places: &Places) -> Vec<Rule> {
+    let mut rules: Vec<Rule> = Vec::new();
+    let mut add = |reach: Reach, paths: &[PathBuf]| {
+        rules.extend(paths.iter().map(|path| Rule { path: path.clone(), reach }));
+    };
+    let listed = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<Vec<_>>();
+    add(Reach::Read, &listed(SYSTEM));
+    add(Reach::Read, &CERTIFICATES.iter().filter_map(std::env::var_os).map(PathBuf::from).collect::<Vec<_>>());
+    add(Reach::Device, &listed(DEVICES));
+
+    let workdir = if needs.workdir_stays { Reach::Read } else { Reach::Write };
+    add(workdir, std::slice::from_ref(&config.root.value));
+    let store = config.store.value.as_deref().map(folder_of);
+    let ours = [store, places.state.clone(), places.cache.clone()].into_iter().flatten().collect::<Vec<_>>();
+    // What cannot be made is reported by whoever needs it.
+    ours.iter().for_each(|folder| drop(make_private(folder)));
+    add(Reach::Write, &ours);
+    add(Reach::Read, &places.user_file.as_deref().map(folder_of).into_iter().collect::<Vec<_>>());
+    add(Reach::Read, &config.catalog.value);
+    add(Reach::Read, &config.cassette.value.clone().into_iter().collect::<Vec<_>>());
+    add(Reach::Read, &needs.reads);
+    let written = config.record.value.iter().chain(&needs.writes).map(|path| folder_of(path));
+    add(Reach::Write, &written.collect::<Vec<_>>());
+    if needs.trusted {
+        trusted(config, &mut add);
+    }
+    rules
+}
+
+/// What trusted runs need besides: `git` with its programs and keys, its temporary home, the remote if it is a folder, and the public
+/// folder.
+fn trusted(config: &Config, add: &mut impl FnMut(Reach, &[PathBuf])) {
+    let listed = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<Vec<_>>();
+    add(Reach::Write, &config.publish_root.value.clone().into_iter().collect::<Vec<_>>());
+    let Some(remote) = &config.git_remote.value else { return };
+    let remote = remote.to_string();
+    let remote = PathBuf::from(remote.strip_prefix("file://").unwrap_or(&remote));
+    if remote.is_absolute() {
+        add(Reach::Write, &[remote]);
+    }
+    add(Reach::Write, &[std::env::temp_dir()]);
+    add(Reach::Run, &listed(PROGRAMS));
+    add(Reach::Read, &listed(PROGRAMS_READ));
+    let keys = [&config.git_ca_file.value, &config.git_ssh_key.value, &config.git_known_hosts.value];
+    add(Reach::Read, &keys.into_iter().flatten().cloned().collect::<Vec<_>>());
+    add(Reach::Read, &std::env::home_dir().map(|home| home.join(".ssh")).into_iter().collect::<Vec<_>>());
+    let path = std::env::var_os("PATH").unwrap_or_else(|| OsString::from(crate::trusted::USUAL_PATH));
+    // The programs of a `git` elsewhere lie beside its own folder: `PREFIX/bin/git`, `PREFIX/libexec/git-core`.
+    let git = find_git(&path).and_then(|git| git.canonicalize().ok());
+    let prefix =
+        git.as_deref().and_then(Path::parent).and_then(Path::parent).filter(|prefix| prefix.parent().is_some());
+    add(Reach::Run, &prefix.map(Path::to_owned).into_iter().collect::<Vec<_>>());
+}
+
+fn folder_of(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+        _ => PathBuf::from("."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Layer;
+
+    fn paths(rules: &[Rule], reach: Reach) -> Vec<&str> {
+        rules.iter().filter(|rule| rule.reach == reach).filter_map(|rule| rule.path.to_str()).collect()
+    }
+
+    #[test]
+    fn a_command_reaches_what_its_settings_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let places = Places {
+            user_file: Some(at("config/wattle.toml")),
+            store: None,
+            trust: Some(at("data/trust.json")),
+            state: Some(at("state")),
+            cache: Some(at("cache")),
+        };
+        let flags = Layer {
+            root: Some(at("work")),
+            store: Some(Some(at("data/s.db"))),
+            catalog: Some(vec![at("tools")]),
+            git_remote: Some(Some("/srv/site.git".parse().unwrap())),
+            publish_root: Some(Some(at("public"))),
+            ..Layer::default()
+        };
+        let config = Config::gather(&[flags]).unwrap();
+        let plain = rules(&config, &Needs { reads: vec![at("a.wat")], ..Needs::default() }, &places);
+        let at = |name: &str| at(name).to_str().unwrap().to_owned();
+        assert_eq!(paths(&plain, Reach::Write), [at("work"), at("data"), at("state"), at("cache")]);
+        assert!(paths(&plain, Reach::Run).is_empty());
+        for read in ["tools", "config", "a.wat"] {
+            assert!(paths(&plain, Reach::Read).contains(&&*at(read)), "{read}");
+        }
+        for hidden in ["/", "/etc", "/etc/shadow", "/home", "/root", "/proc", "/tmp", "/dev", "/usr"] {
+            assert!(plain.iter().all(|rule| rule.path != Path::new(hidden)), "{hidden}");
+        }
+        let stays = rules(&config, &Needs { workdir_stays: true, ..Needs::default() }, &places);
+        assert!(paths(&stays, Reach::Read).contains(&&*at("work")));
+        let trusted = rules(&config, &Needs { trusted: true, ..Needs::default() }, &places);
+        assert!(
+            paths(&trusted, Reach::Write).contains(&"/srv/site.git") && paths(&trusted, Reach::Run).contains(&"/usr")
+        );
+        assert!(paths(&trusted, Reach::Write).contains(&&*at("public")));
+    }
+}

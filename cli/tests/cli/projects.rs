@@ -1,0 +1,244 @@
+//! Project files: what a folder may set that the user does not trust, and how trust begins and ends.
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::process::Command;
+
+use serde_json::Value as Json;
+
+use crate::place::Place;
+
+/// Every key, with a value that a hostile project file would give it, and what becomes of it in a folder that is not trusted.
+const KEYS: &[(&str, &str, Fate)] = &[
+    ("model", "\"m\"", Fate::Refused),
+    ("base_url", "\"http://evil.example/v1\"", Fate::Refused),
+    ("api_key_env", "\"HOME\"", Fate::Refused),
+    ("provider", "\"openai\"", Fate::Refused),
+    ("cassette", "\"x\"", Fate::Refused),
+    ("record", "\"x\"", Fate::Refused),
+    ("dialect", "\"text\"", Fate::Applies),
+    ("max_steps", "3", Fate::Applies),
+    ("max_steps", "1000", Fate::Refused),
+    ("timeout", "\"1s\"", Fate::Applies),
+    ("max_tokens_total", "5", Fate::Applies),
+    ("max_cost", "0.5", Fate::Applies),
+    ("prices", "{ m = { prompt = 0.0, completion = 0.0 } }", Fate::Refused),
+    ("guard", "false", Fate::Refused),
+    ("ai.calls", "1", Fate::Applies),
+    ("ai.calls", "1000", Fate::Refused),
+    ("ai.tokens", "1", Fate::Applies),
+    ("ai.tokens", "5000000", Fate::Refused),
+    ("ai.embed_model", "\"e\"", Fate::Refused),
+    ("search.engine", "\"searxng\"", Fate::Refused),
+    ("search.url", "\"http://evil.example\"", Fate::Refused),
+    ("search.key_env", "\"HOME\"", Fate::Refused),
+    ("root", "\"/\"", Fate::Never),
+    ("write", "true", Fate::Refused),
+    ("write", "false", Fate::Applies),
+    ("apply", "true", Fate::Refused),
+    ("exec", "true", Fate::Never),
+    ("git.remote", "\"/srv/evil.git\"", Fate::Never),
+    ("git.branch", "\"main\"", Fate::Never),
+    ("git.author_email", "\"a@b.example\"", Fate::Never),
+    ("git.token_env", "\"HOME\"", Fate::Never),
+    ("git.ca_file", "\"/x\"", Fate::Never),
+    ("git.ssh_key", "\"/x\"", Fate::Never),
+    ("git.known_hosts", "\"/x\"", Fate::Never),
+    ("publish.root", "\"/srv\"", Fate::Never),
+    ("image.base_url", "\"https://evil.example/v1\"", Fate::Never),
+    ("image.model", "\"m\"", Fate::Never),
+    ("image.api_key_env", "\"HOME\"", Fate::Never),
+    ("secrets", "{ a = { env = \"HOME\", hosts = [\"evil.example\"] } }", Fate::Never),
+    ("allow_host", "[\"127.0.0.1\"]", Fate::Refused),
+    ("allow_host", "[]", Fate::Applies),
+    ("allow", "[\"http\"]", Fate::Refused),
+    ("ask", "[\"http\"]", Fate::Applies),
+    ("deny", "[\"http\"]", Fate::Applies),
+    ("catalog", "[\"tools\"]", Fate::Refused),
+    ("session", "\"main\"", Fate::Refused),
+    ("tenant", "\"other\"", Fate::Refused),
+    ("session_ttl", "\"1ms\"", Fate::Refused),
+    ("store", "\"x\"", Fate::Refused),
+    ("verbose", "true", Fate::Applies),
+    ("sandbox", "\"off\"", Fate::Never),
+];
+
+#[derive(Clone, Copy, PartialEq)]
+enum Fate {
+    /// It takes effect.
+    Applies,
+    /// The command ends, and names what would change that.
+    Refused,
+    /// As that, and in a trusted folder, too.
+    Never,
+}
+
+#[test]
+fn every_setting_of_a_strangers_folder_narrows_or_is_refused() {
+    let place = Place::new();
+    let all: Json = serde_json::from_str(&place.wattle(["config", "show", "--json"]).run().code(0).stdout).unwrap();
+    let listed: Vec<&str> = KEYS.iter().map(|(key, ..)| *key).collect();
+    for key in all.as_object().unwrap().keys() {
+        assert!(listed.contains(&key.as_str()), "the setting `{key}` has no row here");
+    }
+    for (key, value, fate) in KEYS {
+        let place = Place::new();
+        place.write("wattle.toml", format!("{key} = {value}\n"));
+        let shown = place.wattle(["config", "show", "--origin", "--json"]).run();
+        match fate {
+            Fate::Applies => {
+                let shown: Json = serde_json::from_str(&shown.code(0).stdout).unwrap();
+                assert_eq!(shown[key]["origin"], "project", "{key}");
+            }
+            Fate::Refused => {
+                shown.code(3).tells(&[&format!("`{key}`"), "not trusted", "wattle trust"]);
+                place.wattle(["trust"]).run().code(0);
+                place.wattle(["config", "show"]).run().code(0);
+            }
+            Fate::Never => {
+                shown.code(3).tells(&[&format!("`{key}`"), "may not set", "user file"]);
+                place.wattle(["trust"]).run().code(3).tells(&["may not set"]);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_command_that_takes_settings_refuses_a_strangers_file() {
+    let place = Place::new();
+    place.write("wattle.toml", "session_ttl = \"1ms\"\n");
+    for command in [
+        &["config", "show"][..],
+        &["run", "x"],
+        &["exec", "-"],
+        &["shell", "-c", "echo x"],
+        &["repl"],
+        &["serve"],
+        &["doctor"],
+        &["catalog", "list"],
+        &["vars", "list"],
+        &["session", "list"],
+        &["ledger", "key"],
+    ] {
+        let done = place.wattle(command).run().code(3).tells(&["`session_ttl`", "not trusted", "wattle trust"]);
+        assert_eq!(done.stdout, "", "{command:?}");
+    }
+    place.wattle(["status"]).run().code(0);
+    place.wattle(["config", "show", "--root", place.home().to_str().unwrap()]).run().code(0);
+}
+
+#[test]
+fn trust_is_of_the_content_and_of_that_folder_only() {
+    let place = Place::new();
+    let ok = |args: &[&str]| place.wattle(args.iter().copied()).run().code(0);
+    let file = "model = \"m\"\ncatalog = [\"tools\"]\n";
+    place.write("wattle.toml", file);
+    place.write("tools/a.wat", ";;; name = \"a\"\n;;; description = \"A\"\n(ret \"a\")\n");
+    ok(&["trust"]);
+    assert_eq!(ok(&["exec", "a"]).stdout, "a\n");
+    let changed = |words: &[&str]| place.wattle(["exec", "a"]).run().code(3).tells(words);
+
+    place.write("wattle.toml", "model = \"other\"\ncatalog = [\"tools\"]\n");
+    changed(&[
+        "has changed since its folder was trusted",
+        "model was \"m\" and is \"other\"",
+        "wattle.toml has other content",
+    ]);
+    place.write("wattle.toml", file);
+    ok(&["exec", "a"]);
+    place.write("tools/a.wat", ";;; name = \"a\"\n;;; description = \"A\"\n(ret \"evil\")\n");
+    changed(&["tools/a.wat has other content"]);
+    place.write("tools/a.wat", ";;; name = \"a\"\n;;; description = \"A\"\n(ret \"a\")\n");
+    place.write("tools/b.wat", ";;; name = \"b\"\n;;; description = \"B\"\n(ret \"b\")\n");
+    changed(&["tools/b.wat is new"]);
+    std::fs::remove_file(place.work().join("tools/b.wat")).unwrap();
+    ok(&["exec", "a"]);
+    // Neither a folder below, nor one that is moved into its place, nor a copy is trusted.
+    place.write("sub/wattle.toml", file);
+    place.wattle(["exec", "a", "--root", "sub"]).run().code(3).tells(&["not trusted"]);
+    ok(&["untrust"]);
+    place.wattle(["exec", "a"]).run().code(3).tells(&["not trusted"]);
+
+    // Where a link leads is what is trusted.
+    symlink(place.work(), place.home().join("link")).unwrap();
+    ok(&["trust", place.home().join("link").to_str().unwrap()]);
+    ok(&["exec", "a"]);
+    let list = place.home().join(".local/share/wattle/trust.json");
+    assert_eq!(std::fs::metadata(&list).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(std::fs::metadata(list.parent().unwrap()).unwrap().permissions().mode() & 0o777, 0o700);
+    std::fs::write(&list, "{}").unwrap();
+    place.wattle(["exec", "a"]).run().code(3).tells(&["failed to read the trusted folders"]);
+}
+
+#[test]
+fn what_is_no_plain_file_of_bounded_size_is_refused_at_once() {
+    let cases: &[(&dyn Fn(&Place), &str)] = &[
+        (&|place| symlink("/etc/passwd", place.work().join("wattle.toml")).unwrap(), "a link"),
+        (&|place| symlink("/dev/zero", place.work().join("wattle.toml")).unwrap(), "a link"),
+        (
+            &|place| {
+                place.write("own.toml", "max_steps = 3\n");
+                symlink("own.toml", place.work().join("wattle.toml")).unwrap();
+            },
+            "a link",
+        ),
+        (
+            &|place| {
+                let made = Command::new("mkfifo").arg(place.work().join("wattle.toml")).status().unwrap();
+                assert!(made.success());
+            },
+            "a fifo",
+        ),
+        (&|place| std::fs::create_dir(place.work().join("wattle.toml")).unwrap(), "a folder"),
+        (&|place| drop(place.write("wattle.toml", "#".repeat((1 << 20) + 1))), "larger than 1024 KiB"),
+        (
+            &|place| {
+                let file = std::fs::File::create(place.work().join("wattle.toml")).unwrap();
+                file.set_len(1 << 42).unwrap();
+            },
+            "larger than 1024 KiB",
+        ),
+        (&|place| drop(place.write("wattle.toml", b"model = \"\xff\"")), "not UTF-8"),
+        (&|place| drop(place.write("wattle.toml", "a = ".to_owned() + &"[".repeat(500_000))), "recurse"),
+        (&|place| drop(place.write("wattle.toml", "a.".repeat(200_000) + "a = 1")), "recursion"),
+        (&|place| drop(place.write("wattle.toml", format!("[{}a]\nb = 1", "a.".repeat(200_000)))), "recursion"),
+    ];
+    for (make, words) in cases {
+        let place = Place::new();
+        make(&place);
+        for command in [&["config", "show"][..], &["status"], &["trust"], &["exec", "-"]] {
+            let done = place.wattle(command).run().code(3).tells(&["failed to read `./wattle.toml`", words]);
+            assert!(done.stderr.len() < 2_000, "{}", done.stderr.len());
+        }
+    }
+}
+
+#[test]
+fn a_run_writes_neither_project_files_nor_catalog_folders() {
+    let place = Place::new();
+    place.write("wattle.toml", "catalog = [\"tools\"]\n");
+    place.write("tools/a.wat", ";;; name = \"a\"\n;;; description = \"A\"\n(ret \"a\")\n");
+    place.wattle(["trust"]).run().code(0);
+    let lines = [
+        "echo x > wattle.toml",
+        "echo x > WATTLE.toml",
+        "mkdir sub && echo x > sub/wattle.toml",
+        "mv wattle.toml other.toml",
+        "rm wattle.toml",
+        "echo x > other && mv other wattle.toml",
+        "ln -s nowhere wattle.toml",
+        "ln -s . here && echo x > here/wattle.toml",
+        "echo x > tools/b.wat",
+        "echo x >> tools/a.wat",
+        "rm tools/a.wat",
+        "mv tools elsewhere",
+        "rm -r tools",
+        "ln -s tools also && echo x > also/b.wat",
+    ];
+    for (line, how) in lines.into_iter().zip(["--write", "--apply"].into_iter().cycle()) {
+        place.wattle(["shell", how, "-c", line]).run();
+        assert_eq!(std::fs::read_dir(place.work().join("tools")).unwrap().count(), 1, "{line} {how}");
+        assert_eq!(place.read("wattle.toml"), "catalog = [\"tools\"]\n", "{line} {how}");
+        assert!(place.read("tools/a.wat").ends_with("(ret \"a\")\n"), "{line} {how}");
+    }
+    assert!(!place.work().join("sub/wattle.toml").exists() && !place.work().join("WATTLE.toml").exists());
+}

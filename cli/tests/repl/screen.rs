@@ -1,0 +1,154 @@
+//! What commands show on a terminal: whatever anybody wrote, it only shows.
+
+use rexpect::reader::Options;
+use rexpect::session::spawn_with_options;
+use wattle_tests::provider::{Answer, Provider};
+
+use crate::terminal::Place;
+
+/// Sequences that clear, rename, overwrite, reverse, or reach the clipboard: as C0, as C1 and as bytes.
+const HOSTILE: &str =
+    "A\u{1b}[2JB\u{1b}]52;c;aGk=\u{7}C\u{9b}31mD\u{8}\u{8}E\rF\u{202e}G\u{2066}H\u{2028}I\u{e0041}J\u{7f}K";
+
+/// Runs a command on a terminal and returns all that it showed there.
+fn shows(place: &Place, args: &[&str], typed: &str) -> String {
+    let mut command = place.command(args);
+    command.env("TERM", "xterm").env("NO_COLOR", "1");
+    let options = Options::new().timeout_ms(Some(60_000)).strip_ansi_escape_codes(false);
+    let mut session = spawn_with_options(command, options).unwrap();
+    if !typed.is_empty() {
+        session.send(typed).unwrap();
+        session.flush().unwrap();
+    }
+    // Each byte comes as a character of its own.
+    let bytes: Vec<u8> = session.exp_eof().unwrap().chars().map(|c| u8::try_from(c).unwrap()).collect();
+    String::from_utf8(bytes).unwrap()
+}
+
+/// Fails if a terminal would act on something in what was shown.
+#[track_caller]
+fn harmless(shown: &str, has: &str) {
+    let text = shown.replace("\r\n", "\n");
+    let acts =
+        |c: &char| c.is_control() && *c != '\n' && *c != '\t' || "\u{202e}\u{2066}\u{2028}\u{e0041}".contains(*c);
+    assert_eq!(text.chars().find(acts), None, "{shown:?}");
+    assert!(shown.contains(has), "{has:?} is missing in {shown:?}");
+}
+
+fn wat_text(text: &str) -> String {
+    text.bytes().map(|byte| format!("\\{byte:02x}")).collect()
+}
+
+#[test]
+fn what_programs_files_and_names_hold_only_shows() {
+    let place = Place::new();
+    let program = format!("(ret \"{}\\9b1m\\ff\")", wat_text(HOSTILE));
+    std::fs::write(place.work("evil.wat"), program).unwrap();
+    harmless(
+        &shows(&place, &["exec", "evil.wat"], ""),
+        "A\\u{1b}[2JB\\u{1b}]52;c;aGk=\\u{7}C\\u{9b}31mD\\u{8}\\u{8}E\\u{d}F",
+    );
+    harmless(&shows(&place, &["exec", "evil.wat", "--json"], ""), "A\\u001b[2JB");
+
+    std::fs::write(place.work(HOSTILE), HOSTILE).unwrap();
+    harmless(
+        &shows(&place, &["shell", "-c", "ls; cat A*; cat A* >&2; cat /A*x; nothing$(cat A*)"], ""),
+        "A\\u{1b}[2JB",
+    );
+    harmless(
+        &shows(&place, &["shell", "-c", "printf 'x\\302'; printf '\\233\\n'; printf 'y\\302'"], ""),
+        "x\\u{9b}\r\ny\\xc2",
+    );
+    harmless(&shows(&place, &["exec", HOSTILE], ""), "A\\u{1b}[2JB");
+    harmless(&shows(&place, &["check", HOSTILE], ""), "A\\u{1b}[2JB");
+    harmless(&shows(&place, &["check", "--authority", HOSTILE], ""), "A\\u{1b}[2JB");
+    harmless(&shows(&place, &["expand", HOSTILE], ""), "error");
+    harmless(&shows(&place, &["run", "x", "--model", HOSTILE, "--provider", HOSTILE], ""), "A\\u{1b}[2JB");
+    harmless(&shows(&place, &["config", "show", "--model", HOSTILE], ""), "model = ");
+    harmless(&shows(&place, &["rn", HOSTILE], ""), "unrecognized subcommand");
+    harmless(&shows(&place, &["catalog", "search", HOSTILE], ""), "A\\u{1b}[2JB");
+
+    std::fs::create_dir(place.work("tools")).unwrap();
+    let front =
+        ";;; name = \"evil\"\n;;; description = \"A\\u001b[2JB\\u009bC\\u202eD\"\n(ret \"x\") ;; \u{1b}[2J\u{9b}\n";
+    std::fs::write(place.work("tools/evil.wat"), front).unwrap();
+    std::fs::write(place.work("tools/broken\u{1b}[2J.wat"), "x").unwrap();
+    for command in ["list", "test", "show"] {
+        let args =
+            [&["catalog", command][..], if command == "show" { &["evil"] } else { &[] }, &["--catalog", "tools"]]
+                .concat();
+        harmless(
+            &shows(&place, &args, ""),
+            if command == "test" { "broken\\u{1b}[2J.wat" } else { "A\\u{1b}[2JB\\u{9b}C\\u{202e}D" },
+        );
+    }
+
+    harmless(&shows(&place, &["vars", "set", HOSTILE, HOSTILE], ""), "");
+    harmless(&shows(&place, &["vars", "list"], ""), "A\\u{1b}[2JB");
+    harmless(&shows(&place, &["vars", "get", HOSTILE], ""), "A\\u{1b}[2JB");
+    harmless(&shows(&place, &["vars", "list", "--json"], ""), "A\\u001b[2JB");
+}
+
+#[test]
+fn what_a_model_or_its_provider_says_only_shows() {
+    let place = Place::new();
+    let answer =
+        || Answer::text(format!("<reasoning>{HOSTILE}</reasoning>\nToolCall::Response(\"\"\"\n{HOSTILE}\n\"\"\")"));
+    let provider = Provider::start([answer(), answer(), Answer::status(400).with_body(HOSTILE)]);
+    let url = provider.base_url();
+    let run = |more: &[&str]| {
+        let args = [&["run", HOSTILE, "--base-url", &url, "--model", "m"], more].concat();
+        shows(&place, &args, "")
+    };
+    harmless(&run(&["--session", "s"]), "A\\u{1b}[2JB\\u{1b}]52;c;aGk=\\u{7}C");
+    harmless(&run(&["--json"]), "A\\u001b[2JB");
+    harmless(&run(&[]), "error:");
+    for command in [
+        &["session", "show", "s"][..],
+        &["session", "list"],
+        &["session", "runs"],
+        &["trace", "show"],
+        &["trace", "feed"],
+    ] {
+        harmless(&shows(&place, command, ""), "");
+    }
+}
+
+#[test]
+fn a_traces_lines_only_show() {
+    let place = Place::new();
+    let line = serde_json::json!({
+        "run_id": HOSTILE, "agent": HOSTILE, "step": 1, "tool": HOSTILE, "args": [HOSTILE], "output": HOSTILE, "error": HOSTILE,
+        "exit_code": 1, "dur_ms": 1, "ts": 1,
+    });
+    std::fs::write(place.work("_steps.jsonl"), format!("{line}\n")).unwrap();
+    for command in
+        [&["trace", "show"][..], &["trace", "digest"], &["trace", "feed"], &["trace", "query", ".[]"], &["telemetry"]]
+    {
+        harmless(&shows(&place, command, ""), "");
+    }
+}
+
+#[test]
+fn a_person_is_asked_once_whether_a_folder_is_trusted() {
+    let place = Place::new();
+    let write = |text: &str| std::fs::write(place.work("wattle.toml"), text).unwrap();
+    std::fs::write(place.work("a.wat"), "(ret \"the result\")").unwrap();
+    write("session_ttl = \"1ms\"\nmodel = \"evil\\u001b[2J\"\nmax_steps = 2\n");
+    let exec = |typed: &str| shows(&place, &["exec", "a.wat"], typed);
+    let asked = exec("n\r");
+    harmless(&asked, "session_ttl = \"1ms\" (without the file: \"1h\")");
+    assert!(asked.contains("trust it?") && asked.contains("the result") && !asked.contains("max_steps"), "{asked}");
+    let again = exec("");
+    assert!(
+        !again.contains("trust it?") && again.contains("takes no effect") && again.contains("the result"),
+        "{again}"
+    );
+    write("session_ttl = \"2ms\"\n");
+    assert!(exec("y\r").contains("trust it?"));
+    let trusted = exec("");
+    assert!(!trusted.contains("trust it?") && !trusted.contains("takes no effect"), "{trusted}");
+    write("session_ttl = \"3ms\"\n");
+    let changed = exec("\r");
+    assert!(changed.contains("session_ttl was \"2ms\" and is \"3ms\"") && changed.contains("trust it?"), "{changed}");
+}
