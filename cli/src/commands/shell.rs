@@ -29,7 +29,7 @@ pub(crate) async fn shell(args: ShellArgs, outer: Layer) -> Result<Exit, Fault> 
     let setup = Setup::new(Config::gather(&[args.flags.into(), outer])?)?;
     let files = setup.files()?;
     let shell = Shell::new(Arc::new(setup.host.toolbox().clone()), Bounds::default());
-    let mut session = shell.session(Arc::clone(&files));
+    let mut session = shell.session(setup.confined(&files));
     let deadline = setup.config.timeout.value.map(|span| span.0);
     let mut words = args.args;
     let script = match (args.command, words.first().cloned()) {
