@@ -26,6 +26,8 @@ const PLACES: &[&str] = &[
     "path:/notes/today",
     "path:/notesx",
     "read:/notes/today/a.txt",
+    "write:/_issues.jsonl",
+    "key:tenant:_issues.jsonl",
     "key:",
     "key:user.",
     "key:user.a",

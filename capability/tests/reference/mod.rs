@@ -71,11 +71,14 @@ fn place(rule: &str, refuses: bool, target: Target, text: &str) -> Option<(u8, u
             (refuses && kind(target).1.contains(&"http")).then_some((0, 0, false))
         }
         ("host", Target::Service(_)) => host(what, text).filter(|_| refuses),
+        ("write" | "path", Target::Service(Service::Tickets)) if what == "/_issues.jsonl" => {
+            refuses.then_some((0, 0, false))
+        }
         ("write" | "path", Target::Service(_)) => {
             (refuses && what == "/" && kind(target).1.contains(&"fs")).then_some((0, 0, false))
         }
-        ("key", Target::Service(_)) => {
-            (refuses && what.is_empty() && kind(target).1.contains(&"kv")).then_some((0, 0, false))
+        ("key", Target::Service(Service::Tickets)) => {
+            (refuses && "tenant:_issues.jsonl".starts_with(what)).then_some((0, 0, false))
         }
         ("read" | "write" | "path", _) if kind(target).0 == "fs" => (touches(reads, writes, target)
             && starts(&names(text), &names(what)))
