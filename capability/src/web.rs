@@ -9,12 +9,12 @@ mod page;
 mod results;
 mod strip;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use wattle_rt::{Code, Config, Failure, Run, Service, Target, capability};
 
-use crate::egress::{HeaderMap, HeaderValue, Method, header};
+use crate::egress::{HeaderMap, HeaderValue, Method, Passage, header};
 use crate::http::{Http, Request, Response};
 
 pub use engine::{Engine, EngineKind, EngineSettings};
@@ -75,6 +75,7 @@ async fn fetch(run: &mut Run, url: String, offset: i32) -> Result<String, Failur
     let until = deadline(run);
     let (response, base) = within(run, until, get(run, &url)).await?;
     let status = response.status;
+    let last = base.clone();
     let work = move || page::text_of(&base, &response.headers, &response.body, until);
     let text = match tokio::task::spawn_blocking(work).await {
         Ok(text) => text,
@@ -84,6 +85,12 @@ async fn fetch(run: &mut Run, url: String, offset: i32) -> Result<String, Failur
                 format!("{url} cannot be made readable; `http.get` gives it as it is"),
             ));
         }
+    };
+    // Markup or an encoding may have hidden a secret in the page that its text shows.
+    let passage = Passage::of(run, WEB.name);
+    let text = match text {
+        Ok(text) => Ok(passage.clean_text(&text, &[&url, &last]).await?),
+        Err(why) => Err(why),
     };
     if status >= 400 {
         let said = text.unwrap_or_default();
@@ -114,18 +121,7 @@ async fn get(run: &Run, url: &str) -> Result<(Response, String), Failure> {
     let mut headers = HeaderMap::new();
     headers.insert(header::ACCEPT, HeaderValue::from_static(ACCEPT));
     let request = Request { method: Method::GET, url: url.to_owned(), headers, body: Vec::new() };
-    let last = Arc::new(Mutex::new(url.to_owned()));
-    let (guard, hops) = (run.grants().guard().cloned(), Arc::clone(&last));
-    let admit = move |url: &crate::egress::Url| {
-        if let Some(guard) = &guard {
-            guard.call(WEB.name, "web.fetch", Target::Url, url.as_str())?;
-        }
-        url.as_str().clone_into(&mut hops.lock().unwrap_or_else(PoisonError::into_inner));
-        Ok(())
-    };
-    let response = http.backend.send_within(request, Box::new(admit)).await?;
-    let last = last.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    Ok((response, last))
+    Passage::of(run, WEB.name).send_to_last(&*http.backend, "web.fetch", request).await
 }
 
 async fn search(run: &mut Run, query: String) -> Result<String, Failure> {
@@ -138,7 +134,9 @@ async fn search(run: &mut Run, query: String) -> Result<String, Failure> {
         return Err(Failure::new(Code::EBOUND, why));
     }
     run.admit("web.search", Target::Service(Service::Engine), engine.url().as_str())?;
-    let hits = within(run, deadline(run), engine.search(&query)).await?;
+    let passage = Passage::of(run, WEB.name);
+    passage.check_text("the query", query.as_bytes()).await?;
+    let hits = within(run, deadline(run), engine.search(&passage, &query)).await?;
     serde_json::to_string(&hits).map_err(|why| Failure::new(Code::EREMOTE, why.to_string()))
 }
 

@@ -8,8 +8,7 @@ use url::Url;
 use wattle_rt::{Code, Failure};
 
 use super::results::{self, Hit};
-use crate::Answer;
-use crate::egress::{Egress, EndpointClient, HeaderMap, HeaderName, HeaderValue, Limits, Method, header};
+use crate::egress::{Egress, HeaderMap, HeaderName, HeaderValue, Limits, Method, Passage, header};
 use crate::http::{Backend, Request, Response};
 
 /// The most results of a search.
@@ -135,8 +134,9 @@ impl Engine {
     }
 
     /// Asks, and gives at most 8 results.
-    pub(super) async fn search(&self, query: &str) -> Result<Vec<Hit>, Failure> {
-        let response = self.way.send(self.request(query)).await.map_err(|failure| self.scrubbed(failure))?;
+    pub(super) async fn search(&self, passage: &Passage, query: &str) -> Result<Vec<Hit>, Failure> {
+        let asked = passage.ask(&*self.way, self.request(query)).await;
+        let response = asked.map_err(|failure| self.scrubbed(failure))?;
         let found = self.read(&response).map_err(|why| self.scrubbed(Failure::new(Code::EREMOTE, why)))?;
         Ok(results::cleaned(found, MOST))
     }
@@ -239,10 +239,4 @@ fn key(variable: &str, get: impl Fn(&str) -> Option<String>) -> Result<Key, Stri
     let mut header = HeaderValue::from_str(&secret).map_err(|_| unfit())?;
     header.set_sensitive(true);
     Ok(Key { secret, header })
-}
-
-impl Backend for EndpointClient {
-    fn send(&self, request: Request) -> Answer<'_, Response> {
-        Box::pin(async move { crate::http::answered(EndpointClient::send(self, request.into()).await) })
-    }
 }

@@ -68,6 +68,7 @@ macro_rules! classes {
 const LEAST: usize = 1;
 
 classes! {
+    compile
     injection
     ledger
     poison
