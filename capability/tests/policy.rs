@@ -100,6 +100,7 @@ fn rules_are_read_and_shown() {
         "host:a.example/x",
         "host:a.*.example",
         "host:*.127.0.0.1",
+        "host:*.*",
         "host:a.example:0",
         "host:a.example:99999",
         "read:../x",

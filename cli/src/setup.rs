@@ -25,7 +25,7 @@ use wattle_agent::model::{
 };
 use wattle_agent::moderation::{Classifier, Look, Moderation};
 use wattle_agent::otel::{Collector, CollectorSettings};
-use wattle_agent::rt::{Grants, Limits};
+use wattle_agent::rt::{Grants, Guard as _, Limits};
 use wattle_agent::{
     Access, Host, LateState, Meter, ModelInference, NO_ENGINE, SESSION_ID, Settings, Store, StoreError, StoredSecrets,
     Tenant, TenantStore, Tickets, is_session_id,
@@ -213,6 +213,16 @@ impl Setup {
     /// If nothing says where it is, it cannot be opened, or the tenant's name is not one.
     pub(crate) fn store(&self) -> Result<TenantStore, Fault> {
         store(&self.config)
+    }
+
+    /// Those files as a shell may see them that no program stands before: held to the policy at each access.
+    pub(crate) fn confined(&self, files: &Arc<Files>) -> Arc<Files> {
+        if self.preflight.policy().is_open() {
+            return Arc::clone(files);
+        }
+        let preflight = Arc::<Preflight>::clone(&self.preflight);
+        let admit = move |target, path: &str| preflight.call("shell", "shell.run", target, path);
+        Arc::new(files.guarded(Arc::new(admit)))
     }
 
     /// The grants of a run that works on that, held to the policy.

@@ -8,6 +8,8 @@ use wattle_rt::{Service, Target};
 use super::class::{self, Class};
 use super::place::{self, Place, names};
 use crate::egress::{HostRule, Url};
+use crate::files::ISSUES_FILE;
+use crate::kv::TENANT;
 
 /// What a rule of a [`Policy`](super::Policy) is about. Read from and shown as the text that settings use.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -158,17 +160,21 @@ impl Rule {
         }
     }
 
-    /// How specific a rule that refuses is for a service: one on all that it is reached by, or on the host where that is known.
+    /// How specific a rule that refuses is for a service: one on all that it is reached by, or on the host, file or key that is known.
     fn on_service(&self, service: Service, at: Option<&(String, u16)>) -> Option<Rank> {
-        let by_way_of = Class::Service(service).by_way_of();
-        let about_all = match &self.0 {
-            About::Host { host: Hosts::All, port: None } => by_way_of.contains(&Class::Requests),
+        let is_by_way_of = |class| Class::Service(service).by_way_of().contains(&class);
+        let is_tickets = service == Service::Tickets;
+        let is_about = match &self.0 {
+            About::Host { host: Hosts::All, port: None } => is_by_way_of(Class::Requests),
             About::Host { host, port } => return at.and_then(|(own, own_port)| host.rank(*port, own, *own_port)),
-            About::Path { names, write: true, .. } if names.is_empty() => by_way_of.contains(&Class::Files),
-            About::Key(beginning) if beginning.is_empty() => by_way_of.contains(&Class::State),
+            About::Path { names, write: true, .. } => {
+                let file = is_tickets && *names == [ISSUES_FILE];
+                file || (names.is_empty() && is_by_way_of(Class::Files))
+            }
+            About::Key(beginning) => is_tickets && format!("{TENANT}{ISSUES_FILE}").starts_with(beginning.as_str()),
             _ => false,
         };
-        about_all.then_some((0, 0, 0))
+        is_about.then_some((0, 0, 0))
     }
 
     /// Whether an approval of the rule, for that function, is good for what it is about to touch.
@@ -290,6 +296,9 @@ fn host(text: &str, what: &str) -> Result<About, RuleError> {
         None => (false, what.to_owned()),
     };
     let all = name == "*" || name.starts_with("*:");
+    if all && below {
+        return Err(wrong(&"`*` stands alone, or before a domain"));
+    }
     let name = if all { name.replacen('*', "all.invalid", 1) } else { name };
     let rule: HostRule = name.parse().map_err(|why| wrong(&why))?;
     let url = Url::parse(&format!("http://{rule}/")).map_err(|why| wrong(&why))?;

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use wattle_capability::Answer;
 use wattle_capability::ai::{Embedding, Inference, Question, Reply};
+use wattle_capability::policy::{Policy, Preflight};
 use wattle_capability::search::Embedder;
 use wattle_rt::{Code, Failure};
 
@@ -80,4 +81,18 @@ async fn a_search_places_a_few_passages_and_the_next_one_goes_on() {
     assert_eq!(model.asked.load(Ordering::SeqCst), 17);
     place.search("ocean").await;
     assert_eq!(model.asked.load(Ordering::SeqCst), 34);
+}
+
+#[tokio::test]
+async fn a_search_sends_nothing_to_a_model_that_may_not_be_asked() {
+    for rule in ["ai", "http", "host:*"] {
+        let rules = || vec![rule.parse().unwrap()];
+        for policy in [Policy::new(Vec::new(), Vec::new(), rules()), Policy::new(Vec::new(), rules(), Vec::new())] {
+            let (place, model) = place(usize::MAX);
+            let grants = place.grants.clone().guarded(Arc::new(Preflight::new(policy, None)));
+            let place = Place { grants, ..place };
+            assert_eq!(place.paths("ocean").await, ["word.txt"], "{rule}");
+            assert_eq!(model.asked.load(Ordering::SeqCst), 0, "{rule}");
+        }
+    }
 }

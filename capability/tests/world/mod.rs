@@ -78,7 +78,7 @@ impl World {
 }
 
 /// A repository that takes every commit.
-struct Pushed;
+pub(crate) struct Pushed;
 
 impl Repository for Pushed {
     fn commit_push(&self, message: String) -> Answer<'_, String> {
@@ -87,7 +87,7 @@ impl Repository for Pushed {
 }
 
 /// Makes the same picture of every prompt.
-struct OnePicture;
+pub(crate) struct OnePicture;
 
 impl Painter for OnePicture {
     fn paint(&self, _: String, _: Passage) -> Answer<'_, Vec<u8>> {
@@ -105,7 +105,7 @@ impl Guide for Tables {
 }
 
 /// Answers 200 with the path, but what `/status/N` asks for with that status, and nothing at `/hang`.
-struct Web;
+pub(crate) struct Web;
 
 impl http::Backend for Web {
     fn send(&self, outgoing: Outgoing) -> Pin<Box<dyn Future<Output = Result<Incoming, Failure>> + Send + '_>> {
@@ -216,7 +216,7 @@ impl Directory for Shelf {
 }
 
 /// A shell of three commands: `tr a-z A-Z`, `cat FILE`, `put FILE WORD`; `hang` never ends.
-struct Toy;
+pub(crate) struct Toy;
 
 impl Shell for Toy {
     fn run(&self, files: Arc<Files>, script: String, stdin: Vec<u8>, _: Instant) -> Answer<'_, Captured> {
@@ -255,7 +255,7 @@ impl Desk for Pile {
 }
 
 /// Answers with the instruction and the text; where only a part of it will do, with the text alone.
-struct Echo;
+pub(crate) struct Echo;
 
 impl Inference for Echo {
     fn ask(&self, question: Question) -> Answer<'_, Reply> {

@@ -42,7 +42,7 @@ async fn carried_out(args: ShellArgs, config: Config) -> Result<Exit, Fault> {
     let setup = Setup::new(config)?;
     let files = setup.files()?;
     let shell = Shell::new(Arc::new(setup.host.toolbox().clone()), Bounds::default());
-    let mut session = shell.session(Arc::clone(&files));
+    let mut session = shell.session(setup.confined(&files));
     let deadline = setup.config.timeout.value.map(|span| span.0);
     let mut words = args.args;
     let script = match (args.command, words.first().cloned()) {

@@ -75,6 +75,7 @@ classes! {
     injection
     ledger
     poison
+    policy
     project
     provider
     shell

@@ -1,0 +1,177 @@
+//! Every row of every capability under every rule that could be about it: of what is denied, or asked about where nobody can be
+//! asked, nothing reaches a backend, whether the program is decided about before it begins or at each call.
+
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
+mod reference;
+mod watch;
+mod world;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use watch::Log;
+use wattle_capability::ALL;
+use wattle_capability::ai::{Ai, Budget, Inference};
+use wattle_capability::files::Files;
+use wattle_capability::fs::Fs;
+use wattle_capability::git::{Git, Repository};
+use wattle_capability::http::{self, Http};
+use wattle_capability::image::{Image, Painter};
+use wattle_capability::issue::{Desk, Issues};
+use wattle_capability::kv::{self, InMemory, Kv};
+use wattle_capability::par::{Par, Programs};
+use wattle_capability::policy::Verdict;
+use wattle_capability::publish::Publish;
+use wattle_capability::web::{Engine, EngineKind, Web};
+use wattle_rt::{Argument, Function, Guard, Program, Reach, Service, Target};
+use world::World;
+
+/// What came of an example.
+struct Came {
+    /// What reached a backend.
+    done: Vec<(Target, String)>,
+    /// Whether it put out what its row says.
+    as_said: bool,
+    files: BTreeSet<String>,
+}
+
+/// Runs an example on those files, watched, under that guard.
+async fn attempt(
+    world: &World,
+    program: &Program,
+    function: &Function,
+    files: Files,
+    guard: Option<Arc<dyn Guard>>,
+) -> Came {
+    let log = Log::default();
+    let network = || Arc::new(world::Web) as Arc<dyn http::Backend>;
+    let state = |prefix| log.of(Arc::new(InMemory::default()) as Arc<dyn kv::Backend>, Target::Key, prefix);
+    let service = Target::Service;
+    let (files, public) = (Arc::new(files), Arc::new(Files::overlay(None, 1 << 20)));
+    let (before, public_before) = (watch::snapshot(&files), watch::snapshot(&public));
+    let engine =
+        Engine::by(log.of(network(), service(Service::Engine), ""), EngineKind::Searxng, "https://search.example/");
+    let programs = Arc::new(world::Shelf(world.runtime.clone())) as Arc<dyn Programs>;
+    let mut grants = (*world.grants())
+        .clone()
+        .with(Http::new(log.of(network(), Target::Url, "")))
+        .with(Web::new(engine.map(Arc::new)))
+        .with(Kv { session: state(""), tenant: state("tenant:") })
+        .with(Fs(Arc::clone(&files)))
+        .with(Par::new(log.of(programs, Target::Program, "")))
+        .with(Issues::new(log.of(Arc::clone(&world.desk) as Arc<dyn Desk>, service(Service::Tickets), "")))
+        .with(Git(log.of(Arc::new(world::Pushed) as Arc<dyn Repository>, service(Service::Remote), "")))
+        .with(Publish(Some(Arc::clone(&public))))
+        .with(Image::new(Some(log.of(Arc::new(world::OnePicture) as Arc<dyn Painter>, service(Service::Images), ""))))
+        .with(Ai::new(
+            log.of(Arc::new(world::Echo) as Arc<dyn Inference>, service(Service::Model), ""),
+            Budget { calls: 3, tokens: 1_000 },
+        ));
+    if let Some(guard) = guard {
+        grants = grants.guarded(guard);
+    }
+    let args = vec!["one".to_owned(), "two".to_owned()];
+    let outcome = world.runtime.run(program, &Arc::new(grants), args).await;
+    let after = watch::snapshot(&files);
+    watch::written(&before, &after).into_iter().for_each(|path| log.add(Target::Write, path));
+    if !watch::written(&public_before, &watch::snapshot(&public)).is_empty() {
+        log.add(service(Service::Public), "");
+    }
+    let mut as_said = false;
+    if let Ok(outcome) = outcome {
+        let shown = format!("{:?} {:?} {:?}", outcome.texts(), outcome.log, outcome.failure);
+        watch::read(&shown).into_iter().for_each(|(target, path)| log.add(target, path));
+        as_said = outcome.success() && outcome.texts() == function.gives;
+    }
+    Came {
+        done: log.take(),
+        as_said,
+        files: after.into_iter().filter(|(_, data)| data.is_some()).map(|(path, _)| path).collect(),
+    }
+}
+
+/// What the example's own call of its function touches, as far as its module tells.
+fn named(program: &Program, function: &Function) -> Vec<(Target, String)> {
+    let uses = program.authority().uses().iter();
+    let own = uses.filter(|one| format!("{}.{}", one.function.module, one.function.name) == function.name);
+    let mut named = Vec::new();
+    for reach in own.flat_map(|one| one.reaches()) {
+        match reach {
+            Reach::Named(target, Argument::OneOf(texts)) => {
+                named.extend(texts.iter().filter_map(|text| Some((target, text.whole()?.to_owned()))));
+            }
+            Reach::Always(touch) => named.push((touch.target, touch.text.to_owned())),
+            Reach::Named(..) | Reach::Any(_) => {}
+        }
+    }
+    named
+}
+
+/// Whether a rule that denies is about that, whichever function does it.
+fn forbids(rule: &str, target: Target, text: &str) -> bool {
+    reference::verdict(&[(rule.to_owned(), Verdict::Deny)], "", target, text) == Verdict::Deny
+}
+
+#[tokio::test]
+async fn no_row_has_an_effect_that_a_rule_denies_or_wants_asked_about() {
+    let world = World::new();
+    let (mut wrong, mut runs) = (Vec::new(), 0_usize);
+    for function in ALL.iter().flat_map(|capability| capability.functions) {
+        let program = world.runtime.prepare(function.example).await.unwrap();
+        let open = attempt(&world, &program, function, Files::overlay(None, 64 << 20), None).await;
+        if !open.as_said {
+            wrong.push(format!("{}: its example fails without any rule", function.name));
+        }
+        let named = named(&program, function);
+        if program.authority().uses().iter().all(|one| !one.function.reaches_out()) {
+            if !open.done.is_empty() {
+                wrong.push(format!("{}: touches {:?}, and no row says so", function.name, open.done));
+            }
+            continue;
+        }
+        let capability = function.name.split('.').next().unwrap();
+        let about = open.done.iter().chain(&named).cloned().collect::<Vec<_>>();
+        for rule in watch::rules_about(&about).into_iter().chain([function.name.to_owned()]) {
+            for (how, guard) in watch::guards(&rule) {
+                runs += 1;
+                let files = watch::canaries(open.files.iter().cloned());
+                let Came { done, as_said, .. } = attempt(&world, &program, function, files, Some(guard)).await;
+                for (target, text) in done.iter().filter(|(target, text)| forbids(&rule, *target, text)) {
+                    wrong.push(format!("{} under `{how} {rule}` touches {target:?} {text:?}", function.name));
+                }
+                // A rule on the name of what touches nothing yet is held to before the program begins.
+                let is_decided_before = named.is_empty() && how.ends_with("call");
+                let by_name = (rule == function.name || rule == capability) && !is_decided_before;
+                let by_touch = named.iter().any(|(target, text)| forbids(&rule, *target, text));
+                let silent = function.gives.is_empty() || !function.signature.reaches_out();
+                if as_said && !silent && (by_name || by_touch) {
+                    wrong.push(format!("{} under `{how} {rule}` puts out what it would without", function.name));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {runs} runs:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(runs > 4_000, "{runs} runs");
+}
+
+#[tokio::test]
+async fn what_a_row_says_that_it_touches_is_what_its_example_touches() {
+    let world = World::new();
+    let mut wrong = Vec::new();
+    for function in ALL.iter().flat_map(|capability| capability.functions) {
+        let program = world.runtime.prepare(function.example).await.unwrap();
+        let open = attempt(&world, &program, function, Files::overlay(None, 64 << 20), None).await;
+        for (target, text) in named(&program, function) {
+            // Reading leaves no mark in a world without canaries.
+            let reads = matches!(target, Target::Read | Target::ReadTree | Target::Tree);
+            let is_seen =
+                |(seen, _): &(Target, String)| *seen == target || matches!((seen, target), (Target::Keys, Target::Key));
+            let moved_back = target == Target::Write && open.done.is_empty();
+            if !reads && !moved_back && !open.done.iter().any(is_seen) && text != ".git" {
+                wrong.push(format!("{}: says {target:?} {text:?}, and touches {:?}", function.name, open.done));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -1,0 +1,130 @@
+//! The policy once more, in as few words as it takes: what the real one is held against.
+
+use wattle_capability::policy::Verdict;
+use wattle_rt::{Service, Target};
+
+/// The words that lead a class of effect, and what the other capabilities are for.
+const LEADS: &[&str] = &["http", "fs", "kv", "par", "ai"];
+const FOR: &[&str] = &[
+    "web: http engine",
+    "vfs: fs",
+    "shell: fs",
+    "search: fs",
+    "workbook: par",
+    "wattle: par",
+    "issue: tickets",
+    "git: fs remote",
+    "publish: fs public",
+    "image: fs images",
+];
+
+/// The verdict of rules, as they are written, on a call of a function that touches something.
+pub(crate) fn verdict(rules: &[(String, Verdict)], function: &str, target: Target, text: &str) -> Verdict {
+    let best = |score: &dyn Fn(&str, bool) -> Option<(u8, usize, bool)>| {
+        let scored = rules.iter().filter_map(|(rule, v)| Some((score(rule, *v != Verdict::Allow)?, *v)));
+        scored.max().map(|(_, verdict)| verdict)
+    };
+    let class = best(&|rule, refuses| class(rule, refuses, kind(target))).unwrap_or(Verdict::Allow);
+    let name = best(&|rule, refuses| name(rule, refuses, function, kind(target)));
+    let at = best(&|rule, refuses| place(rule, refuses, target, text));
+    let below = best(&|rule, refuses| (refuses && is_below(rule, target, text)).then_some((0, 0, false)));
+    let place = at.or(below.map(|_| class)).max(below);
+    name.max(place).unwrap_or(class)
+}
+
+/// The class of a target, and the classes that it is reached by.
+fn kind(target: Target) -> (&'static str, &'static [&'static str]) {
+    match target {
+        Target::Url => ("http", &[]),
+        Target::Read | Target::ReadTree | Target::Write | Target::Tree => ("fs", &[]),
+        Target::Key | Target::Keys => ("kv", &[]),
+        Target::Program => ("par", &[]),
+        Target::Agent => ("agents", &[]),
+        Target::Service(Service::Model) => ("ai", &["http"]),
+        Target::Service(Service::Engine) => ("engine", &["http"]),
+        Target::Service(Service::Remote) => ("remote", &["http"]),
+        Target::Service(Service::Images) => ("images", &["http", "ai"]),
+        Target::Service(Service::Public) => ("public", &["fs"]),
+        Target::Service(Service::Tickets) => ("tickets", &["fs", "kv"]),
+    }
+}
+
+fn class(rule: &str, refuses: bool, (kind, by): (&str, &[&str])) -> Option<(u8, usize, bool)> {
+    let leads = LEADS.contains(&rule);
+    let rank = if leads && rule == kind { 2 } else { u8::from(refuses && by.contains(&rule)) };
+    (rule == "*" || rank > 0).then_some((rank, 0, false))
+}
+
+fn name(rule: &str, refuses: bool, function: &str, (kind, _): (&str, &[&str])) -> Option<(u8, usize, bool)> {
+    let own = function.split('.').next() == Some(rule) && !(LEADS.contains(&rule) && rule == kind);
+    let is_for =
+        || FOR.iter().any(|line| line.split([' ', ':']).next() == Some(rule) && line.split(' ').any(|k| k == kind));
+    (rule == function || own && (refuses || is_for())).then_some((u8::from(rule == function), 0, false))
+}
+
+fn place(rule: &str, refuses: bool, target: Target, text: &str) -> Option<(u8, usize, bool)> {
+    let (scheme, what) = rule.split_once(':')?;
+    let (reads, writes) = (scheme != "write", scheme != "read");
+    match (scheme, target) {
+        ("host", Target::Url) => host(what, text),
+        ("host", Target::Service(_)) if what == "*" => {
+            (refuses && kind(target).1.contains(&"http")).then_some((0, 0, false))
+        }
+        ("host", Target::Service(_)) => host(what, text).filter(|_| refuses),
+        ("write" | "path", Target::Service(Service::Tickets)) if what == "/_issues.jsonl" => {
+            refuses.then_some((0, 0, false))
+        }
+        ("write" | "path", Target::Service(_)) => {
+            (refuses && what == "/" && kind(target).1.contains(&"fs")).then_some((0, 0, false))
+        }
+        ("key", Target::Service(Service::Tickets)) => {
+            (refuses && "tenant:_issues.jsonl".starts_with(what)).then_some((0, 0, false))
+        }
+        ("read" | "write" | "path", _) if kind(target).0 == "fs" => (touches(reads, writes, target)
+            && starts(&names(text), &names(what)))
+        .then(|| (0, names(what).len(), false)),
+        ("key", Target::Key | Target::Keys) => text.starts_with(what).then_some((0, what.len(), false)),
+        ("program", Target::Program) | ("agent", Target::Agent) => {
+            (what == "*" || what == text).then_some((u8::from(what != "*"), 0, false))
+        }
+        _ => None,
+    }
+}
+
+fn host(rule: &str, url: &str) -> Option<(u8, usize, bool)> {
+    let authority = url.split('/').nth(2)?;
+    let (host, port) = authority.split_once(':').unwrap_or((authority, "443"));
+    let (name, own_port) = rule.split_once(':').map_or((rule, None), |(name, port)| (name, Some(port)));
+    let below = name.strip_prefix("*.").filter(|domain| host.ends_with(&format!(".{domain}")));
+    let rank = if name == "*" {
+        (0, 0)
+    } else if name == host {
+        (2, 0)
+    } else {
+        (1, below?.len())
+    };
+    own_port.is_none_or(|own| own == port).then_some((rank.0, rank.1, own_port.is_some()))
+}
+
+/// Whether something that is taken as a whole holds what the rule is about.
+fn is_below(rule: &str, target: Target, text: &str) -> bool {
+    match (rule.split_once(':'), target) {
+        (Some((scheme @ ("read" | "write" | "path"), what)), Target::ReadTree | Target::Tree) => {
+            touches(scheme != "write", scheme != "read", target) && starts(&names(what), &names(text))
+        }
+        (Some(("key", what)), Target::Keys) => what.starts_with(text),
+        _ => false,
+    }
+}
+
+fn touches(reads: bool, writes: bool, target: Target) -> bool {
+    reads && target != Target::Write || writes && matches!(target, Target::Write | Target::Tree)
+}
+
+fn names(path: &str) -> Vec<&str> {
+    path.split('/').filter(|name| !name.is_empty()).collect()
+}
+
+fn starts(long: &[&str], short: &[&str]) -> bool {
+    long.starts_with(short)
+}

@@ -1,0 +1,225 @@
+//! Backends that remember what reaches them: what a call does is seen where it is done, and not where it is asked about.
+
+#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(clippy::unwrap_used, reason = "a test cannot go on without its world")]
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use wattle_capability::Answer;
+use wattle_capability::ai::{Embedding, Inference, Question, Reply};
+use wattle_capability::files::{EntryKind, Files};
+use wattle_capability::git::Repository;
+use wattle_capability::http;
+use wattle_capability::image::Painter;
+use wattle_capability::issue::{Desk, Ticket};
+use wattle_capability::kv::{self, Change};
+use wattle_capability::par::{Programs, Work};
+use wattle_capability::policy::{Policy, Preflight, Rule, Verdict};
+use wattle_rt::{Decided, Grants, Guard, Nested, Outcome, Preview, Service, Target};
+
+/// What was done, in order.
+#[derive(Clone, Default)]
+pub(crate) struct Log(Arc<Mutex<Vec<(Target, String)>>>);
+
+impl Log {
+    pub(crate) fn add(&self, target: Target, text: impl Into<String>) {
+        self.0.lock().unwrap().push((target, text.into()));
+    }
+
+    pub(crate) fn take(&self) -> Vec<(Target, String)> {
+        std::mem::take(&mut *self.0.lock().unwrap())
+    }
+
+    /// That backend, where all that reaches it is remembered as such a thing; `prefix` stands before what it is called there.
+    pub(crate) fn of<T: ?Sized>(&self, inner: Arc<T>, target: Target, prefix: &'static str) -> Arc<Watched<T>> {
+        Arc::new(Watched { inner, log: self.clone(), target, prefix })
+    }
+}
+
+pub(crate) struct Watched<T: ?Sized> {
+    inner: Arc<T>,
+    log: Log,
+    target: Target,
+    prefix: &'static str,
+}
+
+impl http::Backend for Watched<dyn http::Backend> {
+    fn send(&self, request: http::Request) -> Answer<'_, http::Response> {
+        self.log.add(self.target, request.url.clone());
+        self.inner.send(request)
+    }
+}
+
+impl Inference for Watched<dyn Inference> {
+    fn ask(&self, question: Question) -> Answer<'_, Reply> {
+        self.log.add(self.target, "");
+        self.inner.ask(question)
+    }
+
+    fn embed(&self, text: String) -> Answer<'_, Embedding> {
+        self.log.add(self.target, "");
+        self.inner.embed(text)
+    }
+}
+
+impl Painter for Watched<dyn Painter> {
+    fn paint(&self, prompt: String) -> Answer<'_, Vec<u8>> {
+        self.log.add(self.target, "");
+        self.inner.paint(prompt)
+    }
+}
+
+impl Repository for Watched<dyn Repository> {
+    fn commit_push(&self, message: String) -> Answer<'_, String> {
+        self.log.add(Target::ReadTree, "/");
+        self.log.add(Target::Write, "/.git");
+        self.log.add(self.target, "");
+        self.inner.commit_push(message)
+    }
+}
+
+impl Desk for Watched<dyn Desk> {
+    fn file(&self, ticket: Ticket) -> Answer<'_, ()> {
+        self.log.add(self.target, "");
+        self.inner.file(ticket)
+    }
+}
+
+impl kv::Backend for Watched<dyn kv::Backend> {
+    fn get(&self, key: String) -> Answer<'_, Option<Vec<u8>>> {
+        self.log.add(Target::Key, format!("{}{key}", self.prefix));
+        self.inner.get(key)
+    }
+
+    fn update(&self, key: String, change: Change) -> Answer<'_, ()> {
+        self.log.add(Target::Key, format!("{}{key}", self.prefix));
+        self.inner.update(key, change)
+    }
+
+    fn keys(&self, prefix: String) -> Answer<'_, Vec<String>> {
+        self.log.add(Target::Keys, format!("{}{prefix}", self.prefix));
+        self.inner.keys(prefix)
+    }
+}
+
+impl Programs for Watched<dyn Programs> {
+    fn run(&self, work: Work, args: Vec<String>, grants: Arc<Grants>, place: Nested) -> Answer<'_, Outcome> {
+        let name = if let Work::Named(name) = &work { name.clone() } else { String::new() };
+        self.log.add(self.target, name);
+        self.inner.run(work, args, grants, place)
+    }
+
+    fn check(&self, work: Work) -> Answer<'_, ()> {
+        self.inner.check(work)
+    }
+
+    fn is_exclusive(&self, work: &Work) -> bool {
+        self.inner.is_exclusive(work)
+    }
+}
+
+/// All files and folders, by path; a folder has no content.
+pub(crate) fn snapshot(files: &Files) -> BTreeMap<String, Option<Vec<u8>>> {
+    fn walk(files: &Files, folder: &str, found: &mut BTreeMap<String, Option<Vec<u8>>>) {
+        for entry in files.list(folder).unwrap() {
+            let path = format!("{}/{}", folder.trim_end_matches('/'), entry.name);
+            if entry.kind == EntryKind::Folder {
+                found.insert(path.clone(), None);
+                walk(files, &path, found);
+            } else {
+                found.insert(path.clone(), Some(files.read(&path).unwrap().to_vec()));
+            }
+        }
+    }
+    let mut found = BTreeMap::new();
+    walk(files, "/", &mut found);
+    found
+}
+
+/// The paths that differ.
+pub(crate) fn written(
+    before: &BTreeMap<String, Option<Vec<u8>>>,
+    after: &BTreeMap<String, Option<Vec<u8>>>,
+) -> Vec<String> {
+    let all: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    all.into_iter().filter(|path| before.get(*path) != after.get(*path)).cloned().collect()
+}
+
+/// The files of a run, where each of those paths holds its own canary, and each folder a file of a canary's name.
+pub(crate) fn canaries(paths: impl IntoIterator<Item = String>) -> Files {
+    let files = Files::overlay(None, 64 << 20);
+    for path in paths {
+        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder).to_owned();
+        // A path may be a file once and a folder another time; whichever comes first stays.
+        _ = files.write(&format!("{folder}/canary.name"), format!("{CANARY}{folder}/] cats sleep").as_bytes());
+        _ = files.write(&path, format!("{CANARY}{path}] cats sleep a lot, hello").as_bytes());
+    }
+    files
+}
+
+const CANARY: &str = "CANARY[";
+
+/// The paths whose canaries or names are seen in a text.
+pub(crate) fn read(text: &str) -> Vec<(Target, String)> {
+    let lower = CANARY.to_lowercase();
+    let after = text.split(CANARY).skip(1).chain(text.split(&lower).skip(1));
+    let paths = after.filter_map(|rest| rest.split(']').next()).map(|path| (Target::Read, path.to_owned()));
+    let names = text.contains("canary.name").then(|| (Target::Read, "/".to_owned()));
+    paths.chain(names).collect()
+}
+
+/// A guard that lets every program begin, and decides at each call.
+pub(crate) struct Late(pub(crate) Preflight);
+
+impl Guard for Late {
+    fn before<'a>(&'a self, _: Preview<'a>) -> Decided<'a> {
+        Box::pin(async { Ok(Arc::new(Late(self.0.clone())) as Arc<dyn Guard>) })
+    }
+
+    fn call(&self, capability: &str, function: &str, target: Target, text: &str) -> Result<(), String> {
+        self.0.call(capability, function, target, text)
+    }
+}
+
+/// The guards of one rule, which may be those of a run that is asked about or denied, before it begins and at each call alone.
+pub(crate) fn guards(rule: &str) -> Vec<(&'static str, Arc<dyn Guard>)> {
+    let rule: Rule = rule.parse().unwrap();
+    let policy = |verdict| match verdict {
+        Verdict::Ask => Policy::new(Vec::new(), vec![rule.clone()], Vec::new()),
+        _ => Policy::new(Vec::new(), Vec::new(), vec![rule.clone()]),
+    };
+    let preflight = |verdict| Preflight::new(policy(verdict), None);
+    vec![
+        ("deny", Arc::new(preflight(Verdict::Deny))),
+        ("ask", Arc::new(preflight(Verdict::Ask))),
+        ("deny at the call", Arc::new(Late(preflight(Verdict::Deny)))),
+        ("ask at the call", Arc::new(Late(preflight(Verdict::Ask)))),
+    ]
+}
+
+/// The rules that could be about what was done: all words, and for each thing the rules on it alone and on all of its kind.
+pub(crate) fn rules_about(done: &[(Target, String)]) -> Vec<String> {
+    let words = wattle_capability::ALL.iter().map(|capability| capability.name.to_owned());
+    let mut rules: Vec<String> = words.chain(["*".to_owned()]).collect();
+    for (target, text) in done {
+        rules.extend(match target {
+            Target::Url | Target::Service(Service::Engine) => {
+                let host = text.split('/').nth(2).unwrap_or_default();
+                vec!["host:*".to_owned(), format!("host:{host}")]
+            }
+            Target::Read | Target::ReadTree => vec!["read:/".to_owned(), "path:/".to_owned(), format!("read:{text}")],
+            Target::Write | Target::Tree => vec!["write:/".to_owned(), "path:/".to_owned(), format!("write:{text}")],
+            Target::Key | Target::Keys => vec!["key:".to_owned(), format!("key:{text}")],
+            Target::Program if text.is_empty() => vec!["program:*".to_owned()],
+            Target::Program => vec!["program:*".to_owned(), format!("program:{text}")],
+            Target::Agent => vec!["agent:*".to_owned()],
+            Target::Service(_) => vec!["host:*".to_owned(), "write:/".to_owned(), "key:".to_owned()],
+        });
+    }
+    // A service has no host that a test knows.
+    rules.retain(|rule| rule != "host:");
+    rules.sort();
+    rules.dedup();
+    rules
+}
