@@ -1,11 +1,13 @@
 //! `http`: requests to the network, through the egress guard. A header or a body may refer to a secret (see [`secrets`](crate::secrets)).
 
 use std::num::NonZeroUsize;
+use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Instant;
 
 use futures_util::StreamExt;
 use serde_json::{Map, Value as Json, json};
-use wattle_rt::{Code, Config, Failure, Guard, Run, Target, capability};
+use wattle_rt::{Account, Code, Config, Failure, Guard, Held, Run, Target, capability};
 
 use crate::Answer;
 use crate::arr::{Arrays, Handle};
@@ -20,23 +22,23 @@ capability! {
     #[example = r#"(ret (http.get? "https://example.com/"))"# => "Example Domain"]
     #[prompt(signature)]
     #[effect(reads)]
-    async get(url: url) -> ptr: bytes ! EREMOTE EACCESS ETIME EPARSE = get;
+    async get(url: url) -> ptr: bytes ! EREMOTE EACCESS ETIME EPARSE ENOMEM EBUDGET = get;
 
     /// Posts a body and gives the answer's body
     #[example = r#"(ret (http.post? "https://example.com/echo" "{\"a\":1}" "application/json"))"# => r#"{"a":1}"#]
     #[prompt(signature)]
     #[effect(once)]
-    async post(url: url, body: bytes, content_type: str) -> ptr: bytes ! EREMOTE EACCESS ETIME EPARSE = post;
+    async post(url: url, body: bytes, content_type: str) -> ptr: bytes ! EREMOTE EACCESS ETIME EPARSE ENOMEM EBUDGET = post;
 
     /// Sends any request and gives JSON {status, headers, body}, whatever the status; headers is 0 or a JSON object
     #[example = r#"(ret (http.request? "HEAD" "https://example.com/" 0 ""))"# => r#"{"status":200,"headers":{},"body":""}"#]
     #[effect(once)]
-    async request(method: str, url: url, headers: opt_str, body: bytes) -> ptr: str ! EREMOTE EACCESS ETIME EPARSE = request;
+    async request(method: str, url: url, headers: opt_str, body: bytes) -> ptr: str ! EREMOTE EACCESS ETIME EPARSE ENOMEM EBUDGET = request;
 
     /// Fetches URLs at the same time and gives, in order, JSON {url, status, body} for each, {url, status, code, error} where `http.get` would fail
     #[example = r#"(each $page (http.get_all? (str.split? "https://example.com/ https://example.com/b" " ")) (out (json.get? $page "body")))"# => "Example Domain", "b"]
     #[effect(reads)]
-    async get_all(urls: urls) -> arr: arr ! EBOUND ENOMEM = get_all;
+    async get_all(urls: urls) -> arr: arr ! EBOUND ENOMEM EBUDGET = get_all;
 }
 
 /// A request as a program makes it.
@@ -131,7 +133,39 @@ fn code_of(error: &egress::EgressError) -> Code {
     }
 }
 
-async fn send(run: &mut Run, function: &'static str, request: Request) -> Result<Response, Failure> {
+/// A response whose body is held on an account.
+pub(crate) struct Received {
+    response: Response,
+    _held: Held,
+}
+
+impl Deref for Received {
+    type Target = Response;
+
+    fn deref(&self) -> &Response {
+        &self.response
+    }
+}
+
+/// Receives a response on the account of a run. The largest possible body is held before anything is sent, and of that what came until
+/// the response is dropped; requests that find no room wait for it, and leave as much as a conversion takes.
+///
+/// # Errors
+/// As the sending; `ENOMEM` if there is no room by then, `EBUDGET` if the run has received too much.
+pub(crate) async fn receive(
+    account: &Account,
+    until: Instant,
+    sending: impl Future<Output = Result<Response, Failure>>,
+) -> Result<Received, Failure> {
+    let largest = egress::Limits::default().body;
+    let mut held = account.wait_to_hold(largest, crate::web::CONVERSION, until).await?;
+    let response = sending.await?;
+    account.take_bytes(response.body.len())?;
+    held.shrink_to(response.body.len());
+    Ok(Received { response, _held: held })
+}
+
+async fn send(run: &mut Run, function: &'static str, request: Request) -> Result<Received, Failure> {
     let http = run.config::<Http>()?;
     Way::of(run).send(&*http.backend, function, request).await
 }
@@ -141,12 +175,19 @@ async fn send(run: &mut Run, function: &'static str, request: Request) -> Result
 struct Way {
     guard: Option<Arc<dyn Guard>>,
     vault: Arc<Vault>,
+    account: Account,
+    until: Instant,
 }
 
 impl Way {
     fn of(run: &Run) -> Way {
         let grants = run.grants();
-        Way { guard: grants.guard().cloned(), vault: grants.config::<Vault>().unwrap_or_default() }
+        Way {
+            guard: grants.guard().cloned(),
+            vault: grants.config::<Vault>().unwrap_or_default(),
+            account: run.account().clone(),
+            until: run.deadline(),
+        }
     }
 
     /// Sends a request of that function: holds every hop of it to the guard, puts in the secrets that it refers to, and takes them out
@@ -156,7 +197,7 @@ impl Way {
         backend: &dyn Backend,
         function: &'static str,
         mut request: Request,
-    ) -> Result<Response, Failure> {
+    ) -> Result<Received, Failure> {
         let guard = self.guard.clone();
         let admit =
             move |url: &str| guard.as_ref().map_or(Ok(()), |guard| guard.call(HTTP.name, function, Target::Url, url));
@@ -169,14 +210,15 @@ impl Way {
             }
             _ => admit(url.as_str()),
         };
-        self.vault.scrub(backend.send_within(request, Box::new(admit)).await)
+        let sending = async { self.vault.scrub(backend.send_within(request, Box::new(admit)).await) };
+        receive(&self.account, self.until, sending).await
     }
 }
 
 /// The body of an answer below 400; the failure quotes the beginning of any other.
-fn accepted(url: &str, answer: Response) -> Result<Vec<u8>, Failure> {
+fn accepted(url: &str, answer: Received) -> Result<Vec<u8>, Failure> {
     if answer.status < 400 {
-        return Ok(answer.body);
+        return Ok(answer.response.body);
     }
     let body = String::from_utf8_lossy(&answer.body);
     let quoted: String = body.trim().chars().take(200).collect();

@@ -3,11 +3,8 @@
 //! Pages come by the run's own way out, held to its guard hop by hop. The search engine is the operator's: it is reached by a way of
 //! its own, which programs do not have.
 
-mod charset;
 mod engine;
-mod page;
-mod results;
-mod strip;
+mod guest;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -15,7 +12,8 @@ use std::time::{Duration, Instant};
 use wattle_rt::{Code, Config, Failure, Run, Target, capability};
 
 use crate::egress::{HeaderMap, HeaderValue, Method, header};
-use crate::http::{Http, Request, Response};
+use crate::http::{Http, Received, Request, receive};
+use guest::{NoPiece, Piece};
 
 pub use engine::{Engine, EngineKind, EngineSettings};
 
@@ -27,13 +25,13 @@ capability! {
     #[example = r#"(ret (web.fetch? "https://example.com/" 0))"# => "Example Domain\n\n[characters 0–14 of 14]"]
     #[prompt(name)]
     #[effect(reads)]
-    async fetch(url: url, offset: int) -> ptr: str ! EREMOTE EACCESS ETIME EPARSE EBOUND = fetch;
+    async fetch(url: url, offset: int) -> ptr: str ! EREMOTE EACCESS ETIME EPARSE EBOUND ENOMEM EBUDGET = fetch;
 
     /// Asks the search engine that the operator has set up and gives at most 8 results as JSON [{title, url, snippet}]
     #[example = r#"(ret (json.get? (web.search? "example") "[0].url"))"# => "https://example.com/"]
     #[prompt(name)]
     #[effect(reads)]
-    async search(query: str) -> ptr: str ! EACCESS EREMOTE ETIME EBOUND = search;
+    async search(query: str) -> ptr: str ! EACCESS EREMOTE ETIME EBOUND ENOMEM EBUDGET = search;
 }
 
 /// How much of a text one call gives, in characters.
@@ -42,7 +40,10 @@ const PIECE: usize = 4_000;
 /// How long a page is waited for, and a search.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The most bytes of a page that is made readable; of a larger one, its beginning.
+/// The memory that a conversion holds, in bytes.
+pub(crate) const CONVERSION: usize = guest::MEMORY;
+
+/// Maximum size of a body that the guest converts, in bytes; of a larger one, its beginning.
 const PAGE_BYTES: usize = 5 << 20;
 
 /// The most characters of a query.
@@ -72,43 +73,46 @@ async fn fetch(run: &mut Run, url: String, offset: i32) -> Result<String, Failur
     let offset = usize::try_from(offset)
         .map_err(|_| Failure::new(Code::EBOUND, format!("an offset is 0 or more, and {offset} is not")))?;
     let until = deadline(run);
-    let (response, base) = within(run, until, get(run, &url)).await?;
+    guest::prepare();
+    let (response, base) = within(run, until, get(run, &url, until)).await?;
+    // To compile the guest may take longer than a page does.
+    guest::ready().await?;
+    let until = deadline(run);
     let status = response.status;
-    let work = move || page::text_of(&base, &response.headers, &response.body, until);
-    let text = match tokio::task::spawn_blocking(work).await {
-        Ok(text) => text,
-        Err(_) => {
-            return Err(Failure::new(
-                Code::EREMOTE,
-                format!("{url} cannot be made readable; `http.get` gives it as it is"),
-            ));
-        }
-    };
+    let offset = if status < 400 { offset } else { 0 };
+    let content_type = response.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let body = response.body.as_slice();
+    let read =
+        guest::text(run.account(), (&base, content_type.unwrap_or_default()), body, (offset, PIECE), until).await;
     if status >= 400 {
-        let said = text.unwrap_or_default();
+        let said = read.map(|piece| piece.text).unwrap_or_default();
         let said: String = said.trim().chars().take(300).collect();
         let said = if said.is_empty() { said } else { format!(": {said}") };
         return Err(Failure::new(Code::EREMOTE, format!("{url} answered with status {status}{said}")));
     }
-    let text = text.map_err(|why| Failure::new(Code::EPARSE, format!("{url} {why}")))?;
-    piece(&text, offset)
+    match read {
+        Ok(piece) => Ok(shown(&piece, offset, body.len())),
+        Err(NoPiece::NotText(what)) => Err(Failure::new(Code::EPARSE, format!("{url} {what}"))),
+        Err(NoPiece::PastEnd(all)) => {
+            let why = format!("the text has {all} characters, and nothing stands at offset {offset}");
+            Err(Failure::new(Code::EBOUND, why))
+        }
+        Err(NoPiece::Failed(failure)) => Err(failure),
+    }
 }
 
-/// A piece of a text, with a last line that tells where it stands.
-fn piece(text: &str, offset: usize) -> Result<String, Failure> {
-    let all = text.chars().count();
-    if offset > 0 && offset >= all {
-        let why = format!("the text has {all} characters, and nothing stands at offset {offset}");
-        return Err(Failure::new(Code::EBOUND, why));
-    }
-    let piece: String = text.chars().skip(offset).take(PIECE).collect();
-    let end = offset + piece.chars().count();
-    let more = if end < all { format!("; read on with offset {end}") } else { String::new() };
-    Ok(format!("{}\n\n[characters {offset}–{end} of {all}{more}]", piece.trim_end()))
+/// A piece of a text, with a last line that tells where it stands and what is missing.
+fn shown(piece: &Piece, offset: usize, bytes: usize) -> String {
+    let Piece { text, all, plain } = piece;
+    let end = offset + text.chars().count();
+    let more = if end < *all { format!("; read on with offset {end}") } else { String::new() };
+    let cut = if bytes > PAGE_BYTES { "; of the page's first 5 MiB" } else { "" };
+    let plain = if *plain { "; the page is too large for its structure to be read" } else { "" };
+    format!("{}\n\n[characters {offset}–{end} of {all}{more}{cut}{plain}]", text.trim_end())
 }
 
 /// Gets a URL, each hop of it held to the run's guard; gives the URL that answered, too.
-async fn get(run: &Run, url: &str) -> Result<(Response, String), Failure> {
+async fn get(run: &Run, url: &str, until: Instant) -> Result<(Received, String), Failure> {
     let http = run.config::<Http>()?;
     let mut headers = HeaderMap::new();
     headers.insert(header::ACCEPT, HeaderValue::from_static(ACCEPT));
@@ -122,7 +126,7 @@ async fn get(run: &Run, url: &str) -> Result<(Response, String), Failure> {
         url.as_str().clone_into(&mut hops.lock().unwrap_or_else(PoisonError::into_inner));
         Ok(())
     };
-    let response = http.backend.send_within(request, Box::new(admit)).await?;
+    let response = receive(run.account(), until, http.backend.send_within(request, Box::new(admit))).await?;
     let last = last.lock().unwrap_or_else(PoisonError::into_inner).clone();
     Ok((response, last))
 }
@@ -136,8 +140,11 @@ async fn search(run: &mut Run, query: String) -> Result<String, Failure> {
         let why = format!("a query has 1 to {QUERY_CHARS} characters, and this one has {length}");
         return Err(Failure::new(Code::EBOUND, why));
     }
-    let hits = within(run, deadline(run), engine.search(&query)).await?;
-    serde_json::to_string(&hits).map_err(|why| Failure::new(Code::EREMOTE, why.to_string()))
+    guest::prepare();
+    let until = deadline(run);
+    let response = within(run, until, engine.ask(run.account(), &query, until)).await?;
+    guest::ready().await?;
+    engine.results(run.account(), &response, deadline(run)).await
 }
 
 /// When a call gives up: before the run's own time is up, so that the program is told.

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::AccountLimits;
 use crate::run::LEVELS;
 use quick_cache::sync::Cache;
 
@@ -29,11 +30,23 @@ pub struct Limits {
     pub instances: u32,
     /// The most bytes of compiled programs that the cache holds. Default 256 MiB.
     pub cache: u64,
+    /// What all programs of one run may use together.
+    pub run: AccountLimits,
+    /// Maximum memory that all runs of the process hold together, in bytes. Default 2 GiB.
+    pub process_memory: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { memory: 64 << 20, time: Duration::from_secs(150), fuel: None, instances: 128, cache: 256 << 20 }
+        Limits {
+            memory: 64 << 20,
+            time: Duration::from_secs(150),
+            fuel: None,
+            instances: 128,
+            cache: 256 << 20,
+            run: AccountLimits::default(),
+            process_memory: 2 << 30,
+        }
     }
 }
 

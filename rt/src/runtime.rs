@@ -13,7 +13,9 @@ use crate::program::{Compiled, Program};
 use crate::run::LEVELS;
 use crate::tape::{Before, Reel};
 use crate::text::{self, Diagnostic, Position, Severity};
-use crate::{Authority, Capability, Code, Failure, Function, Grants, Nested, Preview, Run, Signature, Signatures};
+use crate::{
+    Account, Authority, Capability, Code, Failure, Function, Grants, Nested, Preview, Run, Signature, Signatures,
+};
 
 /// Module text over which compiling leaves the calling thread, in bytes.
 const LARGE: usize = 64 << 10;
@@ -32,6 +34,8 @@ struct Inner {
     functions: Vec<&'static Function>,
     signatures: Signatures,
     programs: Programs,
+    /// The account of the process.
+    account: Account,
     /// Places for programs at each level of nesting. A program holds one of its own level and waits for ones of the next level only.
     slots: [Semaphore; LEVELS],
     /// Hash of what else decides the outcome of compiling: capability versions and the compiler's settings.
@@ -87,6 +91,7 @@ impl Runtime {
             signatures: Signatures::new(functions.iter().map(|f| f.signature)),
             functions,
             programs: Programs::new(limits.cache),
+            account: Account::of_process(limits.process_memory),
             slots: std::array::from_fn(|level| Semaphore::new(limits.places(level) as usize)),
             limits,
         };
@@ -109,6 +114,12 @@ impl Runtime {
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.inner.limits
+    }
+
+    /// Opens the account of a run, below the one of the process.
+    #[must_use]
+    pub fn open_account(&self) -> Account {
+        self.inner.account.open_run(self.inner.limits.run.clone())
     }
 
     /// How many compiled programs the cache holds.
@@ -175,8 +186,9 @@ impl Runtime {
         args: Vec<String>,
         time: Duration,
     ) -> Result<Outcome, RunError> {
-        let place = grants.tape().cloned().map(Reel::root);
-        self.run_at(program, grants, args, time, (0, place), None).await
+        let reel = grants.tape().cloned().map(Reel::root);
+        let account = grants.account().cloned().unwrap_or_else(|| self.open_account());
+        self.run_at(program, grants, args, time, (0, reel, account), None).await
     }
 
     /// As [`run_within`](Runtime::run_within), for a program that another one starts: it ends by the other's deadline at the latest.
@@ -191,7 +203,7 @@ impl Runtime {
         time: Duration,
         place: Nested,
     ) -> Result<Outcome, RunError> {
-        self.run_at(program, grants, args, time, (place.level, place.reel), Some(place.deadline)).await
+        self.run_at(program, grants, args, time, (place.level, place.reel, place.account), Some(place.deadline)).await
     }
 
     async fn run_at(
@@ -200,7 +212,7 @@ impl Runtime {
         grants: &Arc<Grants>,
         args: Vec<String>,
         time: Duration,
-        (level, reel): (usize, Option<Reel>),
+        (level, reel, account): (usize, Option<Reel>, Account),
         latest: Option<Instant>,
     ) -> Result<Outcome, RunError> {
         let missing = program.missing(grants);
@@ -235,13 +247,14 @@ impl Runtime {
         let started = Instant::now();
         let left = latest.map_or(Duration::MAX, |latest| latest.saturating_duration_since(started));
         let time = time.min(inner.limits.time).min(left);
-        let place = Nested { level, deadline: started + time, reel };
+        let place = Nested { level, deadline: started + time, reel, account: account.clone() };
         let run = Run::new(args, grants, inner.limits.memory, place);
         let mut store = Store::new(&inner.engine, run);
-        store.limiter(|run| &mut run.limits);
+        store.limiter(|run| &mut run.memory_limit);
         store.set_epoch_deadline(1);
         store.epoch_deadline_callback(|store| {
-            Ok(if Instant::now() < store.data().deadline {
+            let run = store.data();
+            Ok(if Instant::now() < run.deadline && !run.account().is_out_of_cpu() {
                 UpdateDeadline::Yield(1)
             } else {
                 UpdateDeadline::Interrupt
@@ -250,7 +263,7 @@ impl Runtime {
         if let Some(fuel) = inner.limits.fuel {
             store.set_fuel(fuel).map_err(EngineError)?;
         }
-        let call = execute(&mut store, program.compiled());
+        let call = account.metered(execute(&mut store, program.compiled()));
         let ended =
             if program.compiled().waits { tokio::time::timeout(time, call).await.ok() } else { Some(call.await) };
         let duration = started.elapsed();
@@ -346,8 +359,14 @@ impl Inner {
         let (kind, message) = if let Some(failure) = error.downcast_ref::<Failure>() {
             let function = store.data().failed.as_ref().map_or("", |f| self.name(f.function));
             (TrapKind::Host(failure.code), format!("`{function}` failed: {failure}"))
+        } else if let Some(wasmtime::Trap::Interrupt) = error.downcast_ref()
+            && store.data().account().is_out_of_cpu()
+        {
+            (TrapKind::Time, store.data().account().out_of_cpu())
         } else if let Some(trap) = error.downcast_ref::<wasmtime::Trap>() {
             describe(*trap, time)
+        } else if let Some(failure) = &store.data().memory_limit.refused {
+            (TrapKind::Memory, failure.reason.clone())
         } else {
             return Err(EngineError(error));
         };
