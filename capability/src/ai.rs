@@ -20,22 +20,26 @@ capability! {
     /// Gives the model's answer to an instruction about a text; options is 0 or JSON {temperature, max_tokens}
     #[example = r#"(ret (ai.assist? "A long text." "Summarize in one sentence:" 0))"# => "Summarize in one sentence: A long text."]
     #[effect(repeatable)]
+    #[touches(model)]
     async assist(text: str, instruction: str, options: opt_str) -> ptr: str ! EREMOTE EBUDGET EPARSE ETIME = assist;
 
     /// Gives a text's embedding, a JSON array of numbers
     #[example = r#"(ret (json.type? (ai.embed? "a text") ""))"# => "array"]
     #[prompt(name)]
     #[effect(repeatable)]
+    #[touches(model)]
     async embed(text: str) -> ptr: str ! EREMOTE EBUDGET ETIME ENOMEM = embed;
 
     /// Gives the one of the labels that fits a text best, spelt as in the array
     #[example = r#"(ret (ai.classify? "this is ham" (str.split? "spam,ham" ",")))"# => "ham"]
     #[effect(repeatable)]
+    #[touches(model)]
     async classify(text: str, labels: arr) -> ptr: str ! EBOUND EREMOTE EBUDGET ETIME ETRFM = classify;
 
     /// Gives what a JSON Schema asks for out of a text, as JSON that is valid against it
     #[example = r#"(ret (ai.extract? "{\"name\":\"Ada\"}" "{\"type\":\"object\",\"required\":[\"name\"]}"))"# => r#"{"name":"Ada"}"#]
     #[effect(repeatable)]
+    #[touches(model)]
     async extract(text: str, schema: str) -> ptr: str ! EPARSE EREMOTE EBUDGET ETIME ETRFM = extract;
 }
 

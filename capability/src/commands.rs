@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use wattle_rt::{Code, Config, Failure, Run, Target, capability};
+use wattle_rt::{Code, Config, Failure, Gate, Run, Target, Unadmitted, capability};
 
 use crate::kv::{self, Kv, TENANT};
 use crate::par::{self, Team, Work};
@@ -19,7 +19,7 @@ capability! {
     #[example = r#"(wattle.run? "vars set city 'New York'") (ret (wattle.run? "vars get city"))"# => "New York"]
     #[prompt(name)]
     #[effect(once)]
-    async run(command: plan) -> ptr: bytes
+    async run(command: command) -> ptr: bytes
         ! EPARSE ENOENT EACCESS EBOUND EBUDGET EREMOTE ETRFM ENOMEM ETIME EEXIST ECANCEL = perform;
 }
 
@@ -58,7 +58,8 @@ const COMMANDS: &[(&str, &str)] = &[
     ("help", "this list"),
 ];
 
-async fn perform(run: &mut Run, command: String) -> Result<Vec<u8>, Failure> {
+async fn perform(run: &mut Run, command: Unadmitted<String>) -> Result<Vec<u8>, Failure> {
+    let (command, gate) = command.open(run);
     let Some(words) = shlex::split(&command) else {
         return Err(Failure::new(Code::EPARSE, "a quote of the command is not closed, or a `\\` stands at its end"));
     };
@@ -67,16 +68,16 @@ async fn perform(run: &mut Run, command: String) -> Result<Vec<u8>, Failure> {
     let words = words.strip_prefix(&["wattle"]).unwrap_or(&words);
     let text = match words {
         [] | ["help" | "--help" | "-h"] => help(),
-        ["vars", "list"] => vars(run).await?,
-        ["vars", "get", name] => return kv::get(run, key(run, name)?).await,
+        ["vars", "list"] => vars(run, &gate).await?,
+        ["vars", "get", name] => return kv::get(run, key(&gate, name)?).await,
         ["vars", "set", name, value] => {
-            kv::set(run, key(run, name)?, value.as_bytes().to_vec()).await?;
+            kv::set(run, key(&gate, name)?, value.as_bytes().to_vec()).await?;
             format!("{name} is set")
         }
         ["catalog", "list"] => listed(run.config::<Wattle>()?.0.list()),
         ["catalog", "search", sought @ ..] if !sought.is_empty() => search(run, &sought.join(" "))?,
         ["catalog", "show", name] => run.config::<Wattle>()?.0.show(name)?,
-        ["catalog", "run", name, args @ ..] => return started(run, name, args).await,
+        ["catalog", "run", name, args @ ..] => return started(run, &gate, name, args).await,
         ["trace"] | ["trace", "show"] => trace(run)?,
         other => return Err(unknown(other)),
     };
@@ -104,16 +105,16 @@ fn unknown(words: &[&str]) -> Failure {
 }
 
 /// A variable's key, which the run's guard lets pass.
-fn key(run: &Run, name: &str) -> Result<String, Failure> {
+fn key(gate: &Gate, name: &str) -> Result<String, Failure> {
     let key = format!("{TENANT}{name}");
-    run.admit("wattle.run", Target::Key, &key)?;
+    gate.admit(Target::Key, &key)?;
     Ok(key)
 }
 
 /// The variables and their values, one a line; of a long value its beginning.
-async fn vars(run: &mut Run) -> Result<String, Failure> {
+async fn vars(run: &mut Run, gate: &Gate) -> Result<String, Failure> {
     const SHOWN: usize = 200;
-    run.admit("wattle.run", Target::Keys, TENANT)?;
+    gate.admit(Target::Keys, TENANT)?;
     let state = Arc::clone(&run.config::<Kv>()?.tenant);
     let mut text = String::new();
     for name in state.keys(String::new()).await? {
@@ -148,8 +149,8 @@ fn search(run: &Run, words: &str) -> Result<String, Failure> {
 }
 
 /// Runs a program of the catalog, and gives what it puts out, several results one a line.
-async fn started(run: &mut Run, name: &str, args: &[&str]) -> Result<Vec<u8>, Failure> {
-    run.admit("wattle.run", Target::Program, name)?;
+async fn started(run: &mut Run, gate: &Gate, name: &str, args: &[&str]) -> Result<Vec<u8>, Failure> {
+    gate.admit(Target::Program, name)?;
     let mut team = Team::new(run)?;
     let args = args.iter().map(|arg| (*arg).to_owned()).collect();
     team.start(0, Ok((Work::Named(name.to_owned()), args)));

@@ -18,6 +18,7 @@ capability! {
     /// Gives the present time in UTC, to the second
     #[example = r#"(when (> (date.diff? "2020-01-01" (date.now) "days") 0) (out "later"))"# => "later"]
     #[effect(reads)]
+    #[touches(nothing)]
     fn now() -> date: str = now;
 
     /// Reads a date; format is 0 for RFC 3339 or RFC 2822, or of strftime's fields; zone (0: UTC) is for a text that names none

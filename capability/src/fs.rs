@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use wattle_rt::{Code, Config, Failure, Run, capability};
+use wattle_rt::{Code, Config, Failure, Gate, Run, capability};
 
 use crate::arr::{Arrays, Handle};
 use crate::files::{EntryKind, Files, FilesError};
@@ -72,10 +72,16 @@ impl Config for Fs {
 /// # Errors
 /// Where the run was granted none.
 pub fn files(run: &Run, function: &'static str) -> Result<Arc<Files>, Failure> {
+    confined(run, Gate::of(run, function))
+}
+
+/// As [`files`], for a function that was given its gate.
+pub(crate) fn confined(run: &Run, gate: Gate) -> Result<Arc<Files>, Failure> {
     let files = &run.config::<Fs>()?.0;
-    let Some(guard) = run.grants().guard().cloned() else { return Ok(Arc::clone(files)) };
-    let capability = function.split('.').next().unwrap_or_default();
-    let admit = move |target, path: &str| guard.call(capability, function, target, path);
+    if gate.is_open() {
+        return Ok(Arc::clone(files));
+    }
+    let admit = move |target, path: &str| gate.admit(target, path).map_err(|failure| failure.reason);
     Ok(Arc::new(files.guarded(Arc::new(admit))))
 }
 

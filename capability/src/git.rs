@@ -26,6 +26,7 @@ capability! {
     #[example = r#"(ret (git.commit_push? "add the notes"))"# => "committed and pushed: add the notes"]
     #[prompt(name)]
     #[effect(once)]
+    #[touches(reads "/", writes ".git", remote)]
     async commit_push(message: str) -> ptr: str ! EACCESS EBOUND EEXIST EREMOTE ETIME ETRFM = commit_push;
 }
 

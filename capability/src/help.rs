@@ -13,6 +13,7 @@ capability! {
     #[example = r#"(ret (str.slice? (help.about? "str.cat") 0 14))"# => "str.cat (a, b)"]
     #[prompt(name)]
     #[effect(reads)]
+    #[touches(nothing)]
     fn about(topic: str) -> ptr: str ! ENOENT = about;
 }
 

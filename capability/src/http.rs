@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use futures_util::StreamExt;
 use serde_json::{Map, Value as Json, json};
-use wattle_rt::{Account, Code, Config, Failure, Guard, Held, Run, Target, capability};
+use wattle_rt::{Account, Code, Config, Failure, Guard, Held, Run, Target, Unadmitted, capability};
 
 use crate::Answer;
 use crate::arr::{Arrays, Handle};
@@ -234,11 +234,13 @@ async fn get(run: &mut Run, url: String) -> Result<Vec<u8>, Failure> {
     accepted(&url, send(run, "http.get", get_request(&url)).await?)
 }
 
-async fn get_all(run: &mut Run, urls: i32) -> Result<Handle, Failure> {
+async fn get_all(run: &mut Run, urls: Unadmitted<i32>) -> Result<Handle, Failure> {
+    // Each URL is admitted on its way out.
+    let (urls, _) = urls.open(run);
     let http = run.config::<Http>()?;
     let urls = Arrays::of(run).get(Handle(urls))?.clone();
     let mut items = vec![String::new(); urls.len()];
-    let mut room = run.room();
+    let (mut room, mut held) = (run.room(), run.account().nothing());
     let way = Way::of(run);
     let count = urls.len();
     let answers = urls.into_iter().enumerate().map(|(at, url)| {
@@ -251,6 +253,7 @@ async fn get_all(run: &mut Run, urls: i32) -> Result<Handle, Failure> {
             let words = format!("the answers to {count} URLs take more than the run's memory limit; fetch fewer");
             Failure::new(Code::ENOMEM, words)
         })?;
+        held.grow(answer.len())?;
         if let Some(item) = items.get_mut(at) {
             *item = answer;
         }

@@ -22,6 +22,7 @@ capability! {
     #[example = r#"(ret (image.make? "a lighthouse at dawn" "banner.png"))"# => "wrote banner.png (67 bytes, PNG)"]
     #[prompt(name)]
     #[effect(changes)]
+    #[touches(images)]
     async make(prompt: str, path: write_path) -> ptr: str ! EACCESS EBOUND EBUDGET EEXIST ENOMEM EREMOTE ETIME = make;
 }
 

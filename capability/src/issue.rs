@@ -19,6 +19,7 @@ capability! {
     #[example = r#"(ret (str.slice? (issue.file? "no PDF reader" "read invoices" 0) 0 5))"# => "filed"]
     #[prompt(name)]
     #[effect(once)]
+    #[touches(tickets)]
     async file(title: str, need: str, tried: opt_str) -> ptr: str ! EBOUND EBUDGET EREMOTE = file;
 }
 

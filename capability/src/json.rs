@@ -49,6 +49,7 @@ capability! {
     /// Applies a jq filter; puts its values one per line, strings without quotes, as `jq -r -c`; ETRFM where the filter raises an error
     #[example = r#"(ret (json.query? "{\"a\":[{\"n\":1},{\"n\":2}]}" "[.a[].n] | add"))"# => "3"]
     #[effect(none)]
+    #[touches(nothing)]
     async query(doc: str, filter: str) -> ptr: str ! EPARSE ETRFM ETIME EBOUND ENOMEM EREMOTE = jq::query;
 
     /// Makes an object of a map: a value that is JSON stays it, any other becomes a string

@@ -82,12 +82,6 @@ pub const PURE: &[&str] = &["sys", "str", "arr", "map", "json", "date", "dbg"];
 /// The capabilities that only trusted runs are granted: what they do reaches people outside, and is not taken back.
 pub const TRUSTED: &[&str] = &["git", "publish", "image"];
 
-/// Whether programs touch anything outside their run by that capability; the manual counts as inside.
-#[must_use]
-pub fn reaches_out(capability: &str) -> bool {
-    !PURE.contains(&capability) && capability != help::HELP.name
-}
-
 /// Grants the capabilities that reach nothing outside the run and need no configuration: what every run starts from.
 #[must_use]
 pub fn pure_grants() -> Grants {

@@ -10,7 +10,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use serde_json::json;
-use wattle_rt::{Code, Config, Exit, Failure, Grants, Nested, Outcome, Run, Target, capability};
+use wattle_rt::{Code, Config, Exit, Failure, Grants, Nested, Outcome, Run, Target, Unadmitted, capability};
 
 use crate::Answer;
 use crate::arr::{Arrays, Handle};
@@ -92,11 +92,12 @@ async fn map(run: &mut Run, program: String, items: i32) -> Result<Handle, Failu
     Arrays::make(run, results)
 }
 
-async fn run_calls(run: &mut Run, calls: i32) -> Result<Handle, Failure> {
+async fn run_calls(run: &mut Run, calls: Unadmitted<i32>) -> Result<Handle, Failure> {
+    let (calls, gate) = calls.open(run);
     let calls: Vec<_> = Arrays::of(run).get(Handle(calls))?.iter().map(|call| read_call(call)).collect();
     let admitted = calls.into_iter().map(|call| {
         let (program, args) = call?;
-        run.admit("par.run", Target::Program, &program)?;
+        gate.admit(Target::Program, &program)?;
         Ok((Work::Named(program), args))
     });
     let calls = admitted.collect();

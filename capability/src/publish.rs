@@ -18,6 +18,7 @@ capability! {
     #[example = r#"(fs.write? "blog/first.md" "hello") (ret (publish.run?))"# => "published 1 file (5 bytes): blog/first.md"]
     #[prompt(name)]
     #[effect(once)]
+    #[touches(reads "content", reads "blog", public)]
     async run() -> ptr: str ! EACCESS EBOUND EEXIST ENOENT ENOMEM ETRFM = publish;
 }
 

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::json;
-use wattle_rt::{Code, Config, Failure, Guard, Run, Target, capability};
+use wattle_rt::{Code, Config, Failure, Run, Service, Target, Unadmitted, capability};
 
 use crate::ai::Inference;
 use crate::fs::Fs;
@@ -37,9 +37,6 @@ capability! {
     #[effect(reads)]
     async query(query: sought, max: int) -> ptr: str ! EBOUND EACCESS ETIME EREMOTE = find;
 }
-
-/// The function that files are read for.
-const FUNCTION: &str = "search.query";
 
 /// How many passages a search gives where it does not say.
 const USUAL: usize = 5;
@@ -92,7 +89,8 @@ impl Config for Search {
     const CAPABILITY: &'static str = "search";
 }
 
-async fn find(run: &mut Run, query: String, max: i32) -> Result<String, Failure> {
+async fn find(run: &mut Run, query: Unadmitted<String>, max: i32) -> Result<String, Failure> {
+    let (query, gate) = query.open(run);
     let search = run.config::<Search>()?;
     let max = match usize::try_from(max) {
         Ok(0) => USUAL,
@@ -108,18 +106,16 @@ async fn find(run: &mut Run, query: String, max: i32) -> Result<String, Failure>
     let words = Query::read(&query).ok_or_else(|| bad("the query has no words to look for".to_owned()))?;
 
     let all = Arc::clone(&run.config::<Fs>()?.0);
-    let admitted = crate::fs::files(run, FUNCTION)?;
+    let admitted = crate::fs::confined(run, gate.clone())?;
     let index = Arc::clone(&search.index);
     let path = search.path.clone();
     let deadline = run.deadline().checked_sub(RESERVE).unwrap_or_else(|| run.deadline());
     let stop = walk::Stop::new(deadline);
     let _stops = stop.when_dropped();
-    let guard = run.grants().guard().cloned();
+    // What is sent to a model is left out where a rule wants it asked about or denied: words alone find something, too.
+    let embedder = search.embedder.as_ref().filter(|_| gate.admit(Target::Service(Service::Model), "").is_ok());
     let work = move || {
-        let admits = |path: &str| {
-            let refused = |guard: &Arc<dyn Guard>| guard.call(SEARCH.name, FUNCTION, Target::Read, path).is_err();
-            !guard.as_ref().is_some_and(refused)
-        };
+        let admits = |path: &str| gate.admit(Target::Read, path).is_ok();
         let sight = Sight { all: &all, admitted: &admitted, admits: &admits };
         let mut held = index.lock().unwrap_or_else(PoisonError::into_inner);
         let index = match &mut *held {
@@ -139,7 +135,7 @@ async fn find(run: &mut Run, query: String, max: i32) -> Result<String, Failure>
         return Err(Failure::new(Code::ETIME, why));
     }
 
-    let ranked = match &search.embedder {
+    let ranked = match embedder {
         None => found.by_words.clone(),
         Some(embedder) => match meaning::rank(&search.index, embedder, &search.asked, &query, &found).await {
             Ok(by_meaning) => meaning::fuse(&found.by_words, &by_meaning),

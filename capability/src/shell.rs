@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::json;
-use wattle_rt::{Account, Code, Config, Failure, Run, capability};
+use wattle_rt::{Account, Code, Config, Failure, Run, Unadmitted, capability};
 
 use crate::files::Files;
 use crate::{Answer, fs};
@@ -61,14 +61,15 @@ impl Config for Sh {
     const CAPABILITY: &'static str = "shell";
 }
 
-async fn captured(run: &Run, function: &'static str, line: String, stdin: Option<String>) -> Result<Captured, Failure> {
+async fn captured(run: &Run, line: Unadmitted<String>, stdin: Option<String>) -> Result<Captured, Failure> {
+    let (line, gate) = line.open(run);
     let shell = run.config::<Sh>()?;
-    let files = fs::files(run, function)?;
+    let files = fs::confined(run, gate)?;
     shell.0.run(run.account(), files, line, stdin.unwrap_or_default().into_bytes(), run.deadline()).await
 }
 
-async fn run_line(run: &mut Run, line: String, stdin: Option<String>) -> Result<Vec<u8>, Failure> {
-    let Captured { stdout, stderr, status } = captured(run, "shell.run", line, stdin).await?;
+async fn run_line(run: &mut Run, line: Unadmitted<String>, stdin: Option<String>) -> Result<Vec<u8>, Failure> {
+    let Captured { stdout, stderr, status } = captured(run, line, stdin).await?;
     if status == 0 {
         return Ok(stdout);
     }
@@ -82,8 +83,8 @@ async fn run_line(run: &mut Run, line: String, stdin: Option<String>) -> Result<
     ))
 }
 
-async fn result(run: &mut Run, line: String, stdin: Option<String>) -> Result<String, Failure> {
-    let Captured { stdout, stderr, status } = captured(run, "shell.result", line, stdin).await?;
+async fn result(run: &mut Run, line: Unadmitted<String>, stdin: Option<String>) -> Result<String, Failure> {
+    let Captured { stdout, stderr, status } = captured(run, line, stdin).await?;
     let (stdout, stderr) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
     Ok(json!({"stdout": stdout, "stderr": stderr, "status": status}).to_string())
 }

@@ -135,16 +135,19 @@ capability! {
     /// Gives the first match of a regular expression as an array: the whole, then each group ("" where it took no part); an empty array where nothing matches
     #[example = r#"(ret (arr.get? (str.match? "on 2026-03-01" "([0-9]+)-([0-9]+)") 1))"# => "2026"]
     #[effect(none)]
+    #[touches(nothing)]
     async match(s: str, pattern: str) -> arr: arr ! EPARSE ETRFM ETIME ENOMEM = pattern::first;
 
     /// Gives every match of a regular expression, the whole of each, as an array; groups are for `str.match` on one of them
     #[example = r#"(ret (str.join? (str.find_all? "a1 b22" "[0-9]+") " "))"# => "1 22"]
     #[effect(none)]
+    #[touches(nothing)]
     async find_all(s: str, pattern: str) -> arr: arr ! EPARSE ETRFM ETIME ENOMEM = pattern::all;
 
     /// Replaces every match of a regular expression; in with, $1 or ${name} is a group, $0 the whole, $$ a dollar
     #[example = r#"(ret (str.replace_re? "Ada Byron" "(\\w+) (\\w+)" "$2, $1"))"# => "Byron, Ada"]
     #[effect(none)]
+    #[touches(nothing)]
     async replace_re(s: str, pattern: str, with: str) -> ptr: str ! EPARSE ETRFM ETIME ENOMEM = pattern::replace;
 
     /// Writes a text for one part of a URL: all but letters, digits and -._~ as %XX

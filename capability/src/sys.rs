@@ -34,6 +34,7 @@ capability! {
     /// Gives the time in milliseconds since 1970
     #[example = r#"(let $start i64 (sys.time)) (when (< (- (sys.time) $start) 60000) (out "quick"))"# => "quick"]
     #[effect(reads)]
+    #[touches(nothing)]
     fn time() -> ms: long = time;
 
     /// Gives an unpredictable number, 0 up to (not including) below
@@ -43,6 +44,7 @@ capability! {
     /// Waits that many milliseconds
     #[example = "(sys.sleep 1)"]
     #[effect(reads)]
+    #[touches(nothing)]
     async sleep(ms: int) = sleep;
 }
 

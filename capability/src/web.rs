@@ -9,7 +9,7 @@ mod guest;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use wattle_rt::{Code, Config, Failure, Run, Target, capability};
+use wattle_rt::{Code, Config, Failure, Run, Service, Target, capability};
 
 use crate::egress::{HeaderMap, HeaderValue, Method, header};
 use crate::http::{Http, Received, Request, receive};
@@ -31,6 +31,7 @@ capability! {
     #[example = r#"(ret (json.get? (web.search? "example") "[0].url"))"# => "https://example.com/"]
     #[prompt(name)]
     #[effect(reads)]
+    #[touches(engine)]
     async search(query: str) -> ptr: str ! EACCESS EREMOTE ETIME EBOUND ENOMEM EBUDGET = search;
 }
 
@@ -140,6 +141,7 @@ async fn search(run: &mut Run, query: String) -> Result<String, Failure> {
         let why = format!("a query has 1 to {QUERY_CHARS} characters, and this one has {length}");
         return Err(Failure::new(Code::EBOUND, why));
     }
+    run.admit("web.search", Target::Service(Service::Engine), engine.url().as_str())?;
     guest::prepare();
     let until = deadline(run);
     let response = within(run, until, engine.ask(run.account(), &query, until)).await?;

@@ -9,7 +9,7 @@ mod text;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value as Json};
-use wattle_rt::{Failure, Run, Target, capability};
+use wattle_rt::{Failure, Gate, Run, Target, Unadmitted, capability};
 
 use crate::par::{Par, Team, Work};
 use graph::Graph;
@@ -38,9 +38,10 @@ greeting = "whole"
 /// What the components put out, in their order; `None` for one that did not come to its end.
 type Outputs = Vec<Option<Vec<Vec<u8>>>>;
 
-async fn perform(run: &mut Run, book: String) -> Result<String, Failure> {
+async fn perform(run: &mut Run, book: Unadmitted<String>) -> Result<String, Failure> {
+    let (book, gate) = book.open(run);
     let graph = Graph::read(&book)?;
-    check(run, &graph).await?;
+    check(run, &gate, &graph).await?;
     let (outputs, failures) = run_all(run, &graph).await?;
     if let Some(code) = failures.values().next().map(|failure| failure.code) {
         return Err(Failure::new(code, told(&graph, &outputs, &failures)));
@@ -56,14 +57,14 @@ async fn perform(run: &mut Run, book: String) -> Result<String, Failure> {
 }
 
 /// Whether each component may be run, is there and compiles; tells of all that do not.
-async fn check(run: &Run, graph: &Graph) -> Result<(), Failure> {
+async fn check(run: &Run, gate: &Gate, graph: &Graph) -> Result<(), Failure> {
     let par = run.config::<Par>()?;
     let mut wrong: Vec<String> = Vec::new();
     let mut code = None;
     for component in &graph.components {
         let checked = match &component.work {
-            Work::Named(name) => run.admit("workbook.run", Target::Program, name),
-            Work::Inline(_) => Ok(()),
+            Work::Named(name) => gate.admit(Target::Program, name),
+            Work::Inline(_) => gate.admit(Target::Program, ""),
         };
         let checked = match checked {
             Ok(()) => par.programs.check(component.work.clone()).await,

@@ -15,7 +15,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use wattle_capability::ALL;
-use wattle_rt::{Limits, Program, Runtime};
+use wattle_rt::{Limits, Program, Reach, Runtime, Touch};
 
 #[tokio::test]
 async fn programs_touch_what_is_said() {
@@ -46,9 +46,15 @@ fn touched(runtime: &Runtime, program: &Program) -> String {
     let mut out = String::new();
     for (one, place) in program.authority().uses().iter().zip(runtime.places(program)) {
         let place = place.map_or("anywhere".to_owned(), |place| place.line.to_string());
-        for (target, argument) in one.targets() {
-            let name = format!("{}.{}", one.function.module, one.function.name);
-            writeln!(out, "{place}: {name} {target:?} {argument}").unwrap();
+        let name = format!("{}.{}", one.function.module, one.function.name);
+        for reach in one.reaches() {
+            match reach {
+                Reach::Named(target, argument) => writeln!(out, "{place}: {name} {target:?} {argument}").unwrap(),
+                Reach::Any(targets) => {
+                    targets.iter().for_each(|target| writeln!(out, "{place}: {name} {target:?} {{?}}").unwrap());
+                }
+                Reach::Always(Touch { target, text }) => writeln!(out, "{place}: {name} {target:?} {text:?}").unwrap(),
+            }
         }
     }
     out

@@ -1,6 +1,6 @@
 //! What each host function does outside a program: whoever adds one has to say it, since runs are taken up and played back by it.
 
-use wattle_capability::{ALL, reaches_out};
+use wattle_capability::ALL;
 use wattle_rt::Effect;
 
 /// Functions of capabilities that reach out, or that wait, and that are computed again all the same: they do nothing outside by themselves, or
@@ -27,17 +27,16 @@ fn expected(name: &str) -> Effect {
 
 #[test]
 fn every_function_that_reaches_out_says_what_it_does_there() {
-    let functions: Vec<_> =
-        ALL.iter().flat_map(|one| one.functions.iter().map(|function| (one.name, function))).collect();
-    for (capability, function) in &functions {
+    let functions: Vec<_> = ALL.iter().flat_map(|one| one.functions).collect();
+    for function in &functions {
         assert_eq!(function.effect, expected(function.name), "{}: `#[effect(…)]`, and this table", function.name);
-        if (reaches_out(capability) || function.waits) && !COMPUTED.contains(&function.name) {
+        if (function.signature.reaches_out() || function.waits) && !COMPUTED.contains(&function.name) {
             assert_ne!(function.effect, Effect::None, "{} reaches out, or waits", function.name);
         }
         // What a synchronous function is given it is given at once: nothing can be written down before it.
         assert!(function.waits || matches!(function.effect, Effect::None | Effect::Reads), "{}", function.name);
     }
     for name in EFFECTS.iter().flat_map(|(_, names)| names.split(' ')).chain(COMPUTED.iter().copied()) {
-        assert!(functions.iter().any(|(_, function)| function.name == name), "no function {name}");
+        assert!(functions.iter().any(|function| function.name == name), "no function {name}");
     }
 }

@@ -184,7 +184,7 @@ fn line_ends_and_a_byte_order_mark_do_not_matter() {
 #[test]
 fn uses_are_held_against_the_body() {
     let entry = |uses: &str| parse(&format!(";;; name = \"x\"\n;;; description = \"d\"\n{uses}\n0")).unwrap();
-    let import = |module| Signature { module, name: "f", params: &[], results: &[], errors: &[] };
+    let import = |module| Signature { module, name: "f", params: &[], results: &[], errors: &[], touches: &[] };
     let said = entry(";;; uses = [\"http\"]");
     assert_eq!(said.check_uses(&[import("sys"), import("http"), import("http")]), Ok(()));
     assert_eq!(entry("").check_uses(&[import("http")]), Ok(()));

@@ -11,7 +11,7 @@ use serde_json::{Value as Json, json};
 use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::ai::{Budget, Inference};
 use wattle_agent::capability::egress::{Egress, Policy};
-use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
+use wattle_agent::capability::files::{Files, HostFiles, OVERLAY_LIMIT};
 use wattle_agent::capability::issue::Desk;
 use wattle_agent::capability::kv;
 use wattle_agent::capability::policy::{Absent, Preflight};
@@ -154,6 +154,8 @@ impl Setup {
     pub(crate) fn files(&self) -> Result<Arc<Files>, Fault> {
         let root = &self.config.root.value;
         let base = Files::open_base(root).map_err(|error| Fault::configuration(error.to_string()))?;
+        base.recovered().iter().for_each(|note| output::warn(note));
+        let base = base.keeping(host_files(&self.config));
         Ok(Arc::new(match self.config.writes_through() {
             true => Files::write_through(base),
             false => Files::overlay(Some(base), OVERLAY_LIMIT),
@@ -352,6 +354,21 @@ fn cache_folder() -> Option<PathBuf> {
 pub(crate) fn keys(config: &Config) -> Option<Keys> {
     let folder = store_path(config).ok()?.parent()?;
     Some(Keys::new(folder.join("keys")))
+}
+
+/// The files of the host's own, which runs neither see nor change where they lie in a workdir.
+pub(crate) fn host_files(config: &Config) -> HostFiles {
+    let mut files = HostFiles::default();
+    if let Ok(store) = store_path(config) {
+        files = files.hide_database(store, "the store");
+        if let Some(folder) = store.parent() {
+            files = files.hide(folder.join("keys"), "the folder of keys");
+        }
+    }
+    match Places::of_user().cache {
+        Some(cache) => files.hide(cache, "the folder of caches"),
+        None => files,
+    }
 }
 
 /// Opens the store in that file, in a folder that only the user can look into.

@@ -67,12 +67,19 @@ pub enum Shown {
 /// `#[prompt(…)]` may be left out: a model's prompt then has the sentence, else the `signature` alone, or the `name` ([`Shown`](crate::Shown)).
 /// `#[effect(…)]` says what a call does outside the program ([`Effect`](crate::Effect)): `none`, `reads`, `repeatable`, `once`, `writes`, `changes`. Where
 /// it is left out an `fn` row does nothing and an `async` row is taken for one that must not be done twice.
+/// `#[touches(…)]` says what every call touches outside the program besides what its arguments name ([`Touch`](crate::Touch)): `model`,
+/// `engine`, `images`, `remote`, `public`, `tickets` ([`Service`](crate::Service)), `reads "folder"` with everything below it, `writes "path"`; the run's
+/// guard is asked about each before the function is called. A row that waits or has an effect, and names nothing, has to say so:
+/// `#[touches(nothing)]`; without it the table does not compile.
+///
 /// `fn` rows are synchronous, `async` rows may wait. A row with codes after `!` is fallible: it pushes `err` last. A row without
-/// codes traps where its function fails. Types: `str`, `opt_str`, `bytes`, `opt_bytes`, `int`, `long`, `float`, `bool`, `arr`, `map`,
-/// `addr`, `any` (a number of unknown meaning, with the bytes that it points to, for rows that may not fail); and texts that name something outside the program, which authority and policy go by: `url`, `read_path`, `write_path`,
-/// `tree_path` (with everything below), `key`, `key_prefix`, `program`, `agent` ([`Target`](crate::Target)), each `str` in all else. Where an argument holds such names and is none itself, the function has each of them
-/// [admitted](Run::admit): `urls` and `programs`, handles of arrays, and the texts `script`, which may touch any file, `sought`, for which any file may be read, and `plan`, which may
-/// name any program.
+/// codes traps where its function fails. Types are [kinds](crate::kind): `str`, `opt_str`, `bytes`, `opt_bytes`, `int`, `long`, `float`, `bool`, `arr`,
+/// `map`, `addr`, `any` (a number of unknown meaning, with the bytes that it points to); and texts that name something outside the
+/// program, which authority and policy go by: `url`, `read_path`, `write_path`, `tree_path` (with everything below), `key`, `key_prefix`,
+/// `program`, `agent` ([`Target`](crate::Target)), each `str` in all else. What only holds such names the function gets as an
+/// [`Unadmitted`](crate::Unadmitted), and has each name admitted by the [`Gate`](crate::Gate) that it opens with: `urls` and `programs`, handles of arrays,
+/// and the texts `script`, which may touch any file, `sought`, for which any file may be read, `plan`, which may name any program, and
+/// `command`, which may name any program and any key.
 /// The Rust function takes [`&mut Run`](Run) and the arguments (`&str`, `Option<&str>`, `&[u8]`, `Option<&[u8]>`, `i32`, `i64`, `f64`, `wire::Any`;
 /// owned in `async` rows) and gives `Result<value, Failure>`, where a value is anything that is [`Value`](crate::Value).
 ///
@@ -104,6 +111,7 @@ macro_rules! capability {
             #[example = $example:literal $(=> $($gives:literal),+)?]
             $(#[prompt($shown:ident)])?
             $(#[effect($effect:ident)])?
+            $(#[touches($($touch:ident $($at:literal)?),+)])?
             $kind:ident $name:ident ( $($param:ident : $ty:ident),* $(,)? ) $(-> $result:ident : $rty:ident)? $(! $($code:ident)+)? = $function:path;
         )*
     ) => {
@@ -120,18 +128,22 @@ macro_rules! capability {
                         name: stringify!($name),
                         params: &[$($crate::Param {
                             name: stringify!($param),
-                            ty: $crate::__ty!($ty),
-                            target: $crate::__target!($ty),
-                            inside: $crate::__inside!($ty),
+                            ty: <$crate::kind::word::$ty as $crate::kind::Kind>::TY,
+                            names: <$crate::kind::word::$ty as $crate::kind::Kind>::NAMES,
                         }),*],
                         results: &[$($crate::Param {
                             name: stringify!($result),
-                            ty: $crate::__ty!($rty),
-                            target: None,
-                            inside: false,
+                            ty: <$crate::kind::word::$rty as $crate::kind::Kind>::TY,
+                            names: $crate::Names::Nothing,
                         })?],
                         errors: &[$($($crate::Code::$code),+)?],
-                    },
+                        touches: $crate::__touches!($($($touch $($at)?),+)?),
+                    }
+                    .declared(
+                        &[$($(stringify!($touch)),+)?],
+                        $crate::__waits!($kind),
+                        $crate::__effect!($kind $($effect)?),
+                    ),
                     about: concat!($($sentence),+).trim_ascii(),
                     example: $example,
                     gives: &[$($($gives),+)?],
@@ -139,7 +151,8 @@ macro_rules! capability {
                     waits: $crate::__waits!($kind),
                     effect: $crate::__effect!($kind $($effect)?),
                     link: |linker, id| $crate::__link!(
-                        $kind [$($effect)?], linker, id, $module, stringify!($name), ($($param : $ty),*), [$($rty)?], [$($($code)+)?], $function
+                        $kind [$($effect)?], linker, id, $module, stringify!($name), ($($param : $ty),*), [$($rty)?], [$($($code)+)?],
+                        $crate::__touches!($($($touch $($at)?),+)?), $function
                     ),
                 },
             )*],
@@ -190,176 +203,47 @@ macro_rules! __shown {
     };
 }
 
+// What a row says that its calls touch; `nothing` is for rows that wait or have an effect and touch nothing all the same.
 #[doc(hidden)]
 #[macro_export]
-macro_rules! __ty {
-    (str) => {
-        $crate::Ty::Str
+macro_rules! __touches {
+    () => {
+        &[]
     };
-    (opt_str) => {
-        $crate::Ty::OptStr
+    (nothing) => {
+        &[]
     };
-    (bytes) => {
-        $crate::Ty::Bytes
-    };
-    (opt_bytes) => {
-        $crate::Ty::OptBytes
-    };
-    (int) => {
-        $crate::Ty::Int
-    };
-    (long) => {
-        $crate::Ty::Long
-    };
-    (float) => {
-        $crate::Ty::Float
-    };
-    (bool) => {
-        $crate::Ty::Bool
-    };
-    (arr) => {
-        $crate::Ty::Arr
-    };
-    (map) => {
-        $crate::Ty::Map
-    };
-    (addr) => {
-        $crate::Ty::Addr
-    };
-    (urls) => {
-        $crate::Ty::Arr
-    };
-    (programs) => {
-        $crate::Ty::Arr
-    };
-    (any) => {
-        $crate::Ty::Any
-    };
-    ($target:ident) => {
-        $crate::__text!($target => $crate::Ty::Str)
-    };
-}
-
-// The types that are texts and name something outside the program; no other names may follow `str` on the wire.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __text {
-    (url => $then:expr) => {
-        $then
-    };
-    (read_path => $then:expr) => {
-        $then
-    };
-    (write_path => $then:expr) => {
-        $then
-    };
-    (tree_path => $then:expr) => {
-        $then
-    };
-    (key => $then:expr) => {
-        $then
-    };
-    (key_prefix => $then:expr) => {
-        $then
-    };
-    (program => $then:expr) => {
-        $then
-    };
-    (agent => $then:expr) => {
-        $then
-    };
-    (script => $then:expr) => {
-        $then
-    };
-    (sought => $then:expr) => {
-        $then
-    };
-    (plan => $then:expr) => {
-        $then
+    ($($touch:ident $($at:literal)?),+) => {
+        &[$($crate::__touch!($touch $($at)?)),+]
     };
 }
 
 #[doc(hidden)]
 #[macro_export]
-macro_rules! __inside {
-    (urls) => {
-        true
+macro_rules! __touch {
+    (model) => {
+        $crate::Touch { target: $crate::Target::Service($crate::Service::Model), text: "" }
     };
-    (programs) => {
-        true
+    (engine) => {
+        $crate::Touch { target: $crate::Target::Service($crate::Service::Engine), text: "" }
     };
-    (script) => {
-        true
+    (images) => {
+        $crate::Touch { target: $crate::Target::Service($crate::Service::Images), text: "" }
     };
-    (sought) => {
-        true
+    (remote) => {
+        $crate::Touch { target: $crate::Target::Service($crate::Service::Remote), text: "" }
     };
-    (plan) => {
-        true
+    (public) => {
+        $crate::Touch { target: $crate::Target::Service($crate::Service::Public), text: "" }
     };
-    ($plain:ident) => {
-        false
+    (tickets) => {
+        $crate::Touch { target: $crate::Target::Service($crate::Service::Tickets), text: "" }
     };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __target {
-    (url) => {
-        Some($crate::Target::Url)
+    (reads $at:literal) => {
+        $crate::Touch { target: $crate::Target::ReadTree, text: $at }
     };
-    (read_path) => {
-        Some($crate::Target::Read)
-    };
-    (write_path) => {
-        Some($crate::Target::Write)
-    };
-    (tree_path) => {
-        Some($crate::Target::Tree)
-    };
-    (key) => {
-        Some($crate::Target::Key)
-    };
-    (key_prefix) => {
-        Some($crate::Target::Keys)
-    };
-    (program) => {
-        Some($crate::Target::Program)
-    };
-    (agent) => {
-        Some($crate::Target::Agent)
-    };
-    (urls) => {
-        Some($crate::Target::Url)
-    };
-    (programs) => {
-        Some($crate::Target::Program)
-    };
-    (script) => {
-        Some($crate::Target::Tree)
-    };
-    (sought) => {
-        Some($crate::Target::Read)
-    };
-    (plan) => {
-        Some($crate::Target::Program)
-    };
-    ($plain:ident) => {
-        None
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __wire {
-    (long) => {
-        i64
-    };
-    (float) => {
-        f64
-    };
-    ($other:ident) => {
-        i32
+    (writes $at:literal) => {
+        $crate::Touch { target: $crate::Target::Write, text: $at }
     };
 }
 
@@ -372,134 +256,6 @@ macro_rules! __waits {
     (async) => {
         true
     };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __read {
-    ($memory:ident, $raw:ident, str) => {
-        $crate::wire::text($memory, $raw)?
-    };
-    ($memory:ident, $raw:ident, opt_str) => {
-        $crate::wire::optional_text($memory, $raw)?
-    };
-    ($memory:ident, $raw:ident, bytes) => {
-        $crate::wire::bytes($memory, $raw)?
-    };
-    ($memory:ident, $raw:ident, opt_bytes) => {
-        $crate::wire::optional_bytes($memory, $raw)?
-    };
-    ($memory:ident, $raw:ident, any) => {
-        $crate::wire::Any::of($memory, $raw)
-    };
-    ($memory:ident, $raw:ident, bool) => {
-        $raw != 0
-    };
-    ($memory:ident, $raw:ident, int) => {
-        $raw
-    };
-    ($memory:ident, $raw:ident, long) => {
-        $raw
-    };
-    ($memory:ident, $raw:ident, float) => {
-        $raw
-    };
-    ($memory:ident, $raw:ident, arr) => {
-        $raw
-    };
-    ($memory:ident, $raw:ident, map) => {
-        $raw
-    };
-    ($memory:ident, $raw:ident, addr) => {
-        $raw
-    };
-    ($memory:ident, $raw:ident, urls) => {
-        $raw
-    };
-    ($memory:ident, $raw:ident, programs) => {
-        $raw
-    };
-    ($memory:ident, $raw:ident, $target:ident) => {
-        $crate::__text!($target => $crate::__read!($memory, $raw, str))
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __own {
-    ($memory:ident, $raw:ident, str) => {
-        $crate::wire::text($memory, $raw)?.to_owned()
-    };
-    ($memory:ident, $raw:ident, opt_str) => {
-        $crate::wire::optional_text($memory, $raw)?.map(str::to_owned)
-    };
-    ($memory:ident, $raw:ident, bytes) => {
-        $crate::wire::bytes($memory, $raw)?.to_vec()
-    };
-    ($memory:ident, $raw:ident, opt_bytes) => {
-        $crate::wire::optional_bytes($memory, $raw)?.map(<[u8]>::to_vec)
-    };
-    ($memory:ident, $raw:ident, bool) => {
-        $raw != 0
-    };
-    ($memory:ident, $raw:ident, int) => {
-        $raw
-    };
-    ($memory:ident, $raw:ident, long) => {
-        $raw
-    };
-    ($memory:ident, $raw:ident, float) => {
-        $raw
-    };
-    ($memory:ident, $raw:ident, arr) => {
-        $raw
-    };
-    ($memory:ident, $raw:ident, map) => {
-        $raw
-    };
-    ($memory:ident, $raw:ident, addr) => {
-        $raw
-    };
-    ($memory:ident, $raw:ident, urls) => {
-        $raw
-    };
-    ($memory:ident, $raw:ident, programs) => {
-        $raw
-    };
-    ($memory:ident, $raw:ident, $target:ident) => {
-        $crate::__text!($target => $crate::__own!($memory, $raw, str))
-    };
-}
-
-// Asks the run's guard about an argument that names something outside the program.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __admit {
-    ($run:expr, $module:literal, $name:expr, $p:ident, url) => {
-        $run.admit(concat!($module, ".", $name), $crate::Target::Url, &$p)?
-    };
-    ($run:expr, $module:literal, $name:expr, $p:ident, read_path) => {
-        $run.admit(concat!($module, ".", $name), $crate::Target::Read, &$p)?
-    };
-    ($run:expr, $module:literal, $name:expr, $p:ident, write_path) => {
-        $run.admit(concat!($module, ".", $name), $crate::Target::Write, &$p)?
-    };
-    ($run:expr, $module:literal, $name:expr, $p:ident, tree_path) => {
-        $run.admit(concat!($module, ".", $name), $crate::Target::Tree, &$p)?
-    };
-    ($run:expr, $module:literal, $name:expr, $p:ident, key) => {
-        $run.admit(concat!($module, ".", $name), $crate::Target::Key, &$p)?
-    };
-    ($run:expr, $module:literal, $name:expr, $p:ident, key_prefix) => {
-        $run.admit(concat!($module, ".", $name), $crate::Target::Keys, &$p)?
-    };
-    ($run:expr, $module:literal, $name:expr, $p:ident, program) => {
-        $run.admit(concat!($module, ".", $name), $crate::Target::Program, &$p)?
-    };
-    ($run:expr, $module:literal, $name:expr, $p:ident, agent) => {
-        $run.admit(concat!($module, ".", $name), $crate::Target::Agent, &$p)?
-    };
-    ($run:expr, $module:literal, $name:expr, $p:ident, $plain:ident) => {};
 }
 
 // One arm per kind of row, with and without an effect; what they share is in `crate::host`. The result's shape on the stack follows
@@ -521,25 +277,26 @@ macro_rules! __link {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __linked {
-    (fn [], $linker:ident, $id:ident, $module:literal, $name:expr, ($($p:ident : $ty:ident),*), [$($rty:ident)?], [$($code:ident)*], $function:path) => {
+    (fn [], $linker:ident, $id:ident, $module:literal, $name:expr, ($($p:ident : $ty:ident),*), [$($rty:ident)?], [$($code:ident)*], $touches:expr, $function:path) => {
         $linker
-            .func_wrap($module, $name, move |mut caller: $crate::host::Caller<'_>, $($p: $crate::__wire!($ty)),*| {
+            .func_wrap($module, $name, move |mut caller: $crate::host::Caller<'_>, $($p: $crate::kind::Wire<$crate::kind::word::$ty>),*| {
                 let outcome = $crate::host::call::<_, $crate::Failure>(&mut caller, $id, |memory, run| {
                     let _ = memory;
-                    $(let $p = $crate::__read!(memory, $p, $ty);)*
-                    $($crate::__admit!(run, $module, $name, $p, $ty);)*
+                    $(let $p = $crate::kind::read::<$crate::kind::word::$ty>(memory, $p, concat!($module, ".", $name))?;)*
+                    $($crate::kind::admit::<$crate::kind::word::$ty>(run, concat!($module, ".", $name), &$p)?;)*
+                    $crate::host::touch(run, concat!($module, ".", $name), $touches)?;
                     $function(run, $($p),*)
                 });
                 $crate::__push!(caller, $id, outcome, [$($rty)?], [$($code)*])
             })
             .map(drop)
     };
-    (fn [$($effect:ident)+], $linker:ident, $id:ident, $module:literal, $name:expr, ($($p:ident : $ty:ident),*), [$($rty:ident)?], [$($code:ident)*], $function:path) => {
+    (fn [$($effect:ident)+], $linker:ident, $id:ident, $module:literal, $name:expr, ($($p:ident : $ty:ident),*), [$($rty:ident)?], [$($code:ident)*], $touches:expr, $function:path) => {
         $linker
-            .func_wrap($module, $name, move |mut caller: $crate::host::Caller<'_>, $($p: $crate::__wire!($ty)),*| {
+            .func_wrap($module, $name, move |mut caller: $crate::host::Caller<'_>, $($p: $crate::kind::Wire<$crate::kind::word::$ty>),*| {
                 let outcome = $crate::host::call::<_, $crate::host::Stop>(&mut caller, $id, |memory, run| {
                     let _ = memory;
-                    $(let $p = $crate::__read!(memory, $p, $ty);)*
+                    $(let $p = $crate::kind::read::<$crate::kind::word::$ty>(memory, $p, concat!($module, ".", $name))?;)*
                     let start = $crate::host::Start::new(run, concat!($module, ".", $name), $crate::__effect!($($effect)+), |args| {
                         let _ = args;
                         $($crate::host::add(args, &$p);)*
@@ -547,7 +304,8 @@ macro_rules! __linked {
                     let start = start.map_err($crate::host::Stop::Halt)?;
                     let admitted = match start.performs() {
                         true => $crate::host::admitted(|| {
-                            $($crate::__admit!(run, $module, $name, $p, $ty);)*
+                            $($crate::kind::admit::<$crate::kind::word::$ty>(run, concat!($module, ".", $name), &$p)?;)*
+                            $crate::host::touch(run, concat!($module, ".", $name), $touches)?;
                             Ok(())
                         }),
                         false => $crate::host::unmade(),
@@ -563,16 +321,17 @@ macro_rules! __linked {
             })
             .map(drop)
     };
-    (async [], $linker:ident, $id:ident, $module:literal, $name:expr, ($($p:ident : $ty:ident),*), [$($rty:ident)?], [$($code:ident)*], $function:path) => {
+    (async [], $linker:ident, $id:ident, $module:literal, $name:expr, ($($p:ident : $ty:ident),*), [$($rty:ident)?], [$($code:ident)*], $touches:expr, $function:path) => {
         $linker
-            .func_wrap_async($module, $name, move |mut caller: $crate::host::Caller<'_>, ($($p,)*): ($($crate::__wire!($ty),)*)| {
+            .func_wrap_async($module, $name, move |mut caller: $crate::host::Caller<'_>, ($($p,)*): ($($crate::kind::Wire<$crate::kind::word::$ty>,)*)| {
                 Box::new(async move {
                     let read = $crate::host::begin(&mut caller, $id, |memory| {
                         let _ = memory;
-                        Ok(($($crate::__own!(memory, $p, $ty),)*))
+                        Ok(($($crate::kind::own::<$crate::kind::word::$ty>(memory, $p, concat!($module, ".", $name))?,)*))
                     });
                     let admitted = read.and_then(|($($p,)*)| {
-                        $($crate::__admit!(caller.data(), $module, $name, $p, $ty);)*
+                        $($crate::kind::admit_owned::<$crate::kind::word::$ty>(caller.data(), concat!($module, ".", $name), &$p)?;)*
+                        $crate::host::touch(caller.data(), concat!($module, ".", $name), $touches)?;
                         Ok(($($p,)*))
                     });
                     let outcome = match admitted {
@@ -585,13 +344,13 @@ macro_rules! __linked {
             })
             .map(drop)
     };
-    (async [$($effect:ident)+], $linker:ident, $id:ident, $module:literal, $name:expr, ($($p:ident : $ty:ident),*), [$($rty:ident)?], [$($code:ident)*], $function:path) => {
+    (async [$($effect:ident)+], $linker:ident, $id:ident, $module:literal, $name:expr, ($($p:ident : $ty:ident),*), [$($rty:ident)?], [$($code:ident)*], $touches:expr, $function:path) => {
         $linker
-            .func_wrap_async($module, $name, move |mut caller: $crate::host::Caller<'_>, ($($p,)*): ($($crate::__wire!($ty),)*)| {
+            .func_wrap_async($module, $name, move |mut caller: $crate::host::Caller<'_>, ($($p,)*): ($($crate::kind::Wire<$crate::kind::word::$ty>,)*)| {
                 Box::new(async move {
                     let read = $crate::host::begin(&mut caller, $id, |memory| {
                         let _ = memory;
-                        Ok(($($crate::__own!(memory, $p, $ty),)*))
+                        Ok(($($crate::kind::own::<$crate::kind::word::$ty>(memory, $p, concat!($module, ".", $name))?,)*))
                     });
                     let outcome = match read {
                         Err(failure) => Err(failure),
@@ -610,7 +369,8 @@ macro_rules! __linked {
                                 true => {
                                     start.keep().await.map_err($crate::host::halted)?;
                                     $crate::host::admitted(|| {
-                                        $($crate::__admit!(caller.data(), $module, $name, $p, $ty);)*
+                                        $($crate::kind::admit_owned::<$crate::kind::word::$ty>(caller.data(), concat!($module, ".", $name), &$p)?;)*
+                                        $crate::host::touch(caller.data(), concat!($module, ".", $name), $touches)?;
                                         Ok(())
                                     })
                                 }

@@ -1,10 +1,11 @@
 //! The guard of a run: what decides about its programs before their first instruction, and about what they touch.
 
+use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use crate::tape::{Begun, Halt, Kept, Reel};
-use crate::{Position, Program, Runtime, Target};
+use crate::{Code, Failure, Position, Program, Run, Runtime, Target};
 
 /// A program that is about to run.
 #[derive(Clone, Copy)]
@@ -77,9 +78,53 @@ pub trait Guard: Send + Sync {
     fn before<'a>(&'a self, preview: Preview<'a>) -> Decided<'a>;
 
     /// Decides about a call of `function` (such as `http.get`, of the capability `http`) that is about to touch what `text` names.
-    /// Called with every argument that a row declares as a target, and by functions for what they come to touch besides.
+    /// Called with every argument that names something, with all that a row says it touches, and by functions for what they come
+    /// to touch besides.
     ///
     /// # Errors
     /// Why it may not: what the program is told, as `EACCESS`.
     fn call(&self, capability: &str, function: &str, target: Target, text: &str) -> Result<(), String>;
+}
+
+/// A run's guard, asked on behalf of one function about what that comes to touch. Clones may be taken along into other threads.
+#[derive(Clone)]
+pub struct Gate {
+    guard: Option<Arc<dyn Guard>>,
+    function: &'static str,
+}
+
+impl Gate {
+    /// The gate of a function of a run, by its full name.
+    #[must_use]
+    pub fn of(run: &Run, function: &'static str) -> Gate {
+        Gate { guard: run.grants().guard().cloned(), function }
+    }
+
+    /// The function's full name.
+    #[must_use]
+    pub fn function(&self) -> &'static str {
+        self.function
+    }
+
+    /// Whether there is no guard, so that everything is admitted.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.guard.is_none()
+    }
+
+    /// Asks about something that the function is about to touch.
+    ///
+    /// # Errors
+    /// `EACCESS` where the guard refuses.
+    pub fn admit(&self, target: Target, text: &str) -> Result<(), Failure> {
+        let Some(guard) = &self.guard else { return Ok(()) };
+        let capability = self.function.split('.').next().unwrap_or_default();
+        guard.call(capability, self.function, target, text).map_err(|why| Failure::new(Code::EACCESS, why))
+    }
+}
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Gate({})", self.function)
+    }
 }

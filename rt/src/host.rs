@@ -5,7 +5,7 @@ use std::sync::Arc;
 use wasmtime::{AsContext, AsContextMut, WasmBacktrace, WasmTy};
 
 use crate::tape::{Arg, Args, Begun, Came, Halt, Kept, Mark, Tape};
-use crate::{Code, Effect, Failure, Run};
+use crate::{Code, Effect, Failure, Run, Touch};
 
 /// The engine's view of a call in progress.
 pub type Caller<'a> = wasmtime::Caller<'a, Run>;
@@ -249,10 +249,17 @@ pub fn add(args: &mut Args, arg: &impl Arg) {
     args.add(arg);
 }
 
-/// Asks the run's guard about the targets of a call.
+/// Asks the run's guard about what a call touches.
 #[doc(hidden)]
 pub fn admitted(ask: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
     ask()
+}
+
+/// Asks the run's guard about what every call of a function touches.
+#[doc(hidden)]
+#[inline]
+pub fn touch(run: &Run, function: &'static str, touches: &[Touch]) -> Result<(), Failure> {
+    touches.iter().try_for_each(|touch| run.admit(function, touch.target, touch.text))
 }
 
 /// Stands for the outcome of a call that is not performed, since what came of it is known; nobody is told it.

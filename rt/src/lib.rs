@@ -19,6 +19,8 @@ mod guard;
 mod guest;
 #[doc(hidden)]
 pub mod host;
+#[doc(hidden)]
+pub mod kind;
 mod outcome;
 mod program;
 mod run;
@@ -29,21 +31,22 @@ mod text;
 pub mod wire;
 
 pub use account::{Account, AccountLimits, Held};
-pub use authority::{Argument, Authority, Part, Text, Use};
+pub use authority::{Argument, Authority, Part, Reach, Text, Use};
 pub use capability::{Capability, Function, Shown};
 pub use code::Code;
 pub use compiled::CompiledFolder;
 pub use engine::{Limits, engine_config};
 pub use failure::Failure;
 pub use grants::{Config, Grants};
-pub use guard::{Decided, Guard, Preview, Said};
+pub use guard::{Decided, Gate, Guard, Preview, Said};
 pub use guest::{Guest, GuestAnswer, GuestBounds, GuestFault};
 pub use host::{Keep, Room, Value};
+pub use kind::Unadmitted;
 pub use outcome::{CallFailure, Calls, Exit, Outcome, Trap, TrapKind};
 pub use program::Program;
 pub use run::{Nested, Run};
 pub use runtime::{EngineError, RunError, Runtime};
-pub use signature::{Param, Signature, Signatures, Target, Ty, ValType};
+pub use signature::{Names, Param, Service, Signature, Signatures, Target, Touch, Ty, ValType};
 pub use tape::Effect;
 pub use text::{
     Assembled, Certainty, Diagnostic, Edit, EncodeError, Fix, FormDoc, Mended, Position, Role, Severity, assemble,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use crate::Code;
+use crate::{Code, Effect};
 
 /// A WebAssembly value type, as far as host functions and program locals use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -115,13 +115,15 @@ impl Ty {
     }
 }
 
-/// What outside the program a text argument names: what authority and policy are about.
+/// A kind of thing outside the program: what authority and policy are about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
     /// An absolute URL, whose host is reached.
     Url,
     /// A path of the run's files that is read.
     Read,
+    /// A path that is read with everything below it.
+    ReadTree,
     /// A path that is written, made or removed.
     Write,
     /// A path that is read and written with everything below it.
@@ -130,10 +132,50 @@ pub enum Target {
     Key,
     /// The beginning of keys, all of which are read.
     Keys,
-    /// The name of a catalog program that is run.
+    /// The name of a catalog program that is run; empty for a program without a name.
     Program,
     /// The name of an agent that is asked.
     Agent,
+    /// Something that the operator set up, which no program names. Its text is empty, or the URL that the host reaches it by.
+    Service(Service),
+}
+
+/// Something that the operator set up for programs to use, at a place that they do not choose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Service {
+    /// A language model, or a model for embeddings.
+    Model,
+    /// A web search engine.
+    Engine,
+    /// A model that makes pictures.
+    Images,
+    /// The remote of the workdir's repository.
+    Remote,
+    /// The public folder.
+    Public,
+    /// Where tickets go: a file of the host, or the tenant's state.
+    Tickets,
+}
+
+/// What an argument names outside the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Names {
+    /// Nothing.
+    Nothing,
+    /// Its text is the name of such a thing.
+    Itself(Target),
+    /// It holds names of such things, as a script or an array does, and is none itself: what it names is known only when the
+    /// function comes to touch it, and the function asks the guard about each.
+    Inside(&'static [Target]),
+}
+
+/// Something that every call of a function touches, whatever its arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Touch {
+    /// What kind of thing it is.
+    pub target: Target,
+    /// Its name; empty where it has none.
+    pub text: &'static str,
 }
 
 /// A named parameter or result.
@@ -143,11 +185,8 @@ pub struct Param {
     pub name: &'static str,
     /// What it means.
     pub ty: Ty,
-    /// What outside the program its text names, where it names anything.
-    pub target: Option<Target>,
-    /// Whether it holds such names, as a script or an array does, and is none itself: what it names is known only when the function
-    /// comes to touch it, and the function asks the guard about each.
-    pub inside: bool,
+    /// What it names outside the program.
+    pub names: Names,
 }
 
 /// The signature of one host function: enough to check a call, to import it and to describe it.
@@ -163,6 +202,8 @@ pub struct Signature {
     pub results: &'static [Param],
     /// The codes that it may fail with; empty where it cannot fail. A fallible function pushes `err` (i32) last.
     pub errors: &'static [Code],
+    /// What every call touches outside the program besides what its arguments name.
+    pub touches: &'static [Touch],
 }
 
 impl Signature {
@@ -170,6 +211,24 @@ impl Signature {
     #[must_use]
     pub const fn fallible(&self) -> bool {
         !self.errors.is_empty()
+    }
+
+    /// Whether a call touches anything outside the program.
+    #[must_use]
+    pub const fn reaches_out(&self) -> bool {
+        !self.touches.is_empty() || names_anything(self.params)
+    }
+
+    /// Holds a row to saying what its calls touch: one that waits or has an effect declares it, or names something.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn declared(self, declared: &[&str], waits: bool, effect: Effect) -> Signature {
+        let acts = waits || !matches!(effect, Effect::None);
+        assert!(
+            !acts || !declared.is_empty() || names_anything(self.params),
+            "a row that waits or has an effect says what it touches: `#[touches(…)]`"
+        );
+        self
     }
 
     /// The value types it pops, in order.
@@ -183,18 +242,28 @@ impl Signature {
     }
 }
 
+/// Whether any of the parameters names something outside the program.
+const fn names_anything(params: &[Param]) -> bool {
+    match params {
+        [] => false,
+        [Param { names: Names::Nothing, .. }, rest @ ..] => names_anything(rest),
+        [_, ..] => true,
+    }
+}
+
 impl Signature {
     /// How a call is written in a program: `(str.find s needle from) → n`, with `?` where it may fail and brackets around what may be
     /// left out. What gives a text or bytes shows no result.
     ///
     /// ```
-    /// # use wattle_rt::{Code, Param, Signature, Ty};
+    /// # use wattle_rt::{Code, Names, Param, Signature, Ty};
     /// const GET: Signature = Signature {
     ///     module: "kv",
     ///     name: "get",
-    ///     params: &[Param { name: "k", ty: Ty::Str, target: None, inside: false }],
-    ///     results: &[Param { name: "ptr", ty: Ty::Str, target: None, inside: false }],
+    ///     params: &[Param { name: "k", ty: Ty::Str, names: Names::Nothing }],
+    ///     results: &[Param { name: "ptr", ty: Ty::Str, names: Names::Nothing }],
     ///     errors: &[Code::ENOENT],
+    ///     touches: &[],
     /// };
     /// assert_eq!(GET.usage(), "(kv.get? k)");
     /// ```

@@ -1,123 +1,232 @@
-//! Writing to the base: every file through one handle, opened once, in a folder that is held open.
+//! Writing to the base: each operation in the folder that holds the entry, by the entry's own name, and through no link.
 
+use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::FileExt;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::SystemTime;
 
-use cap_std::ambient_authority;
-use cap_std::fs::{Dir, File, MetadataExt, OpenOptions, Permissions, PermissionsExt};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
-use super::base::{Base, Found, is_absent, plain, plain_meta};
+use super::base::{Base, Found};
+use super::jail::{Meta, PLAIN, is_absent, meta_at, plain_meta};
 use super::path::RunPath;
 
 /// The permissions that are carried from one file to the next: not those that make a program run as somebody else.
-const MODE: u32 = 0o777;
+pub(super) const MODE: u32 = 0o777;
+/// The permissions of a new file and of a new folder, less the process's mask.
+const NEW_FILE: Mode = Mode::from_raw_mode(0o666);
+const NEW_FOLDER: Mode = Mode::from_raw_mode(0o777);
 
 impl Base {
-    /// Puts a whole file in place at once: written beside it, then moved over it. The file that is there keeps its
-    /// permissions, and must be one that may be written; else the new one gets `mode` where given.
-    pub(super) fn replace(&self, path: &RunPath, data: &[u8], mode: Option<u32>) -> io::Result<()> {
-        let (parent, name) = self.parent(path)?;
-        let held = match parent.open_with(name, plain(OpenOptions::new().write(true))) {
-            Ok(file) => Some(plain_meta(&file)?.mode() & MODE),
-            Err(cause) if is_absent(&cause) => None,
+    /// Puts a whole file in place at once. The file that is there keeps its permissions, and must be one that may be written.
+    pub(super) fn replace(&self, path: &RunPath, data: &[u8]) -> io::Result<()> {
+        let held = match self.open_to_write(path, OFlags::empty()) {
+            Ok((_, meta)) => meta.mode & MODE,
+            Err(cause) if is_absent(&cause) => match self.create(path, data, None) {
+                // Somebody else made it meanwhile; the last to write wins.
+                Err(cause) if Errno::from_io_error(&cause) == Some(Errno::EXIST) => {
+                    self.open_to_write(path, OFlags::empty())?.1.mode & MODE
+                }
+                created => return created,
+            },
             Err(cause) => return Err(cause),
         };
-        let mut copy = Beside::create(&parent)?;
-        copy.file.write_all(data)?;
-        copy.finish(name, held.or(mode))
+        self.replace_by(path, |file| file.write_all(data), held).map(drop)
     }
 
-    /// Adds to the end of a file, which is made where it is not there.
+    /// Makes a new file and moves it over the one at `path`; gives the new one, open.
+    fn replace_by(
+        &self,
+        path: &RunPath,
+        fill: impl FnOnce(&mut File) -> io::Result<()>,
+        mode: u32,
+    ) -> io::Result<File> {
+        let working = self.working()?;
+        let (staged, mut file) = working.create(path)?;
+        fill(&mut file)?;
+        set_mode(&file, mode)?;
+        self.rename(&staged, path)?;
+        Ok(file)
+    }
+
+    /// Makes a file with this content where nothing is. It appears as a whole, and its content is on the disk by then.
+    ///
+    /// Where the file system has no files without a name, it is written under one of the host's own and linked.
+    pub(super) fn create(&self, path: &RunPath, data: &[u8], mode: Option<u32>) -> io::Result<()> {
+        let (parent, name) = self.jail.parent(path)?;
+        let fill = |file: &mut File| -> io::Result<()> {
+            file.write_all(data)?;
+            mode.map_or(Ok(()), |mode| set_mode(file, mode))?;
+            Ok(rustix::fs::fsync(&*file)?)
+        };
+        if let Some(mut file) = nameless(&parent)? {
+            fill(&mut file)?;
+            match link_nameless(&file, &parent, name) {
+                // Some sandboxes do not let a process name its open files.
+                Err(cause) if Errno::from_io_error(&cause) != Some(Errno::EXIST) => {}
+                linked => return linked,
+            }
+        }
+        let working = self.working()?;
+        let (staged, mut file) = working.create(path)?;
+        fill(&mut file)?;
+        self.rename_new(&staged, path)
+    }
+
+    /// Adds to the end of a file in one write, so that of several who add nothing is lost; the file is made where it is not there.
     pub(super) fn append(&self, path: &RunPath, data: &[u8]) -> io::Result<()> {
-        let file = self.open_in_place(path)?;
-        let end = file.metadata()?.len();
-        file.write_all_at(data, end)
+        append_whole(&self.open_in_place(path, OFlags::APPEND)?, data)
     }
 
     /// Writes at an offset of a file, which is made where it is not there.
     pub(super) fn write_at(&self, path: &RunPath, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.open_in_place(path)?.write_all_at(data, offset)
+        self.open_in_place(path, OFlags::empty())?.write_all_at(data, offset)
     }
 
     /// Cuts a file, or fills it up with zeros.
     pub(super) fn truncate(&self, path: &RunPath, size: u64) -> io::Result<()> {
-        self.open_in_place(path)?.set_len(size)
+        self.open_in_place(path, OFlags::empty())?.set_len(size)
     }
 
     /// Sets when a file's content changed last.
     pub(super) fn set_modified(&self, path: &RunPath, time: SystemTime) -> io::Result<()> {
-        self.open_in_place(path)?.set_modified(time)
+        self.open_in_place(path, OFlags::empty())?.set_modified(time)
     }
 
-    /// Makes a link, in place of what is there.
+    /// Makes an empty file where nothing is.
+    pub(super) fn create_empty(&self, path: &RunPath) -> io::Result<()> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | PLAIN;
+        self.jail.open_entry(path, flags, NEW_FILE).map(drop)
+    }
+
+    /// Makes a link where nothing is.
     pub(super) fn link(&self, path: &RunPath, target: &str) -> io::Result<()> {
-        let (parent, name) = self.parent(path)?;
-        let beside = beside_name()?;
-        parent.symlink_contents(target, &beside)?;
-        parent.rename(&beside, &parent, name).inspect_err(|_| {
-            let _ = parent.remove_file(&beside);
-        })
+        let (parent, name) = self.jail.parent(path)?;
+        Ok(rustix::fs::symlinkat(target, &parent, name)?)
     }
 
     /// Makes a folder in one that is there; one that is there already is fine.
     pub(super) fn create_folder(&self, path: &RunPath) -> io::Result<()> {
-        match self.dir.create_dir(path.in_base()) {
-            Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => match self.look(path)? {
+        let (parent, name) = self.jail.parent(path)?;
+        match rustix::fs::mkdirat(&parent, name, NEW_FOLDER) {
+            Err(Errno::EXIST) => match self.look(path)? {
                 Found::Folder { .. } => Ok(()),
-                _ => Err(cause),
+                _ => Err(Errno::EXIST.into()),
             },
-            made => made,
+            made => Ok(made?),
         }
     }
 
     /// Removes one entry: a folder only where it is empty.
     pub(super) fn remove(&self, path: &RunPath, found: &Found) -> io::Result<()> {
-        match found {
-            Found::Folder { .. } => self.dir.remove_dir(path.in_base()),
-            _ => self.dir.remove_file(path.in_base()),
-        }
+        let (parent, name) = self.jail.parent(path)?;
+        let flags = if let Found::Folder { .. } = found { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+        Ok(rustix::fs::unlinkat(&parent, name, flags)?)
     }
 
     /// Moves an entry over what is at `to`, by the operating system's rules.
     pub(super) fn rename(&self, from: &RunPath, to: &RunPath) -> io::Result<()> {
-        self.dir.rename(from.in_base(), &self.dir, to.in_base())
+        let ((old, from), (new, to)) = (self.jail.parent(from)?, self.jail.parent(to)?);
+        Ok(rustix::fs::renameat(&old, from, &new, to)?)
+    }
+
+    /// Moves an entry to where nothing is.
+    ///
+    /// Where the file system cannot promise that, a file is linked and then unlinked, and a folder is looked for first.
+    pub(super) fn rename_new(&self, from: &RunPath, to: &RunPath) -> io::Result<()> {
+        let ((old, from), (new, to)) = (self.jail.parent(from)?, self.jail.parent(to)?);
+        match rustix::fs::renameat_with(&old, from, &new, to, RenameFlags::NOREPLACE) {
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {}
+            renamed => return Ok(renamed?),
+        }
+        if meta_at(&old, from)?.kind != rustix::fs::FileType::Directory {
+            rustix::fs::linkat(&old, from, &new, to, AtFlags::empty())?;
+            return Ok(rustix::fs::unlinkat(&old, from, AtFlags::empty())?);
+        }
+        match meta_at(&new, to) {
+            Ok(_) => Err(Errno::EXIST.into()),
+            Err(cause) if is_absent(&cause) => Ok(rustix::fs::renameat(&old, from, &new, to)?),
+            Err(cause) => Err(cause),
+        }
+    }
+
+    /// Exchanges two entries in one step.
+    pub(super) fn exchange(&self, one: &RunPath, other: &RunPath) -> io::Result<()> {
+        let ((a, one), (b, other)) = (self.jail.parent(one)?, self.jail.parent(other)?);
+        Ok(rustix::fs::renameat_with(&a, one, &b, other, RenameFlags::EXCHANGE)?)
+    }
+
+    /// Waits until the names of a folder are on the disk. Some file systems cannot say so.
+    pub(super) fn sync_folder(&self, path: &RunPath) -> io::Result<()> {
+        match rustix::fs::fsync(self.jail.listing(path)?) {
+            Err(Errno::INVAL | Errno::NOTSUP) => Ok(()),
+            synced => Ok(synced?),
+        }
     }
 
     /// The permissions of a file, as they are carried along.
     pub(super) fn mode(&self, path: &RunPath) -> io::Result<Option<u32>> {
-        Ok(self.meta(path)?.map(|meta| meta.mode() & MODE))
+        Ok(self.meta(path)?.map(|meta| meta.mode & MODE))
     }
 
-    fn parent<'a>(&self, path: &'a RunPath) -> io::Result<(Dir, &'a str)> {
-        let (parent, name) = path.split().ok_or_else(|| io::Error::from(Errno::ISDIR))?;
-        let parent = if parent.is_top() { self.dir.try_clone()? } else { self.dir.open_dir(parent.in_base())? };
-        Ok((parent, name))
-    }
-
-    /// Opens a plain file to be changed where it is. A file that has other names, which may lie outside of the base, is
-    /// first replaced by a copy of its own, so that they keep the old content.
-    pub(super) fn open_in_place(&self, path: &RunPath) -> io::Result<std::fs::File> {
-        let (parent, name) = self.parent(path)?;
-        let file = match parent.open_with(name, plain(OpenOptions::new().write(true))) {
-            Err(cause) if is_absent(&cause) => {
-                parent.open_with(name, plain(OpenOptions::new().write(true).create_new(true)))?
-            }
-            opened => opened?,
-        };
+    /// Opens a plain file that is there to be written.
+    pub(super) fn open_to_write(&self, path: &RunPath, more: OFlags) -> io::Result<(OwnedFd, Meta)> {
+        let file = self.jail.open_entry(path, OFlags::WRONLY | PLAIN | more, Mode::empty())?;
         let meta = plain_meta(&file)?;
-        if meta.nlink() <= 1 {
-            return Ok(file.into_std());
+        Ok((file, meta))
+    }
+
+    /// Opens a plain file to be changed where it is; it is made where it is not there. A file that has other names, which may lie
+    /// outside of the base, is first replaced by a copy of its own, so that they keep the old content.
+    pub(super) fn open_in_place(&self, path: &RunPath, more: OFlags) -> io::Result<File> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | PLAIN | more;
+        let file = self.jail.open_entry(path, flags, NEW_FILE)?;
+        let meta = plain_meta(&file)?;
+        if meta.links <= 1 {
+            return Ok(file.into());
         }
-        let shared = parent.open_with(name, plain(OpenOptions::new().read(true)))?;
+        let shared = File::from(self.jail.open_entry(path, OFlags::RDONLY | PLAIN, Mode::empty())?);
         plain_meta(&shared)?;
-        let mut copy = Beside::create(&parent)?;
-        io::copy(&mut shared.take(meta.len()), &mut copy.file)?;
-        let kept = copy.file.try_clone()?;
-        copy.finish(name, Some(meta.mode() & MODE))?;
-        Ok(kept.into_std())
+        let copy = |file: &mut File| io::copy(&mut shared.take(meta.size), file).map(drop);
+        self.replace_by(path, copy, meta.mode & MODE)?;
+        Ok(self.open_to_write(path, more)?.0.into())
+    }
+}
+
+/// Adds to the end of a file that was opened for that, in one write.
+pub(super) fn append_whole(file: &File, data: &[u8]) -> io::Result<()> {
+    let mut file = file;
+    // A write is cut short only where the disk is full or a limit is met; what is left is then tried, and fails with the reason.
+    file.write_all(data)
+}
+
+pub(super) fn set_mode(file: &File, mode: u32) -> io::Result<()> {
+    Ok(rustix::fs::fchmod(file, Mode::from_raw_mode(mode))?)
+}
+
+/// Opens a new file in a folder that has no name there, where the file system has such files.
+fn nameless(folder: impl AsFd) -> io::Result<Option<File>> {
+    #[cfg(target_os = "linux")]
+    match rustix::fs::openat(folder, ".", OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC, NEW_FILE) {
+        Ok(file) => return Ok(Some(file.into())),
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => {}
+        Err(cause) => return Err(cause.into()),
+    }
+    Ok(None)
+}
+
+/// Gives a file without a name its first one, where nothing has it.
+fn link_nameless(file: &File, folder: impl AsFd, name: &str) -> io::Result<()> {
+    use std::os::fd::AsRawFd as _;
+    let itself = format!("/proc/self/fd/{}", file.as_raw_fd());
+    match rustix::fs::linkat(CWD, itself, &folder, name, AtFlags::SYMLINK_FOLLOW) {
+        // Without `/proc`, a process that may read any file can name it by its handle.
+        #[cfg(target_os = "linux")]
+        Err(Errno::NOENT) => Ok(rustix::fs::linkat(file, "", &folder, name, AtFlags::EMPTY_PATH)?),
+        linked => Ok(linked?),
     }
 }
 
@@ -127,7 +236,7 @@ impl Base {
 /// # Errors
 /// Where it is no plain file, or cannot be written.
 pub fn append_line(path: &Path, line: &[u8]) -> io::Result<()> {
-    own_file(path, OpenOptions::new().create(true).append(true))?.write_all(line)
+    own_file(path, std::fs::OpenOptions::new().create(true).append(true))?.write_all(line)
 }
 
 /// Reads a file of the host's own in a workdir; nothing where it is not there. A last line that broke off, because the process was stopped
@@ -136,7 +245,7 @@ pub fn append_line(path: &Path, line: &[u8]) -> io::Result<()> {
 /// # Errors
 /// Where it is no plain file, or cannot be read, or not be mended.
 pub fn whole_lines(path: &Path) -> io::Result<Vec<u8>> {
-    let mut file = match own_file(path, OpenOptions::new().read(true).write(true)) {
+    let mut file = match own_file(path, std::fs::OpenOptions::new().read(true).write(true)) {
         Err(cause) if is_absent(&cause) => return Ok(Vec::new()),
         opened => opened?,
     };
@@ -151,50 +260,9 @@ pub fn whole_lines(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// Opens a file of the host's own, where a plain one stands there.
-fn own_file(path: &Path, how: &mut OpenOptions) -> io::Result<File> {
-    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Err(Errno::ISDIR.into()) };
-    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    let folder = Dir::open_ambient_dir(folder, ambient_authority())?;
-    let file = folder.open_with(name, plain(how))?;
+fn own_file(path: &Path, how: &mut std::fs::OpenOptions) -> io::Result<File> {
+    let flags = (PLAIN & !OFlags::CLOEXEC).bits().cast_signed();
+    let file = how.custom_flags(flags).open(path)?;
     plain_meta(&file)?;
     Ok(file)
-}
-
-/// A new file beside the one that it will replace; removed again unless it is finished.
-struct Beside<'a> {
-    folder: &'a Dir,
-    name: String,
-    file: File,
-    finished: bool,
-}
-
-impl<'a> Beside<'a> {
-    fn create(folder: &'a Dir) -> io::Result<Beside<'a>> {
-        let name = beside_name()?;
-        let file = folder.open_with(&name, plain(OpenOptions::new().write(true).create_new(true)))?;
-        Ok(Beside { folder, name, file, finished: false })
-    }
-
-    fn finish(mut self, name: &str, mode: Option<u32>) -> io::Result<()> {
-        if let Some(mode) = mode {
-            self.file.set_permissions(Permissions::from_mode(mode))?;
-        }
-        self.folder.rename(&self.name, self.folder, name)?;
-        self.finished = true;
-        Ok(())
-    }
-}
-
-impl Drop for Beside<'_> {
-    fn drop(&mut self) {
-        if !self.finished {
-            let _ = self.folder.remove_file(&self.name);
-        }
-    }
-}
-
-fn beside_name() -> io::Result<String> {
-    let mut random = [0; 8];
-    getrandom::fill(&mut random).map_err(io::Error::other)?;
-    Ok(format!(".wattle-{:016x}.tmp", u64::from_le_bytes(random)))
 }

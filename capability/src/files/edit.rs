@@ -61,7 +61,7 @@ impl Store {
                     return Err(FilesError::file_bound(&path, FILE_LIMIT));
                 }
                 self.make_above(&path)?;
-                self.change_base(&path, |base| base.replace(&path, data, None))
+                self.change_base(&path, |base| base.replace(&path, data))
             }
         }
     }
@@ -151,7 +151,7 @@ impl Store {
             Store::Overlay { .. } => {
                 self.put(&path, |_| Ok(Body::File { content: Content::new(Vec::new()), mode: None }), 0)
             }
-            Store::Through { .. } => self.change_base(&path, |base| base.append(&path, b"")),
+            Store::Through { .. } => self.change_base(&path, |base| base.create_empty(&path)),
         }
     }
 
@@ -264,6 +264,7 @@ impl Store {
         if to.below(&from).is_some() {
             return Err(if is_folder { FilesError::into_itself(&from, &to) } else { FilesError::not_folder(&from) });
         }
+        self.check_below(&to)?;
         let target = self.found(&to, Intent::Write)?;
         match &target {
             Found::Absent if slash && !is_folder => return Err(FilesError::names_a_folder(to_text)),
@@ -309,7 +310,18 @@ impl Store {
         }
         match self.found(&path, Intent::Write)? {
             Found::Absent => Err(self.missing(&path)),
-            found => Ok((path, found)),
+            found => {
+                self.check_below(&path)?;
+                Ok((path, found))
+            }
+        }
+    }
+
+    /// Refuses to move or remove a folder that holds a file of the host's own.
+    fn check_below(&self, path: &RunPath) -> Result<(), FilesError> {
+        match self.base().and_then(|base| base.kept.below(path)) {
+            Some((kept, what)) => Err(FilesError::holds_kept(path, kept, what)),
+            None => Ok(()),
         }
     }
 }

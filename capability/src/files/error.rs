@@ -6,7 +6,9 @@ use std::io;
 use rustix::io::Errno;
 use wattle_rt::Code;
 
+use super::host_files::Refusal;
 use super::path::{PathFault, RunPath};
+use super::primitives::State;
 use super::{Change, EntryKind};
 
 /// Why an operation on the run's files was refused or failed. Its text is written for the model that reads it: what is
@@ -103,6 +105,17 @@ impl FilesError {
         self.kind == ErrorKind::NotFound
     }
 
+    /// Whether somebody else changed what the operation rests on.
+    #[must_use]
+    pub fn is_conflict(&self) -> bool {
+        self.kind == ErrorKind::Conflict
+    }
+
+    /// Whether a link appeared on the path after it had been resolved.
+    pub(super) fn is_raced(&self) -> bool {
+        self.kind == ErrorKind::LinkLoop && self.cause.is_some()
+    }
+
     fn new(kind: ErrorKind, text: String) -> FilesError {
         FilesError { kind, text, cause: None }
     }
@@ -115,9 +128,26 @@ impl FilesError {
         FilesError::new(ErrorKind::Denied, format!("{} blocked: {why}", intent.verb()))
     }
 
-    pub(super) fn kept(name: &str, what: &str) -> FilesError {
-        let text = format!("write blocked: `{name}` is {what}, which only the host writes");
+    pub(super) fn kept(intent: Intent, refusal: &Refusal<'_>) -> FilesError {
+        let Refusal { name, what, hidden } = refusal;
+        let whose = if *hidden { "which belongs to the host" } else { "which only the host writes" };
+        let text = format!("{} blocked: `{}` is {what}, {whose}", intent.verb(), shown(name));
         FilesError::new(ErrorKind::Denied, text)
+    }
+
+    pub(super) fn holds_kept(folder: &RunPath, kept: &RunPath, what: &str) -> FilesError {
+        let text = format!(
+            "write blocked: the folder `{}` holds `{}`, which is {what}; move or remove the other entries one by one",
+            shown(folder),
+            shown(kept)
+        );
+        FilesError::new(ErrorKind::Denied, text)
+    }
+
+    /// After links on the path were exchanged again and again between a check and its use.
+    pub(super) fn restless(path: &str) -> FilesError {
+        let text = format!("a link appears on the path `{}` again and again while it is used", shown(path));
+        FilesError::new(ErrorKind::LinkLoop, text)
     }
 
     pub(super) fn repository(path: &RunPath) -> FilesError {
@@ -311,11 +341,43 @@ impl FilesError {
         )
     }
 
-    pub(super) fn conflict(path: &RunPath) -> FilesError {
-        FilesError::new(
-            ErrorKind::Conflict,
-            format!("`{}` was changed by somebody else since the run looked at it; it is left as it is", shown(path)),
-        )
+    /// `now` is what stands there, where that is known.
+    pub(super) fn conflict(path: &RunPath, now: Option<&State>) -> FilesError {
+        let now = match now {
+            Some(State::Absent) => "nothing is there by now".to_owned(),
+            Some(State::File(stamp, _)) => format!("a file of {} bytes is there by now", stamp.size()),
+            Some(State::Folder) => "a folder is there by now".to_owned(),
+            Some(State::Link(_)) => "a link is there by now".to_owned(),
+            Some(State::Other) => "neither a file nor a folder is there by now".to_owned(),
+            None => "it cannot be looked at by now".to_owned(),
+        };
+        let text = format!(
+            "`{}` was changed by somebody else since the run looked at it: {now}; it is left as it is",
+            shown(path)
+        );
+        FilesError::new(ErrorKind::Conflict, text)
+    }
+
+    pub(super) fn saved(path: &RunPath, name: &RunPath) -> FilesError {
+        let text = format!(
+            "`{}` was changed by somebody else more than once meanwhile: what was there is kept as `{}`; compare the two",
+            shown(path),
+            shown(name)
+        );
+        FilesError::new(ErrorKind::Conflict, text)
+    }
+
+    pub(super) fn not_synced(path: &RunPath, why: &str) -> FilesError {
+        let text = format!("`{}` is changed, but the disk does not confirm it: {why}", shown(path));
+        FilesError::new(ErrorKind::Io, text)
+    }
+
+    pub(super) fn not_recovered(folder: &RunPath, cause: io::Error) -> FilesError {
+        let text = format!(
+            "failed to end the changes that a process had begun when it was killed: {cause}; `{}` has what is left of them",
+            shown(folder)
+        );
+        FilesError { cause: Some(cause), ..FilesError::new(ErrorKind::Io, text) }
     }
 
     pub(super) fn not_kept() -> FilesError {
@@ -410,7 +472,7 @@ impl ApplyError {
     /// Whether at least one change was held back because somebody else changed the base.
     #[must_use]
     pub fn has_conflict(&self) -> bool {
-        self.failed.iter().any(|(_, reason)| reason.kind == ErrorKind::Conflict)
+        self.failed.iter().any(|(_, reason)| reason.is_conflict())
     }
 }
 
@@ -430,6 +492,9 @@ impl fmt::Display for ApplyError {
         }
         if self.done.len() > LISTED {
             write!(f, "\ndone: {} more", self.done.len() - LISTED)?;
+        }
+        if self.has_conflict() {
+            f.write_str("\nhint: move your own version away, or merge the two, then carry the changes out again")?;
         }
         Ok(())
     }

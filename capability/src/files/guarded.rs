@@ -12,6 +12,9 @@ use super::view::{Last, Store};
 /// Decides about a path that links were followed on, from the workdir's top: how it is touched, and why it may not be.
 pub type PathGuard = Arc<dyn Fn(Target, &str) -> Result<(), String> + Send + Sync>;
 
+/// How many times a path is resolved for one operation.
+const ATTEMPTS: usize = 8;
+
 /// A guard, where there is one.
 #[derive(Clone, Default)]
 pub(super) struct Guarded(Option<PathGuard>);
@@ -30,9 +33,27 @@ impl Files {
         Files { store: Arc::clone(&self.store), guard: Guarded(Some(guard)) }
     }
 
+    /// Carries out an operation on a path. Where a link took the place of a folder or file after the path had been resolved and
+    /// admitted, that is done again, a bounded number of times.
+    pub(super) fn on<T>(
+        &self,
+        path: &str,
+        target: Target,
+        mut work: impl FnMut(&mut Store) -> Result<T, FilesError>,
+    ) -> Result<T, FilesError> {
+        for _ in 0..ATTEMPTS {
+            match self.enter(path, target).and_then(|mut store| work(&mut store)) {
+                Err(error) if error.is_raced() => {}
+                done => return done,
+            }
+        }
+        Err(FilesError::restless(path))
+    }
+
     /// Begins an operation on a path.
-    pub(super) fn enter(&self, path: &str, target: Target) -> Result<MutexGuard<'_, Store>, FilesError> {
-        let store = self.lock();
+    fn enter(&self, path: &str, target: Target) -> Result<MutexGuard<'_, Store>, FilesError> {
+        let mut store = self.lock();
+        store.refresh();
         if let Guarded(Some(guard)) = &self.guard {
             let intent = if target == Target::Read { Intent::Read } else { Intent::Write };
             let entry = store.resolve(path, Last::Keep, intent)?;

@@ -131,6 +131,25 @@ pub(super) mod hex {
     }
 }
 
+/// A hash as its digits, where there is one.
+pub(super) mod some_hex {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(in super::super) fn serialize<S: Serializer>(
+        hash: &Option<blake3::Hash>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        hash.map(|hash| hash.to_hex().to_string()).serialize(serializer)
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<blake3::Hash>, D::Error> {
+        let text = Option::<String>::deserialize(deserializer)?;
+        text.map(|text| blake3::Hash::from_hex(text).map_err(serde::de::Error::custom)).transpose()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -36,16 +36,22 @@ mod disk;
 mod edit;
 mod error;
 mod guarded;
+mod host_files;
+mod jail;
 mod journal;
 mod kept;
 mod layer;
 mod overlay;
 mod path;
 mod plan;
+mod primitives;
 mod reader;
+mod recover;
+mod repository;
 mod stamp;
 mod through;
 mod view;
+mod working;
 mod writer;
 
 use std::fmt;
@@ -59,7 +65,9 @@ pub use base::Base;
 pub use disk::{append_line, whole_lines};
 pub use error::{ApplyError, ErrorKind, FilesError};
 pub use guarded::PathGuard;
+pub use host_files::HostFiles;
 pub use reader::Reader;
+pub use stamp::FileStamp as Version;
 pub use writer::Writer;
 
 use wattle_rt::Target;
@@ -84,13 +92,6 @@ pub const ISSUES_FILE: &str = "_issues.jsonl";
 pub const LEDGER_FILE: &str = "_ledger.jsonl";
 /// The outline of runs, at the top of the workdir: written by the host alone.
 pub const EVENTS_FILE: &str = "events.org";
-/// What only the host writes at the top of the workdir, and what each is.
-const KEPT: &[(&str, &str)] = &[
-    (TRACE_FILE, "the run's trace"),
-    (LEDGER_FILE, "the ledger of the run's trace"),
-    (EVENTS_FILE, "the outline of runs"),
-    (ISSUES_FILE, "the list of tickets"),
-];
 /// A repository's folder, wherever it stands and however its letters are written: no run writes to it or below it, since what it holds
 /// can make `git` start programs.
 pub const REPOSITORY: &str = ".git";
@@ -128,6 +129,8 @@ pub struct Entry {
     pub size: u64,
     /// When its content changed last; `None` for a link, and where the host does not say.
     pub modified: Option<SystemTime>,
+    /// Which version of a file of the base it is; `None` for all else, a file of the overlay among them.
+    pub version: Option<Version>,
 }
 
 /// What is known about one entry.
@@ -234,9 +237,10 @@ impl Files {
     /// # Errors
     /// Where there is no such file, or it may not be read.
     pub fn open(&self, path: &str) -> Result<Reader, FilesError> {
-        let mut store = self.enter(path, Target::Read)?;
-        let path = store.resolve_file(path, Intent::Read)?;
-        store.open(&path)
+        self.on(path, Target::Read, |store| {
+            let path = store.resolve_file(path, Intent::Read)?;
+            store.open(&path)
+        })
     }
 
     /// Writes a whole file, in place of the one that is there. Missing folders on the way are made.
@@ -244,7 +248,7 @@ impl Files {
     /// # Errors
     /// Where a folder is in the way, the overlay is full, or the base does not allow it.
     pub fn write(&self, path: &str, data: &[u8]) -> Result<(), FilesError> {
-        self.enter(path, Target::Write)?.write(path, data)
+        self.on(path, Target::Write, |store| store.write(path, data))
     }
 
     /// Tells whether [`Files::write`] could write there, as far as that is known before.
@@ -252,7 +256,7 @@ impl Files {
     /// # Errors
     /// Where it could not: with the same words.
     pub fn check_write(&self, path: &str) -> Result<(), FilesError> {
-        self.enter(path, Target::Write)?.check_write(path)
+        self.on(path, Target::Write, |store| store.check_write(path))
     }
 
     /// Makes an empty file where nothing is, in a folder that is there.
@@ -260,7 +264,7 @@ impl Files {
     /// # Errors
     /// Where something is there already (also a link that leads nowhere), or the folder is not; else as [`Files::write`].
     pub fn create_new(&self, path: &str) -> Result<(), FilesError> {
-        self.enter(path, Target::Write)?.create_new(path)
+        self.on(path, Target::Write, |store| store.create_new(path))
     }
 
     /// Adds to the end of a file; makes it, and missing folders on the way, where it is not there.
@@ -268,7 +272,7 @@ impl Files {
     /// # Errors
     /// As [`Files::write`]; also where a file of the base is too large to be kept in the overlay.
     pub fn append(&self, path: &str, data: &[u8]) -> Result<(), FilesError> {
-        self.enter(path, Target::Write)?.edit(path, edit::Edit::Append(data))
+        self.on(path, Target::Write, |store| store.edit(path, edit::Edit::Append(data)))
     }
 
     /// Writes at an offset, over what is there; a gap before it is filled with zeros. Makes the file, and missing folders
@@ -277,7 +281,7 @@ impl Files {
     /// # Errors
     /// As [`Files::append`].
     pub fn write_at(&self, path: &str, offset: u64, data: &[u8]) -> Result<(), FilesError> {
-        self.enter(path, Target::Write)?.edit(path, edit::Edit::WriteAt(offset, data))
+        self.on(path, Target::Write, |store| store.edit(path, edit::Edit::WriteAt(offset, data)))
     }
 
     /// Cuts a file to `size` bytes, or fills it up to that with zeros.
@@ -285,7 +289,7 @@ impl Files {
     /// # Errors
     /// As [`Files::append`]; also where there is no such file.
     pub fn truncate(&self, path: &str, size: u64) -> Result<(), FilesError> {
-        self.enter(path, Target::Write)?.edit(path, edit::Edit::Truncate(size))
+        self.on(path, Target::Write, |store| store.edit(path, edit::Edit::Truncate(size)))
     }
 
     /// Opens a file that is there for writing in parts.
@@ -293,9 +297,10 @@ impl Files {
     /// # Errors
     /// Where there is no such file, or it may not be written.
     pub fn writer(&self, path: &str) -> Result<Writer, FilesError> {
-        let mut store = self.enter(path, Target::Write)?;
-        let path = store.resolve_file(path, Intent::Write)?;
-        store.writer(path, &self.store)
+        self.on(path, Target::Write, |store| {
+            let path = store.resolve_file(path, Intent::Write)?;
+            store.writer(path, &self.store)
+        })
     }
 
     /// Lists a folder, sorted by name.
@@ -303,9 +308,10 @@ impl Files {
     /// # Errors
     /// Where there is no such folder, or it has more than [`ENTRY_LIMIT`] entries.
     pub fn list(&self, path: &str) -> Result<Vec<Entry>, FilesError> {
-        let store = self.enter(path, Target::Read)?;
-        let path = store.resolve(path, Last::Follow, Intent::Read)?;
-        store.list(&path)
+        self.on(path, Target::Read, |store| {
+            let path = store.resolve(path, Last::Follow, Intent::Read)?;
+            store.list(&path)
+        })
     }
 
     /// Tells what an entry is; a link is followed.
@@ -313,9 +319,10 @@ impl Files {
     /// # Errors
     /// Where nothing is there.
     pub fn stat(&self, path: &str) -> Result<Stat, FilesError> {
-        let store = self.enter(path, Target::Read)?;
-        let path = store.resolve(path, Last::Follow, Intent::Read)?;
-        store.stat(&path)
+        self.on(path, Target::Read, |store| {
+            let path = store.resolve(path, Last::Follow, Intent::Read)?;
+            store.stat(&path)
+        })
     }
 
     /// Tells what an entry is; a link is told as itself.
@@ -323,9 +330,10 @@ impl Files {
     /// # Errors
     /// Where nothing is there.
     pub fn stat_link(&self, path: &str) -> Result<Stat, FilesError> {
-        let store = self.enter(path, Target::Read)?;
-        let path = store.resolve(path, Last::Keep, Intent::Read)?;
-        store.stat(&path)
+        self.on(path, Target::Read, |store| {
+            let path = store.resolve(path, Last::Keep, Intent::Read)?;
+            store.stat(&path)
+        })
     }
 
     /// Gives the target of a link, as it is written.
@@ -333,9 +341,10 @@ impl Files {
     /// # Errors
     /// Where nothing is there, or it is not a link.
     pub fn read_link(&self, path: &str) -> Result<String, FilesError> {
-        let store = self.enter(path, Target::Read)?;
-        let path = store.resolve(path, Last::Keep, Intent::Read)?;
-        store.read_link(&path)
+        self.on(path, Target::Read, |store| {
+            let path = store.resolve(path, Last::Keep, Intent::Read)?;
+            store.read_link(&path)
+        })
     }
 
     /// Gives the path of an entry from the top, such as `/a/b`, with the links on it followed. What is not there is taken as it stands.
@@ -343,9 +352,10 @@ impl Files {
     /// # Errors
     /// Where the path, or a link on it, leads out of the workdir.
     pub fn real_path(&self, path: &str) -> Result<String, FilesError> {
-        let store = self.enter(path, Target::Read)?;
-        let path = store.resolve(path, Last::Follow, Intent::Read)?;
-        Ok(format!("/{}", path.as_str()))
+        self.on(path, Target::Read, |store| {
+            let path = store.resolve(path, Last::Follow, Intent::Read)?;
+            Ok(format!("/{}", path.as_str()))
+        })
     }
 
     /// Makes a link at `path`; missing folders on the way are made. An absolute target is taken from the workdir's top, and kept as it
@@ -354,7 +364,7 @@ impl Files {
     /// # Errors
     /// Where something has the name already, the target leads out of the workdir, the overlay is full, or the base does not allow it.
     pub fn symlink(&self, target: &str, path: &str) -> Result<(), FilesError> {
-        self.enter(path, Target::Write)?.symlink(target, path)
+        self.on(path, Target::Write, |store| store.symlink(target, path))
     }
 
     /// Makes a folder, and those above it. A folder that is there already is fine.
@@ -362,7 +372,7 @@ impl Files {
     /// # Errors
     /// Where something else has the name, the overlay is full, or the base does not allow it.
     pub fn mkdir(&self, path: &str) -> Result<(), FilesError> {
-        self.enter(path, Target::Write)?.mkdir(path)
+        self.on(path, Target::Write, |store| store.mkdir(path))
     }
 
     /// Makes a folder where nothing is, in one that is there.
@@ -370,7 +380,7 @@ impl Files {
     /// # Errors
     /// Where something is there already, or the folder above is not; else as [`Files::mkdir`].
     pub fn create_folder(&self, path: &str) -> Result<(), FilesError> {
-        self.enter(path, Target::Write)?.create_folder(path)
+        self.on(path, Target::Write, |store| store.create_folder(path))
     }
 
     /// Sets when a file's content changed last. A folder is left as it is. It is no change that [`Files::changes`] lists.
@@ -378,7 +388,7 @@ impl Files {
     /// # Errors
     /// Where nothing is there, the overlay is full, or the base does not allow it.
     pub fn set_modified(&self, path: &str, time: SystemTime) -> Result<(), FilesError> {
-        self.enter(path, Target::Write)?.set_modified(path, time)
+        self.on(path, Target::Write, |store| store.set_modified(path, time))
     }
 
     /// Removes a file, a link (not what it leads to) or an empty folder.
@@ -386,7 +396,7 @@ impl Files {
     /// # Errors
     /// Where nothing is there, the folder is not empty, or the base does not allow it.
     pub fn remove(&self, path: &str) -> Result<(), FilesError> {
-        self.enter(path, Target::Write)?.remove(path)
+        self.on(path, Target::Write, |store| store.remove(path))
     }
 
     /// Removes an entry and, where it is a folder, all that it holds; links in it are removed, not followed.
@@ -395,7 +405,7 @@ impl Files {
     /// Where nothing is there, the folder holds more than [`ENTRY_LIMIT`] entries or names that are not UTF-8, or the
     /// base does not allow it.
     pub fn remove_all(&self, path: &str) -> Result<(), FilesError> {
-        self.enter(path, Target::Tree)?.remove_all(path)
+        self.on(path, Target::Tree, |store| store.remove_all(path))
     }
 
     /// Moves an entry (a link as itself); missing folders on the way are made. A file that is at `to` is replaced by a
@@ -404,8 +414,8 @@ impl Files {
     /// # Errors
     /// Where nothing is at `from`, something else is at `to`, the overlay is full, or the base does not allow it.
     pub fn rename(&self, from: &str, to: &str) -> Result<(), FilesError> {
-        drop(self.enter(to, Target::Tree)?);
-        self.enter(from, Target::Tree)?.rename(from, to)
+        self.on(to, Target::Tree, |_| Ok(()))?;
+        self.on(from, Target::Tree, |store| store.rename(from, to))
     }
 
     /// Lists what differs from the base as it was, sorted by path; in a run without a base, all that the run made.

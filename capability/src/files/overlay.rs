@@ -168,7 +168,7 @@ impl Store {
                     let (_, mode) = self.copy_up(path, 0)?;
                     let content = reader.read_bounded(size).map_err(|beyond| match beyond {
                         Beyond::Failed(error) => error,
-                        Beyond::Limit(_) => FilesError::conflict(path),
+                        Beyond::Limit(_) => FilesError::conflict(path, None),
                     })?;
                     Body::File { content: Content::new(content.into()), mode }
                 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 /// The most bytes that a whole path may have; the operating system's own bound, less the closing NUL.
 const MAX_PATH: usize = 4095;
 /// The most bytes that one name may have; the bound of the common file systems.
@@ -175,6 +177,19 @@ impl RunPath {
     /// The path as the jailed directory takes it.
     pub(super) fn in_base(&self) -> &str {
         if self.is_top() { "." } else { &self.0 }
+    }
+}
+
+impl Serialize for RunPath {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for RunPath {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<RunPath, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        RunPath::parse(&format!("/{text}")).map_err(|_| serde::de::Error::custom("no path of a workdir"))
     }
 }
 

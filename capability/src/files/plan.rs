@@ -147,7 +147,7 @@ impl Plan<'_> {
         let Some(base) = self.base else { return Ok(false) };
         let io = |cause| FilesError::io(Intent::Write, path, cause);
         let (file, meta) = base.open_file(path).map_err(io)?;
-        if meta.len() != content.len() {
+        if meta.size != content.len() {
             return Ok(false);
         }
         let mut file = file.take(content.len().saturating_add(1));

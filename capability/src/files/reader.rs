@@ -7,7 +7,9 @@ use bytes::Bytes;
 
 use super::READ_LIMIT;
 use super::error::{FilesError, Intent};
+use super::jail::plain_meta;
 use super::path::RunPath;
+use super::stamp::FileStamp as Version;
 
 /// An open file, read in parts at any offset.
 #[derive(Debug)]
@@ -19,7 +21,7 @@ pub struct Reader {
 #[derive(Debug)]
 enum Source {
     Memory(Bytes),
-    Base { file: std::fs::File, size: u64 },
+    Base { file: std::fs::File, size: u64, version: Version },
 }
 
 impl Reader {
@@ -27,8 +29,32 @@ impl Reader {
         Reader { path, source: Source::Memory(content) }
     }
 
-    pub(super) fn base(path: RunPath, file: std::fs::File, size: u64) -> Reader {
-        Reader { path, source: Source::Base { file, size } }
+    pub(super) fn base(path: RunPath, file: std::fs::File, version: Version) -> Reader {
+        let size = version.size();
+        Reader { path, source: Source::Base { file, size, version } }
+    }
+
+    /// Returns which version of a file of the base was opened; `None` for a file of the overlay.
+    #[must_use]
+    pub fn version(&self) -> Option<&Version> {
+        match &self.source {
+            Source::Memory(_) => None,
+            Source::Base { version, .. } => Some(version),
+        }
+    }
+
+    /// Returns whether the file of the base is the same version as it was when it was opened. One of the overlay always is.
+    ///
+    /// # Errors
+    /// Where the base cannot be read.
+    pub fn is_unchanged(&self) -> Result<bool, FilesError> {
+        match &self.source {
+            Source::Memory(_) => Ok(true),
+            Source::Base { file, version, .. } => match plain_meta(file) {
+                Ok(meta) => Ok(Version::of(&meta) == *version),
+                Err(cause) => Err(FilesError::io(Intent::Read, &self.path, cause)),
+            },
+        }
     }
 
     /// The size in bytes when the file was opened.
@@ -55,7 +81,7 @@ impl Reader {
                 // Both lie within the content, whose length is a `usize`.
                 Ok(content.slice(start as usize..end as usize))
             }
-            Source::Base { file, size } => read_range(file, offset, len, size.saturating_sub(offset))
+            Source::Base { file, size, .. } => read_range(file, offset, len, size.saturating_sub(offset))
                 .map(Bytes::from)
                 .map_err(|cause| FilesError::io(Intent::Read, &self.path, cause)),
         }
@@ -79,7 +105,7 @@ impl Reader {
         }
         match &self.source {
             Source::Memory(content) => Ok(content.clone()),
-            Source::Base { file, size } => {
+            Source::Base { file, size, .. } => {
                 // The file may have grown since, and some that the kernel makes up tell no size.
                 let data = read_range(file, 0, most.saturating_add(1), *size)
                     .map_err(|cause| Beyond::Failed(FilesError::io(Intent::Read, &self.path, cause)))?;

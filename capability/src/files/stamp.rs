@@ -1,11 +1,11 @@
 //! What an entry of the base looked like when the run relied on it, to tell whether somebody else has changed it since.
 
-use cap_std::fs::{Metadata, MetadataExt};
 use serde::{Deserialize, Serialize};
 
 use super::ENTRY_LIMIT;
 use super::base::{Base, Found};
 use super::error::{FilesError, Intent};
+use super::jail::Meta;
 use super::path::RunPath;
 
 /// The state of an entry of the base at one time.
@@ -21,9 +21,10 @@ pub(super) enum Stamp {
     Other,
 }
 
-/// What changes whenever a file is replaced or written to. The time of the last status change cannot be set back.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct FileStamp {
+/// A version of a file on the host: its numbers, which change whenever it is replaced or written to. The time of the last status
+/// change cannot be set by a program.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct FileStamp {
     device: u64,
     inode: u64,
     size: u64,
@@ -32,14 +33,40 @@ pub(super) struct FileStamp {
 }
 
 impl FileStamp {
-    pub(super) fn of(meta: &Metadata) -> FileStamp {
-        FileStamp {
-            device: meta.dev(),
-            inode: meta.ino(),
-            size: meta.size(),
-            modified: (meta.mtime(), meta.mtime_nsec()),
-            changed: (meta.ctime(), meta.ctime_nsec()),
-        }
+    /// Returns the size of the file in bytes.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Returns when anything about the file changed last, in nanoseconds since 1970.
+    #[must_use]
+    pub fn changed(&self) -> i128 {
+        i128::from(self.changed.0) * 1_000_000_000 + i128::from(self.changed.1)
+    }
+
+    /// Returns the numbers as a key: equal for equal versions only.
+    #[must_use]
+    pub fn key(&self) -> [u8; 32] {
+        let mut hasher = blake3::Hasher::new();
+        self.feed(&mut hasher);
+        *hasher.finalize().as_bytes()
+    }
+
+    pub(super) fn of(meta: &Meta) -> FileStamp {
+        let Meta { device, inode, size, modified, changed, .. } = *meta;
+        FileStamp { device, inode, size, modified, changed }
+    }
+
+    /// Whether both are of one file, whatever its content.
+    pub(super) fn is_same_file(&self, other: &FileStamp) -> bool {
+        (self.device, self.inode) == (other.device, other.inode)
+    }
+
+    /// Whether both are of one file that was not written to in between, as far as can be told after the file was moved: that
+    /// renews the time of the last status change.
+    pub(super) fn is_same_but_moved(&self, other: &FileStamp) -> bool {
+        self.is_same_file(other) && (self.size, self.modified) == (other.size, other.modified)
     }
 
     fn feed(&self, hasher: &mut blake3::Hasher) {
@@ -67,21 +94,15 @@ impl Base {
         Ok(match self.look(path).map_err(io)? {
             Found::Absent => Stamp::Absent,
             Found::File { .. } => Stamp::File(FileStamp::of(&meta)),
-            Found::Folder { .. } => Stamp::Tree(tree(path, &self.walk(path)?)),
+            Found::Folder { .. } => Stamp::Tree(self.tree_hash(path)?),
             Found::Link(target) => Stamp::Link(target),
             Found::Other(_) => Stamp::Other,
         })
     }
 
-    /// Whether the entry is still as it was seen.
-    pub(super) fn is_still(&self, path: &RunPath, seen: &Stamp) -> Result<bool, FilesError> {
-        match seen {
-            Stamp::Folder => {
-                let now = self.look(path).map_err(|cause| FilesError::io(Intent::Write, path, cause))?;
-                Ok(matches!(now, Found::Folder { .. }))
-            }
-            _ => Ok(self.stamp(path)? == *seen),
-        }
+    /// Hashes a folder with all that it holds.
+    pub(super) fn tree_hash(&self, path: &RunPath) -> Result<blake3::Hash, FilesError> {
+        Ok(tree(path, &self.walk(path)?))
     }
 
     /// All entries below a folder, each after the folder that holds it, in an order of their own. No link is followed.

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use super::base::{Base, Found};
 use super::error::{FilesError, Intent};
+use super::host_files::Kept;
+use super::jail::is_absent;
 use super::journal::Journal;
 use super::layer::{Body, Layer, Spot};
 use super::path::RunPath;
@@ -68,6 +70,13 @@ impl Store {
         }
     }
 
+    /// Looks again at what the host keeps from runs. Called at the beginning of each operation.
+    pub(super) fn refresh(&mut self) {
+        if let Store::Overlay { base: Some(base), .. } | Store::Through { base, .. } = self {
+            base.kept.refresh();
+        }
+    }
+
     /// What stands at a path whose folders are no links, not following one at its end.
     pub(super) fn found(&self, path: &RunPath, intent: Intent) -> Result<Found, FilesError> {
         if let Store::Overlay { layer, .. } = self {
@@ -77,7 +86,7 @@ impl Store {
                 Spot::Node(node) => {
                     let modified = Some(node.modified);
                     return Ok(match &node.body {
-                        Body::File { content, .. } => Found::File { size: content.len(), modified },
+                        Body::File { content, .. } => Found::File { size: content.len(), modified, version: None },
                         Body::Folder(_) => Found::Folder { modified },
                         Body::Link(target) => Found::Link(target.clone()),
                         Body::Gone => Found::Absent,
@@ -96,14 +105,13 @@ impl Store {
     pub(super) fn resolve(&self, text: &str, last: Last, intent: Intent) -> Result<RunPath, FilesError> {
         let path = self.walk(text, last, intent)?;
         // A run that could edit its own trace could not be trusted by it.
-        if let Some((name, what)) =
-            super::KEPT.iter().find(|(name, _)| intent == Intent::Write && path.names().eq([*name]))
-        {
-            return Err(FilesError::kept(name, what));
+        if let Some(base) = self.base() {
+            base.admit(&path, intent)?;
+        } else if let Some(refusal) = Kept::default().refusal(&path, intent) {
+            return Err(FilesError::kept(intent, &refusal));
         }
-        // A repository's own files can name programs that `git` runs.
-        if intent == Intent::Write && path.names().any(|name| name.eq_ignore_ascii_case(super::REPOSITORY)) {
-            return Err(FilesError::repository(&path));
+        if intent == Intent::Write {
+            self.check_repository(&path)?;
         }
         Ok(path)
     }
@@ -174,7 +182,7 @@ impl Store {
         if let Store::Overlay { reads, .. } = self {
             reads.note(path, FileStamp::of(&meta));
         }
-        Ok(Reader::base(path.clone(), file.into_std(), meta.len()))
+        Ok(Reader::base(path.clone(), file, FileStamp::of(&meta)))
     }
 
     /// The entries of a folder, sorted by name; those whose names cannot be used are marked by their kind. `None` where
@@ -209,7 +217,7 @@ impl Store {
             let shows = |name: &str| kept.is_none_or(|folder| !folder.children.contains_key(name));
             let listed = match base.list(path, most, shows) {
                 // A merged folder that somebody else removed from the base still has what the overlay put there.
-                Err(cause) if kept.is_some() && super::base::is_absent(&cause) => Some(Vec::new()),
+                Err(cause) if kept.is_some() && is_absent(&cause) => Some(Vec::new()),
                 listed => listed.map_err(|cause| FilesError::io(intent, path, cause))?,
             };
             let Some(listed) = listed else { return Ok(None) };
@@ -237,6 +245,7 @@ impl Store {
             kind: found.kind().unwrap_or(EntryKind::Other),
             size: found.size(),
             modified: found.modified(),
+            version: if let Found::File { version, .. } = found { version } else { None },
         });
         Ok(entries.collect())
     }

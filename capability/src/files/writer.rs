@@ -1,10 +1,18 @@
 //! Writing a file that is open: to its place in the overlay, wherever that moves, or to a handle of the base's.
+//!
+//! The latter is changed where it is, part by part, as a shell's `>` does: others see it grow, and a process that is killed leaves
+//! what it wrote so far. What replaces a file as a whole is [`Files::write`](super::Files::write). Each addition to the end, as by
+//! `>>`, is one write there, whoever else adds to the file.
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex};
 
+use rustix::fs::OFlags;
+
+use super::disk::append_whole;
 use super::edit::{Edit, moved};
 use super::error::{FilesError, Intent};
 use super::path::RunPath;
@@ -73,7 +81,7 @@ impl Store {
             Store::Overlay { layer, .. } => Place::Overlay(layer.writers.open(path)),
             Store::Through { base, journal } => {
                 journal.touch(base, [&path])?;
-                let opened = base.open_in_place(&path);
+                let opened = base.open_in_place(&path, OFlags::empty());
                 let file = opened.map_err(|cause| FilesError::io(Intent::Write, &path, cause))?;
                 Place::Base { path, file }
             }
@@ -127,15 +135,25 @@ impl Writer {
                     return Err(FilesError::file_bound(path, FILE_LIMIT));
                 }
                 match edit {
-                    Edit::Append(data) => file.write_all_at(data, old),
-                    Edit::WriteAt(offset, data) => file.write_all_at(data, offset),
-                    Edit::Truncate(size) => file.set_len(size),
+                    Edit::Append(data) => append(file, data),
+                    Edit::WriteAt(offset, data) => file.write_all_at(data, offset).map(|()| size),
+                    Edit::Truncate(size) => file.set_len(size).map(|()| size),
                 }
-                .map_err(io)?;
-                Ok(size)
+                .map_err(io)
             }
         }
     }
+}
+
+/// Adds to the end of a file, wherever that is by now, and gives the size afterwards. The handle is shared with nobody who does
+/// not hold the store's lock.
+fn append(file: &File, data: &[u8]) -> io::Result<u64> {
+    let flags = rustix::fs::fcntl_getfl(file)?;
+    rustix::fs::fcntl_setfl(file, flags | OFlags::APPEND)?;
+    let added = append_whole(file, data);
+    rustix::fs::fcntl_setfl(file, flags)?;
+    added?;
+    Ok(file.metadata()?.len())
 }
 
 impl Drop for Writer {

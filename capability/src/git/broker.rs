@@ -14,7 +14,7 @@ use super::remote::{Branch, Remote};
 use super::repository::{self, State};
 use super::{NoRepository, Repository};
 use crate::Answer;
-use crate::files::{EVENTS_FILE, ISSUES_FILE, LEDGER_FILE, TRACE_FILE};
+use crate::files::HostFiles;
 use crate::secrets::Secret;
 
 /// The time that a commit and a push may take together.
@@ -22,9 +22,6 @@ const TIME: Duration = Duration::from_secs(120);
 
 /// The most characters that a failure repeats of what `git` said.
 const SAID: usize = 400;
-
-/// What is not committed: the host's own files, which change while the run goes on.
-const HOST_FILES: &[&str] = &[TRACE_FILE, LEDGER_FILE, EVENTS_FILE, ISSUES_FILE];
 
 /// Settings that every call is made with, over whatever the repository says. Each takes a way to start a program, to ask somebody, or to
 /// reach a place that the operator did not name.
@@ -107,6 +104,8 @@ pub struct Broker {
     workdir: PathBuf,
     to: PushTo,
     author: Author,
+    /// What is not committed: the host's own files, which change while the run goes on or are nobody else's business.
+    kept_out: Vec<String>,
     /// One sequence at a time.
     turn: Mutex<()>,
 }
@@ -141,7 +140,14 @@ impl Broker {
             let why = "the remote lies inside the workdir, where a run could change it; the operator sets another `git.remote`";
             return Err(NoRepository(why.to_owned()));
         }
-        Ok(Broker { git, workdir, to, author, turn: Mutex::default() })
+        let kept_out = kept_out(&HostFiles::default(), &workdir);
+        Ok(Broker { git, workdir, to, author, kept_out, turn: Mutex::default() })
+    }
+
+    /// Keeps these files of the host's own out of every commit.
+    #[must_use]
+    pub fn keeping(self, files: &HostFiles) -> Broker {
+        Broker { kept_out: kept_out(files, &self.workdir), ..self }
     }
 
     async fn commit_and_push(&self, message: String) -> Result<String, Failure> {
@@ -194,9 +200,8 @@ impl Sequence<'_> {
 
     /// Commits everything; `None` where nothing changed.
     async fn commit(&self, message: String) -> Result<Option<Committed>, Failure> {
-        let kept_out: Vec<String> = HOST_FILES.iter().map(|name| format!(":(top,exclude,literal){name}")).collect();
         let mut add = vec!["add", "--all", "--", "."];
-        add.extend(kept_out.iter().map(String::as_str));
+        add.extend(self.broker.kept_out.iter().map(String::as_str));
         self.must(&add).await?;
         let changed =
             self.must(&["diff", "--cached", "--no-ext-diff", "--no-textconv", "--no-renames", "--shortstat"]).await?;
@@ -327,6 +332,14 @@ impl Sequence<'_> {
         let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         lines.join("; ").chars().map(|c| if c.is_control() { ' ' } else { c }).take(SAID).collect()
     }
+}
+
+/// What tells `git` to leave those files out. A place where changes are prepared has a name of its own each time.
+fn kept_out(files: &HostFiles, workdir: &Path) -> Vec<String> {
+    let names = files.not_committed(workdir).into_iter();
+    let each = names.filter_map(|path| Some(format!(":(top,exclude,literal){}", path.to_str()?)));
+    each.chain([":(top,exclude,glob)**/.wattle-tmp-*/**".to_owned(), ":(top,exclude,glob)**/.wattle-tmp-*".to_owned()])
+        .collect()
 }
 
 fn random() -> Result<u64, Failure> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::RwLock;
 use tokio::task::{AbortHandle, JoinSet};
-use wattle_rt::{Account, Code, Failure, Grants, Nested, Outcome, Run};
+use wattle_rt::{Account, Code, Failure, Grants, Held, Nested, Outcome, Run};
 
 use super::{Call, Par, result_of};
 
@@ -19,6 +19,8 @@ pub(crate) struct Team {
     /// How many more bytes may be put out.
     room: usize,
     account: Account,
+    /// What was put out so far.
+    held: Held,
     /// Maximum memory of one program, in bytes.
     program_memory: usize,
     under_way: JoinSet<(usize, Result<Outcome, Failure>)>,
@@ -38,6 +40,7 @@ impl Team {
             alone: Arc::default(),
             room: run.room(),
             account: run.account().clone(),
+            held: run.account().nothing(),
             program_memory: run.memory_limit(),
             under_way: JoinSet::new(),
             handles: BTreeMap::new(),
@@ -85,6 +88,7 @@ impl Team {
         self.room = self.room.checked_sub(bytes).ok_or_else(|| {
             Failure::new(Code::ENOMEM, "what the programs put out takes more than the run's memory limit; run fewer")
         })?;
+        self.held.grow(bytes)?;
         Ok(Some((at, result)))
     }
 

@@ -2,11 +2,10 @@
 
 use std::fmt;
 
-use wattle_rt::{Argument, Authority, Signature, Target, Text, Use};
+use wattle_rt::{Argument, Authority, Reach, Service, Target, Text, Touch as Fixed};
 
 use super::place::Place;
-use super::rule::full_name;
-use super::{Policy, Rule, Ruling, Verdict};
+use super::{Policy, Rule, Ruling, Touched, Verdict};
 
 /// What a policy says about a program before it runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -63,11 +62,11 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// What one argument names, as far as it is known.
+/// What a call touches, as far as it is known.
 enum Named {
-    /// The call names nothing outside.
+    /// Nothing outside.
     Nothing,
-    Known(Place, String),
+    Known(Target, Place, String),
     Unknown(Target, String),
 }
 
@@ -80,25 +79,56 @@ impl Policy {
             return decision;
         }
         for (at, one) in authority.uses().iter().enumerate() {
-            for named in named(one, args) {
-                self.weigh(&mut decision, at, &one.function, &named);
+            let function = format!("{}.{}", one.function.module, one.function.name);
+            let mut touches_nothing = true;
+            for reach in one.reaches() {
+                touches_nothing = false;
+                for named in self.named(&function, reach, args) {
+                    self.weigh(&mut decision, at, &function, &named);
+                }
+            }
+            if touches_nothing {
+                self.weigh(&mut decision, at, &function, &Named::Nothing);
             }
         }
         decision
     }
 
-    fn weigh(&self, decision: &mut Decision, at: usize, function: &Signature, named: &Named) {
+    /// What there is to decide about one thing that a call may touch.
+    fn named(&self, function: &str, reach: Reach<'_>, args: &[String]) -> Vec<Named> {
+        match reach {
+            Reach::Named(target, Argument::Unknown) => vec![Named::Unknown(target, String::new())],
+            Reach::Named(target, Argument::OneOf(texts)) => {
+                let texts = texts.iter().filter_map(|text| text.with(args));
+                texts.map(|text| of_text(target, &text)).collect()
+            }
+            Reach::Always(Fixed { target, text }) => match Place::of(target, text) {
+                Some(place) => vec![Named::Known(target, place, text.to_owned())],
+                None => vec![Named::Unknown(target, text.to_owned())],
+            },
+            // Of several kinds it may touch one and leave the others: it is refused only if nothing is left.
+            Reach::Any(targets) => {
+                let each = targets.iter().map(|target| Named::Unknown(*target, String::new()));
+                let (denied, rest): (Vec<Named>, Vec<Named>) =
+                    each.partition(|named| self.before(function, named).verdict == Verdict::Deny);
+                if rest.is_empty() { denied } else { rest }
+            }
+        }
+    }
+
+    fn weigh(&self, decision: &mut Decision, at: usize, function: &str, named: &Named) {
         let ruling = self.before(function, named);
         if ruling.verdict == Verdict::Allow {
             return;
         }
         let approves = match named {
             Named::Nothing => Rule::function(function),
-            Named::Known(place, _) => Rule::exactly(place),
-            Named::Unknown(target, _) => Rule::all(*target),
+            Named::Known(target, place, _) => Rule::exactly(function, *target, Some(place)),
+            Named::Unknown(target, _) => Rule::all(function, *target),
         };
-        let touch = Touch { function: full_name(function), what: what(function, named), at };
-        let remedy = self.remedy(function, named, &approves, ruling);
+        let touch = Touch { function: function.to_owned(), what: what(function, named), at };
+        let permits = |wider: &Policy| wider.before(function, named).verdict == Verdict::Allow;
+        let remedy = self.remedy(&approves, ruling, permits);
         if ruling.verdict == Verdict::Ask {
             let same = |q: &Question| q.approves == approves && q.touch.function == touch.function;
             if !decision.questions.iter().any(same) {
@@ -114,11 +144,10 @@ impl Policy {
 
     /// The ruling before the run. What is not known is refused only if it cannot be anything that is allowed, and asked about if it
     /// may be something that is; what is denied of it is refused when the call is made.
-    fn before(&self, function: &Signature, named: &Named) -> Ruling<'_> {
-        let name = full_name(function);
+    fn before(&self, function: &str, named: &Named) -> Ruling<'_> {
         let (target, beginning) = match named {
-            Named::Nothing => return self.on(function.module, &name, None),
-            Named::Known(place, _) => return self.on(function.module, &name, Some(place)),
+            Named::Nothing => return self.on(function, Touched::Nothing),
+            Named::Known(target, place, _) => return self.on(function, Touched::Place(*target, place)),
             Named::Unknown(target, beginning) => (*target, beginning),
         };
         let sets = self.on_unknown(function, target, beginning);
@@ -136,74 +165,70 @@ impl Policy {
     }
 
     /// What to set so that it is allowed. The words are tried out before they are said.
-    fn remedy(&self, function: &Signature, named: &Named, approves: &Rule, ruling: Ruling<'_>) -> String {
+    pub(super) fn remedy(&self, allow: &Rule, ruling: Ruling<'_>, permits: impl Fn(&Policy) -> bool) -> String {
         let mut wider = self.clone();
         if let Some(set) = wider.sets.first_mut() {
-            set.push((approves.clone(), Verdict::Allow));
-        }
-        if wider.before(function, named).verdict == Verdict::Allow {
-            return format!("`--allow {approves}` would permit it");
+            set.push((allow.clone(), Verdict::Allow));
         }
         match ruling.rule {
-            Some(rule) => format!("take `{rule}` out of the setting `{}` to permit it", ruling.verdict.name()),
-            None => format!("`--allow {approves}` would permit it"),
-        }
-    }
-}
-
-/// What a call names by each of its arguments that name something.
-fn named(one: &Use, args: &[String]) -> Vec<Named> {
-    let mut all = Vec::new();
-    let mut targets = one.targets().peekable();
-    if targets.peek().is_none() {
-        return vec![Named::Nothing];
-    }
-    for (target, argument) in targets {
-        match argument {
-            Argument::Unknown => all.push(Named::Unknown(target, String::new())),
-            Argument::OneOf(texts) => {
-                let texts = texts.iter().filter_map(|text| text.with(args));
-                all.extend(texts.map(|text| of_text(target, &text)));
+            Some(rule) if !permits(&wider) => {
+                format!("take `{rule}` out of the setting `{}` to permit it", ruling.verdict.name())
             }
+            _ => format!("`--allow {allow}` would permit it"),
         }
     }
-    all
 }
 
 fn of_text(target: Target, text: &Text) -> Named {
     match Place::of_text(target, text) {
-        Some(place) => Named::Known(place, text.to_string()),
+        Some(place) => Named::Known(target, place, text.to_string()),
         None => Named::Unknown(target, text.beginning().to_owned()),
     }
 }
 
-fn what(function: &Signature, named: &Named) -> String {
+/// What a call does with something that the operator set up.
+pub(super) fn with_service(service: Service) -> &'static str {
+    match service {
+        Service::Model => "send a message to the model",
+        Service::Engine => "ask the search engine",
+        Service::Images => "ask for a picture",
+        Service::Remote => "push to the remote",
+        Service::Public => "write to the public folder",
+        Service::Tickets => "file a ticket",
+    }
+}
+
+fn what(function: &str, named: &Named) -> String {
     match named {
-        Named::Nothing => format!("use `{}`", function.module),
+        Named::Nothing => format!("use `{}`", function.split('.').next().unwrap_or_default()),
         Named::Unknown(target, beginning) => {
             let what = match target {
                 Target::Url => "reach any host",
-                Target::Read => "read any file",
+                Target::Read | Target::ReadTree => "read any file",
                 Target::Write => "write any file",
                 Target::Tree => "read and write any file",
                 Target::Key | Target::Keys => "use any key",
                 Target::Program => "run any program",
                 Target::Agent => "ask any agent",
+                Target::Service(service) => with_service(*service),
             };
             match beginning.as_str() {
                 "" => what.to_owned(),
                 beginning => format!("{what} that begins with {beginning:?}"),
             }
         }
-        Named::Known(place, text) => match place {
+        Named::Known(_, place, text) => match place {
             Place::Host { .. } => format!("reach {text}"),
             Place::Path { read: true, write: true, .. } => format!("move {text}"),
+            Place::Path { read: true, whole: true, names, .. } if names.is_empty() => "read every file".to_owned(),
+            Place::Path { read: true, whole: true, .. } => format!("read all files below {text}"),
             Place::Path { read: true, .. } => format!("read {text}"),
             Place::Path { .. } => format!("write {text}"),
             Place::Key { whole: true, .. } => format!("list the keys that begin with {text:?}"),
             Place::Key { .. } => format!("use the key {text:?}"),
             Place::Program(_) => format!("run the program {text}"),
             Place::Agent(_) => format!("ask the agent {text}"),
+            Place::Service { service, .. } => with_service(*service).to_owned(),
         },
     }
 }

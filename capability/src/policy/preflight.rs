@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use wattle_rt::{Decided, Guard, Preview, Said, Target};
 
-use super::decide::{Decision, Question};
+use super::decide::{Decision, Question, with_service};
 use super::place::Place;
-use super::{Policy, Rule, Verdict};
+use super::{Policy, Rule, Touched, Verdict};
 
 /// Who is asked whether a program may do something.
 pub trait Asker: Send + Sync {
@@ -190,28 +190,29 @@ impl Guard for Preflight {
         Box::pin(async move { self.decide(preview).await.map(|decided| Arc::new(decided) as Arc<dyn Guard>) })
     }
 
-    fn call(&self, capability: &str, function: &str, target: Target, text: &str) -> Result<(), String> {
+    fn call(&self, _: &str, function: &str, target: Target, text: &str) -> Result<(), String> {
         if self.policy.is_open() {
             return Ok(());
         }
-        // What cannot be read names nothing that any rule but one on the function could be about.
         let place = Place::of(target, text);
-        let ruling = self.policy.on(capability, function, place.as_ref());
-        let approved = match &place {
-            Some(place) => self.approved(function, |rule| rule.covers(place)),
-            None => self.approved(function, |rule| *rule == Rule::all(target)),
-        };
-        match ruling.verdict {
-            Verdict::Allow => Ok(()),
-            Verdict::Ask if approved => Ok(()),
-            verdict => {
-                let rule = ruling.rule.map(|rule| format!(" (rule `{rule}`)")).unwrap_or_default();
-                let why =
-                    if verdict == Verdict::Ask { "the user was not asked about it" } else { "the policy denies it" };
-                let exact = place.as_ref().map_or(Rule::all(target), Rule::exactly);
-                Err(format!("`{function}` may not touch {text:?}: {why}{rule}; `--allow {exact}` would permit it"))
+        let touched = Touched::of(target, place.as_ref());
+        let ruling = self.policy.on(function, touched);
+        let why = match ruling.verdict {
+            Verdict::Allow => return Ok(()),
+            Verdict::Ask if self.approved(function, |rule| rule.approves(function, target, place.as_ref())) => {
+                return Ok(());
             }
-        }
+            Verdict::Ask => "the user was not asked about it",
+            Verdict::Deny => "the policy denies it",
+        };
+        let what = match target {
+            Target::Service(service) => with_service(service).to_owned(),
+            _ => format!("touch {text:?}"),
+        };
+        let rule = ruling.rule.map(|rule| format!(" (rule `{rule}`)")).unwrap_or_default();
+        let exact = Rule::exactly(function, target, place.as_ref());
+        let remedy = self.policy.remedy(&exact, ruling, |wider| wider.on(function, touched).verdict == Verdict::Allow);
+        Err(format!("`{function}` may not {what}: {why}{rule}; {remedy}"))
     }
 }
 

@@ -1,15 +1,14 @@
 //! `wattle check --authority`: what a program can touch, in words and as JSON.
 
 use serde_json::{Value as Json, json};
-use wattle_agent::capability::reaches_out;
-use wattle_agent::rt::{Argument, Part, Position, Program, Runtime, Target, Text, Use};
+use wattle_agent::rt::{Argument, Names, Part, Position, Program, Reach, Runtime, Service, Target, Text, Touch, Use};
 
 use crate::output::{DIM, NAME, paint, visible};
 
 /// The calls that reach outside the run, each with its place.
 fn reaching(runtime: &Runtime, program: &Program) -> Vec<(Use, Option<Position>)> {
     let uses = program.authority().uses().iter().cloned().zip(runtime.places(program));
-    uses.filter(|(one, _)| reaches_out(one.function.module)).collect()
+    uses.filter(|(one, _)| one.function.reaches_out()).collect()
 }
 
 /// What a program can touch, a line for each call and for each thing that it names.
@@ -44,15 +43,21 @@ fn touched(one: &Use) -> Vec<String> {
         _ => String::new(),
     };
     let does = format!("{}{method}", one.function.name);
-    let each: Vec<String> = one
-        .targets()
-        .flat_map(|(target, argument)| match argument {
-            Argument::Unknown => vec![format!("{does} any {}", noun(target))],
-            Argument::OneOf(texts) if texts.is_empty() => vec![format!("{does} no {}", noun(target))],
-            Argument::OneOf(texts) => texts.iter().map(|text| format!("{does} {}", quoted(text))).collect(),
+    one.reaches()
+        .flat_map(|reach| match reach {
+            Reach::Named(target, Argument::Unknown) => vec![format!("{does} any {}", noun(target))],
+            Reach::Named(target, Argument::OneOf(texts)) if texts.is_empty() => {
+                vec![format!("{does} no {}", noun(target))]
+            }
+            Reach::Named(_, Argument::OneOf(texts)) => {
+                texts.iter().map(|text| format!("{does} {}", quoted(text))).collect()
+            }
+            Reach::Any(targets) => targets.iter().map(|target| format!("{does} any {}", noun(*target))).collect(),
+            Reach::Always(Touch { target, text: "" }) => vec![format!("{does} the {}", noun(target))],
+            Reach::Always(Touch { text: "/", .. }) => vec![format!("{does} every path")],
+            Reach::Always(Touch { text, .. }) => vec![format!("{does} {text}")],
         })
-        .collect();
-    if each.is_empty() { vec![does] } else { each }
+        .collect()
 }
 
 /// A text that could be mistaken for something else in its line stands in quotes.
@@ -66,31 +71,34 @@ fn quoted(text: &Text) -> String {
 fn noun(target: Target) -> &'static str {
     match target {
         Target::Url => "URL",
-        Target::Read | Target::Write | Target::Tree => "path",
+        Target::Read | Target::ReadTree | Target::Write | Target::Tree => "path",
         Target::Key | Target::Keys => "key",
         Target::Program => "program",
         Target::Agent => "agent",
+        Target::Service(Service::Model) => "model",
+        Target::Service(Service::Engine) => "search engine",
+        Target::Service(Service::Images) => "images model",
+        Target::Service(Service::Remote) => "remote",
+        Target::Service(Service::Public) => "public folder",
+        Target::Service(Service::Tickets) => "tickets",
     }
 }
 
-/// The same as JSON: one object for each call. `values` is null where an argument may be anything.
+/// The same as JSON: one object for each call. `values` is null where it may be anything; `argument` is null where every call touches it.
 pub(super) fn to_json(runtime: &Runtime, program: &Program) -> Json {
     let uses = reaching(runtime, program).into_iter().map(|(one, place)| {
-        let targets: Vec<Json> = one
-            .function
-            .params
-            .iter()
-            .zip(&one.arguments)
-            .filter_map(|(param, argument)| {
-                let values = match argument {
-                    Argument::OneOf(texts) if !param.inside => texts.iter().map(value).collect(),
-                    _ => Json::Null,
-                };
-                Some(
-                    json!({"argument": param.name, "kind": noun(param.target?).to_ascii_lowercase(), "values": values}),
-                )
-            })
-            .collect();
+        let named = one.function.params.iter().zip(&one.arguments).flat_map(|(param, argument)| {
+            let values = match (param.names, argument) {
+                (Names::Itself(_), Argument::OneOf(texts)) => texts.iter().map(value).collect(),
+                _ => Json::Null,
+            };
+            targets(param.names).into_iter().map(move |target| target_json(Some(param.name), target, values.clone()))
+        });
+        let touched = one.function.touches.iter().map(|touch| match touch.text {
+            "" => target_json(None, touch.target, Json::Null),
+            text => target_json(None, touch.target, json!([text])),
+        });
+        let targets: Vec<Json> = named.chain(touched).collect();
         json!({
             "capability": one.function.module,
             "function": format!("{}.{}", one.function.module, one.function.name),
@@ -100,6 +108,18 @@ pub(super) fn to_json(runtime: &Runtime, program: &Program) -> Json {
         })
     });
     uses.collect()
+}
+
+fn targets(names: Names) -> Vec<Target> {
+    match names {
+        Names::Nothing => Vec::new(),
+        Names::Itself(target) => vec![target],
+        Names::Inside(targets) => targets.to_vec(),
+    }
+}
+
+fn target_json(argument: Option<&str>, target: Target, values: Json) -> Json {
+    json!({"argument": argument, "kind": noun(target).to_ascii_lowercase(), "values": values})
 }
 
 /// A text: as a string where all of it is known, else its parts.

@@ -11,7 +11,7 @@ mod walk;
 
 use std::fmt;
 
-use crate::{Signature, Target};
+use crate::{Names, Signature, Target, Touch};
 
 /// What a program can touch: every call of a host function that it may make, with what is known of the arguments.
 ///
@@ -96,12 +96,27 @@ impl Use {
         Use { function, arguments: vec![Argument::Unknown; function.params.len()], offset: None }
     }
 
-    /// The arguments that name something outside the program. One that only holds such names may name anything.
-    pub fn targets(&self) -> impl Iterator<Item = (Target, &Argument)> {
-        const UNKNOWN: &Argument = &Argument::Unknown;
+    /// What the call may touch outside the program; nothing where the function does not reach out.
+    pub fn reaches(&self) -> impl Iterator<Item = Reach<'_>> {
         let named = self.function.params.iter().zip(&self.arguments);
-        named.filter_map(|(param, argument)| Some((param.target?, if param.inside { UNKNOWN } else { argument })))
+        let named = named.filter_map(|(param, argument)| match param.names {
+            Names::Nothing => None,
+            Names::Itself(target) => Some(Reach::Named(target, argument)),
+            Names::Inside(targets) => Some(Reach::Any(targets)),
+        });
+        named.chain(self.function.touches.iter().copied().map(Reach::Always))
     }
+}
+
+/// Something outside the program that a call may touch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach<'a> {
+    /// What that argument names.
+    Named(Target, &'a Argument),
+    /// Anything of these kinds, or nothing: the names stand inside an argument.
+    Any(&'static [Target]),
+    /// The same at every call.
+    Always(Touch),
 }
 
 impl Text {

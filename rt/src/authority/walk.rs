@@ -58,7 +58,7 @@ pub(super) fn uses(module: &Module<'_>, imports: &[Signature]) -> Option<Vec<Use
     let (mut uses, mut room) = (Vec::new(), TEXTS);
     for ((place, import), arguments) in &walk.calls {
         let function = *walk.imports.get(*import as usize)?;
-        let reaches_out = function.params.iter().any(|param| param.target.is_some());
+        let reaches_out = function.reaches_out();
         let known = function.params.iter().zip(arguments).map(|(param, value)| match param.ty {
             Ty::Str | Ty::OptStr | Ty::Bytes | Ty::OptBytes if reaches_out => walk.argument(value, &mut room),
             _ => Argument::Unknown,

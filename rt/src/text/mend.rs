@@ -39,9 +39,9 @@ pub struct Mended {
 /// text's length.
 ///
 /// ```
-/// # use wattle_rt::{Param, Signature, Signatures, Ty};
+/// # use wattle_rt::{Names, Param, Signature, Signatures, Ty};
 /// # let host = Signatures::new([Signature {
-/// #     module: "dbg", name: "log", params: &[Param { name: "ptr", ty: Ty::Str, target: None, inside: false }], results: &[], errors: &[],
+/// #     module: "dbg", name: "log", params: &[Param { name: "ptr", ty: Ty::Str, names: Names::Nothing }], results: &[], errors: &[], touches: &[],
 /// # }]);
 /// let mended = wattle_rt::mend("(call $dbg.lgo “hello”)", &host);
 /// assert_eq!(mended.source, "(call $dbg.log \"hello\")");

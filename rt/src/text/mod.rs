@@ -74,11 +74,11 @@ const MAX_WARNINGS: usize = 16;
 /// [`explain`] then says what it is.
 ///
 /// ```
-/// # use wattle_rt::{Code, Param, Signature, Signatures, Ty};
+/// # use wattle_rt::{Code, Names, Param, Signature, Signatures, Ty};
 /// # const S: Ty = Ty::Str;
 /// # let host = Signatures::new([
-/// #     Signature { module: "sys", name: "argv", params: &[Param { name: "n", ty: Ty::Int, target: None, inside: false }], results: &[Param { name: "ptr", ty: S, target: None, inside: false }], errors: &[Code::EBOUND] },
-/// #     Signature { module: "sys", name: "resv", params: &[Param { name: "ptr", ty: S, target: None, inside: false }], results: &[], errors: &[] },
+/// #     Signature { module: "sys", name: "argv", params: &[Param { name: "n", ty: Ty::Int, names: Names::Nothing }], results: &[Param { name: "ptr", ty: S, names: Names::Nothing }], errors: &[Code::EBOUND], touches: &[] },
+/// #     Signature { module: "sys", name: "resv", params: &[Param { name: "ptr", ty: S, names: Names::Nothing }], results: &[], errors: &[], touches: &[] },
 /// # ]);
 /// let program = wattle_rt::assemble("(argv 0 $name) (resv $name) (resv \"hello\") (i32.const 0)", &host)?;
 /// assert_eq!(program.imports.len(), 2);

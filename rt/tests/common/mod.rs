@@ -1,15 +1,16 @@
 //! The host functions that programs in these tests may call: the fixed signatures of the program interface.
 
-use wattle_rt::{Code, Param, Signature, Signatures, Ty};
+use wattle_rt::{Code, Names, Param, Signature, Signatures, Ty};
 
 macro_rules! host {
     ($($module:ident . $name:ident ($($param:ident : $pty:ident),*) -> ($($result:ident : $rty:ident),*) $([$($error:ident),+])?;)*) => {
         &[$(Signature {
             module: stringify!($module),
             name: stringify!($name),
-            params: &[$(Param { name: stringify!($param), ty: Ty::$pty, target: None, inside: false }),*],
-            results: &[$(Param { name: stringify!($result), ty: Ty::$rty, target: None, inside: false }),*],
+            params: &[$(Param { name: stringify!($param), ty: Ty::$pty, names: Names::Nothing }),*],
+            results: &[$(Param { name: stringify!($result), ty: Ty::$rty, names: Names::Nothing }),*],
             errors: &[$($(Code::$error),+)?],
+            touches: &[],
         }),*]
     };
 }

@@ -1,0 +1,398 @@
+//! The kinds of parameters and results: a form on the wire, and what a value of it names outside the program.
+//!
+//! There are three shapes, and each carries its own admission, so a kind that names something and asks nobody about it cannot be
+//! written: a [`Plain`] value names nothing; a [`Named`] text is a name, which the adapter has admitted before the function is
+//! called; and of what only holds names the function gets an [`Unadmitted`], which opens in exchange for the [`Gate`] to ask.
+
+use std::marker::PhantomData;
+
+use wasmtime::WasmTy;
+
+use crate::tape::{Arg, Args};
+use crate::wire::{self, Any};
+use crate::{Failure, Gate, Names, Run, Target, Ty};
+
+/// A form on the wire: how a value is read from a program's memory.
+pub trait Form {
+    /// The value on the stack.
+    type Wire: WasmTy;
+    /// The value as a synchronous function gets it.
+    type Borrowed<'m>: Arg;
+    /// The value as an asynchronous function gets it.
+    type Owned: Arg + Send + 'static;
+    /// What texts and signatures call it.
+    const TY: Ty;
+
+    /// Reads a value.
+    ///
+    /// # Errors
+    /// `EBOUND` and `EPARSE` as [`wire::text`].
+    fn read(memory: &[u8], raw: Self::Wire) -> Result<Self::Borrowed<'_>, Failure>;
+
+    /// Copies a value out of the program's memory.
+    fn own(value: Self::Borrowed<'_>) -> Self::Owned;
+
+    /// Borrows a copied value.
+    fn lend(value: &Self::Owned) -> Self::Borrowed<'_>;
+}
+
+macro_rules! forms {
+    ($($(#[$doc:meta])* $form:ident: $ty:ident, $wire:ty => $borrowed:ty, $owned:ty,
+        |$memory:ident, $raw:ident| $read:expr, |$value:ident| $own:expr, |$lent:ident| $lend:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $form;
+
+        impl Form for $form {
+            type Wire = $wire;
+            type Borrowed<'m> = $borrowed;
+            type Owned = $owned;
+            const TY: Ty = Ty::$ty;
+
+            #[inline]
+            fn read<'m>($memory: &'m [u8], $raw: $wire) -> Result<$borrowed, Failure> {
+                $read
+            }
+
+            #[inline]
+            fn own($value: Self::Borrowed<'_>) -> $owned {
+                $own
+            }
+
+            #[inline]
+            fn lend<'m>($lent: &'m $owned) -> $borrowed {
+                $lend
+            }
+        }
+    )*};
+}
+
+forms! {
+    /// A text.
+    Str: Str, i32 => &'m str, String, |memory, raw| wire::text(memory, raw), |value| value.to_owned(), |lent| lent;
+    /// A text, or none.
+    OptStr: OptStr, i32 => Option<&'m str>, Option<String>,
+        |memory, raw| wire::optional_text(memory, raw), |value| value.map(str::to_owned), |lent| lent.as_deref();
+    /// Bytes.
+    Bytes: Bytes, i32 => &'m [u8], Vec<u8>, |memory, raw| wire::bytes(memory, raw), |value| value.to_vec(), |lent| lent;
+    /// Bytes, or none.
+    OptBytes: OptBytes, i32 => Option<&'m [u8]>, Option<Vec<u8>>,
+        |memory, raw| wire::optional_bytes(memory, raw), |value| value.map(<[u8]>::to_vec), |lent| lent.as_deref();
+    /// A 32-bit integer.
+    Int: Int, i32 => i32, i32, |_memory, raw| Ok(raw), |value| value, |lent| *lent;
+    /// A 64-bit integer.
+    Long: Long, i64 => i64, i64, |_memory, raw| Ok(raw), |value| value, |lent| *lent;
+    /// A 64-bit float.
+    Float: Float, f64 => f64, f64, |_memory, raw| Ok(raw), |value| value, |lent| *lent;
+    /// 0 for false, anything else for true.
+    Bool: Bool, i32 => bool, bool, |_memory, raw| Ok(raw != 0), |value| value, |lent| *lent;
+    /// A handle of an array.
+    Arr: Arr, i32 => i32, i32, |_memory, raw| Ok(raw), |value| value, |lent| *lent;
+    /// A handle of a map.
+    Map: Map, i32 => i32, i32, |_memory, raw| Ok(raw), |value| value, |lent| *lent;
+    /// A raw address.
+    Addr: Addr, i32 => i32, i32, |_memory, raw| Ok(raw), |value| value, |lent| *lent;
+    /// A number of unknown meaning; only a synchronous function also sees the bytes that it points to.
+    Whatever: Any, i32 => Any<'m>, i32,
+        |memory, raw| Ok(Any::of(memory, raw)), |value| value.number, |lent| Any { number: *lent, bytes: None };
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// A kind of parameter or result: a [`Form`], with what its values name and how that is admitted. Its shapes are those of this module.
+pub trait Kind: sealed::Sealed {
+    /// The value on the stack.
+    type Wire: WasmTy;
+    /// The value as a synchronous function gets it.
+    type Borrowed<'m>: Arg;
+    /// The value as an asynchronous function gets it.
+    type Owned: Arg + Send + 'static;
+    /// What texts and signatures call it.
+    const TY: Ty;
+    /// What a value names outside the program.
+    const NAMES: Names;
+
+    /// Reads a value for a function of that name.
+    ///
+    /// # Errors
+    /// As [`Form::read`].
+    fn read<'m>(memory: &'m [u8], raw: Self::Wire, function: &'static str) -> Result<Self::Borrowed<'m>, Failure>;
+
+    /// Copies a value out of the program's memory.
+    fn own(value: Self::Borrowed<'_>) -> Self::Owned;
+
+    /// Borrows a copied value.
+    fn lend(value: &Self::Owned) -> Self::Borrowed<'_>;
+
+    /// Asks the run's guard about what the value names by itself.
+    ///
+    /// # Errors
+    /// `EACCESS` where the guard refuses.
+    fn admit(run: &Run, function: &'static str, value: &Self::Borrowed<'_>) -> Result<(), Failure>;
+}
+
+/// The value on the stack of a kind.
+pub type Wire<K> = <K as Kind>::Wire;
+
+/// Reads a value of a kind, for a function of that name.
+///
+/// # Errors
+/// As [`Form::read`].
+#[inline]
+pub fn read<'m, K: Kind>(memory: &'m [u8], raw: K::Wire, function: &'static str) -> Result<K::Borrowed<'m>, Failure> {
+    K::read(memory, raw, function)
+}
+
+/// Reads a value of a kind and copies it out of the program's memory.
+///
+/// # Errors
+/// As [`Form::read`].
+#[inline]
+pub fn own<K: Kind>(memory: &[u8], raw: K::Wire, function: &'static str) -> Result<K::Owned, Failure> {
+    K::read(memory, raw, function).map(K::own)
+}
+
+/// Asks the run's guard about what a value names.
+///
+/// # Errors
+/// As [`Kind::admit`].
+#[inline]
+pub fn admit<K: Kind>(run: &Run, function: &'static str, value: &K::Borrowed<'_>) -> Result<(), Failure> {
+    K::admit(run, function, value)
+}
+
+/// As [`admit`], for a value that was copied.
+///
+/// # Errors
+/// As [`Kind::admit`].
+#[inline]
+pub fn admit_owned<K: Kind>(run: &Run, function: &'static str, value: &K::Owned) -> Result<(), Failure> {
+    K::admit(run, function, &K::lend(value))
+}
+
+/// A value that names nothing outside the program.
+#[derive(Debug)]
+pub struct Plain<F>(PhantomData<F>);
+
+impl<F> sealed::Sealed for Plain<F> {}
+
+impl<F: Form> Kind for Plain<F> {
+    type Wire = F::Wire;
+    type Borrowed<'m> = F::Borrowed<'m>;
+    type Owned = F::Owned;
+    const TY: Ty = F::TY;
+    const NAMES: Names = Names::Nothing;
+
+    #[inline]
+    fn read<'m>(memory: &'m [u8], raw: F::Wire, _: &'static str) -> Result<F::Borrowed<'m>, Failure> {
+        F::read(memory, raw)
+    }
+
+    #[inline]
+    fn own(value: Self::Borrowed<'_>) -> F::Owned {
+        F::own(value)
+    }
+
+    #[inline]
+    fn lend(value: &F::Owned) -> Self::Borrowed<'_> {
+        F::lend(value)
+    }
+
+    #[inline]
+    fn admit(_: &Run, _: &'static str, _: &Self::Borrowed<'_>) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+/// What a text is the name of.
+pub trait Name {
+    /// The target that it names.
+    const TARGET: Target;
+}
+
+/// A text that is the name of something outside the program.
+#[derive(Debug)]
+pub struct Named<N>(PhantomData<N>);
+
+impl<N> sealed::Sealed for Named<N> {}
+
+impl<N: Name> Kind for Named<N> {
+    type Wire = i32;
+    type Borrowed<'m> = &'m str;
+    type Owned = String;
+    const TY: Ty = Ty::Str;
+    const NAMES: Names = Names::Itself(N::TARGET);
+
+    fn read<'m>(memory: &'m [u8], raw: i32, _: &'static str) -> Result<&'m str, Failure> {
+        wire::text(memory, raw)
+    }
+
+    fn own(value: &str) -> String {
+        value.to_owned()
+    }
+
+    fn lend(value: &String) -> &str {
+        value
+    }
+
+    fn admit(run: &Run, function: &'static str, value: &&str) -> Result<(), Failure> {
+        run.admit(function, N::TARGET, value)
+    }
+}
+
+/// What a value may hold the names of.
+pub trait Holds {
+    /// The targets that the names are of.
+    const TARGETS: &'static [Target];
+}
+
+/// A value that is no name, but may hold names.
+#[derive(Debug)]
+pub struct Holding<F, H>(PhantomData<(F, H)>);
+
+impl<F, H> sealed::Sealed for Holding<F, H> {}
+
+impl<F: Form, H: Holds> Kind for Holding<F, H> {
+    type Wire = F::Wire;
+    type Borrowed<'m> = Unadmitted<F::Borrowed<'m>>;
+    type Owned = Unadmitted<F::Owned>;
+    const TY: Ty = F::TY;
+    const NAMES: Names = Names::Inside(H::TARGETS);
+
+    fn read<'m>(memory: &'m [u8], raw: F::Wire, function: &'static str) -> Result<Self::Borrowed<'m>, Failure> {
+        Ok(Unadmitted { value: F::read(memory, raw)?, function })
+    }
+
+    fn own(Unadmitted { value, function }: Self::Borrowed<'_>) -> Self::Owned {
+        Unadmitted { value: F::own(value), function }
+    }
+
+    fn lend(Unadmitted { value, function }: &Self::Owned) -> Self::Borrowed<'_> {
+        Unadmitted { value: F::lend(value), function }
+    }
+
+    /// The names inside are known once the function reads them; it holds the gate then.
+    fn admit(_: &Run, _: &'static str, _: &Self::Borrowed<'_>) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+/// An argument that may hold names which nobody has been asked about.
+#[derive(Debug)]
+pub struct Unadmitted<T> {
+    value: T,
+    function: &'static str,
+}
+
+impl<T> Unadmitted<T> {
+    /// Opens it for its function, with the gate that each name inside has to pass before anything is done with it.
+    pub fn open(self, run: &Run) -> (T, Gate) {
+        (self.value, Gate::of(run, self.function))
+    }
+}
+
+impl<T: Arg> Arg for Unadmitted<T> {
+    fn feed(&self, args: &mut Args) {
+        self.value.feed(args);
+    }
+}
+
+macro_rules! names {
+    ($($name:ident),*) => {$(
+        #[doc(hidden)]
+        #[derive(Debug)]
+        pub struct $name;
+
+        impl Name for $name {
+            const TARGET: Target = Target::$name;
+        }
+    )*};
+}
+names!(Url, Read, Write, Tree, Key, Keys, Program, Agent);
+
+macro_rules! holds {
+    ($($(#[$doc:meta])* $name:ident: $($target:ident)*;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $name;
+
+        impl Holds for $name {
+            const TARGETS: &'static [Target] = &[$(Target::$target),*];
+        }
+    )*};
+}
+holds! {
+    /// URLs.
+    Urls: Url;
+    /// Calls of programs.
+    Programs: Program;
+    /// A script, which may touch any file.
+    Script: Tree;
+    /// A query, which any file may be read for.
+    Sought: Read;
+    /// A plan, which may name any program.
+    Plan: Program;
+    /// A command, which may name any program and any key.
+    Command: Program Keys;
+}
+
+/// The words of rows, each a kind.
+#[expect(non_camel_case_types, reason = "these are the words that rows use")]
+pub mod word {
+    use super::{Holding, Named, Plain};
+
+    /// A text.
+    pub type str = Plain<super::Str>;
+    /// A text or 0.
+    pub type opt_str = Plain<super::OptStr>;
+    /// Bytes.
+    pub type bytes = Plain<super::Bytes>;
+    /// Bytes or 0.
+    pub type opt_bytes = Plain<super::OptBytes>;
+    /// A 32-bit integer.
+    pub type int = Plain<super::Int>;
+    /// A 64-bit integer.
+    pub type long = Plain<super::Long>;
+    /// A 64-bit float.
+    pub type float = Plain<super::Float>;
+    /// 0 or 1.
+    pub type bool = Plain<super::Bool>;
+    /// A handle of an array.
+    pub type arr = Plain<super::Arr>;
+    /// A handle of a map.
+    pub type map = Plain<super::Map>;
+    /// A raw address.
+    pub type addr = Plain<super::Addr>;
+    /// A number of unknown meaning, with the bytes that it points to.
+    pub type any = Plain<super::Whatever>;
+    /// A URL.
+    pub type url = Named<super::Url>;
+    /// A path that is read.
+    pub type read_path = Named<super::Read>;
+    /// A path that is written.
+    pub type write_path = Named<super::Write>;
+    /// A path that is read and written with everything below it.
+    pub type tree_path = Named<super::Tree>;
+    /// A key.
+    pub type key = Named<super::Key>;
+    /// The beginning of keys.
+    pub type key_prefix = Named<super::Keys>;
+    /// A catalog program.
+    pub type program = Named<super::Program>;
+    /// An agent.
+    pub type agent = Named<super::Agent>;
+    /// An array of URLs.
+    pub type urls = Holding<super::Arr, super::Urls>;
+    /// An array of calls of programs.
+    pub type programs = Holding<super::Arr, super::Programs>;
+    /// A shell's script.
+    pub type script = Holding<super::Str, super::Script>;
+    /// The query of a search in files.
+    pub type sought = Holding<super::Str, super::Sought>;
+    /// A plan of programs.
+    pub type plan = Holding<super::Str, super::Plan>;
+    /// A command line of the project's own.
+    pub type command = Holding<super::Str, super::Command>;
+}
