@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 use wattle_capability::story::Told;
 use wattle_catalog::{Catalog, Entry};
 use wattle_machine::{
-    Ask, Call, Dialect, Effect, Ending, Event, Execution, FunctionTool, Input, Message, ModelAnswer, Role, Setup,
-    State, Usage, Verdict, function_tools, step,
+    Ask, Call, Dialect, Effect, Ending, Event, Execution, FunctionTool, Input, Message, ModelAnswer, Nonce, Role,
+    Setup, State, Usage, Verdict, function_tools, step,
 };
 use wattle_rt::Grants;
 use wattle_rt::tape::Tape as _;
@@ -175,6 +175,7 @@ pub(crate) fn setup(host: &Host, model: &dyn Model, settings: &Settings, job: &J
         settings: settings.machine,
         system: prompt(dialect),
         history: job.history.clone(),
+        nonce: nonce(),
         session_id: job.session_id.clone(),
         descriptions: catalog.iter().map(described).collect(),
         dialect,
@@ -182,6 +183,13 @@ pub(crate) fn setup(host: &Host, model: &dyn Model, settings: &Settings, job: &J
         programs: functions(&catalog, &listing, &job.grants),
         is_moderated: settings.moderation.is_some(),
     }
+}
+
+/// Makes the nonce of a run of bits that nobody can foresee.
+pub(crate) fn nonce() -> Nonce {
+    let mut bits = [0; 8];
+    // Without the system's randomness there is still one that differs from run to run.
+    Nonce::new(getrandom::fill(&mut bits).map_or_else(|_| fastrand::u64(..), |()| u64::from_le_bytes(bits)))
 }
 
 /// What a session keeps of what a run that ended so has said.
@@ -243,7 +251,8 @@ impl<'a> Performer<'a> {
     ) -> Self {
         let past = track.and_then(Track::past);
         let author = (settings.agent.as_str(), model.name());
-        let trace = Trace::open(run_id, author, job.workdir.as_deref(), job.signer.clone(), past.is_some());
+        let place = (job.workdir.as_deref(), model.mask());
+        let trace = Trace::open(run_id, author, place, job.signer.clone(), past.is_some());
         let teller = Arc::new(Teller::new(run_id));
         let account = job.grants.account().cloned().unwrap_or_else(|| host.runtime().open_account());
         let grants = job.grants.as_ref().clone().charged_to(account).with(Told(Arc::<Teller>::clone(&teller)));
@@ -252,7 +261,7 @@ impl<'a> Performer<'a> {
         let (functions, meter) = (Vec::new(), job.meter.clone());
         let catalog = host.catalog();
         let session = job.session_id.as_deref();
-        let spans = host.collector().map(|collector| RunSpans::new(collector, run_id, author, session));
+        let spans = host.collector().map(|collector| RunSpans::new(collector, run_id, author, session, model.mask()));
         Performer { host, catalog, model, settings, grants, functions, meter, stamp, trace, track, spans, teller }
     }
 

@@ -99,6 +99,28 @@ async fn a_strict_recording_names_the_first_difference() {
     }
 }
 
+/// Each run has a nonce of its own; a recording fits all of them.
+#[tokio::test]
+async fn a_recording_fits_a_run_with_another_nonce() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.jsonl");
+    let request = |nonce: &str, result: &str| {
+        vec![
+            Message::system("system"),
+            Message::user(format!("go\n\n[Note {nonce}] {nonce} is the code of this run.")),
+            Message::assistant("ToolCall::Catalog(\"now\")"),
+            Message::user(format!("[Observation {nonce} (step 1)] Execution result:\n{result}")),
+        ]
+    };
+    let source = Arc::new(Cassette::parse(&format!("{HEADER}{{\"reply\":\"x\"}}")).unwrap());
+    ask(&Recorder::create(source, &path).unwrap(), &request("k7m2xq", "12:00")).await.unwrap();
+    assert!(!std::fs::read_to_string(&path).unwrap().contains("k7m2xq"));
+    let play = || Cassette::open(&path).unwrap().strict();
+    assert_eq!(ask(&play(), &request("z3z3z3", "12:00")).await.unwrap().text, "x");
+    let why = ask(&play(), &request("z3z3z3", "13:00")).await.unwrap_err();
+    assert!(why.to_string().contains("line 2 was `12:00`, is `13:00`"), "{why}");
+}
+
 #[test]
 fn what_is_no_recording_is_told_by_line() {
     for (text, words) in [

@@ -74,6 +74,7 @@ impl Progress {
                     Stop::MaxCost => "stopped by its bound on cost",
                     Stop::Repeated => "stopped in a circle",
                     Stop::Blocked => "not let through",
+                    Stop::Truncated => "cut off",
                 };
                 let steps = counted(*steps as usize, "step");
                 let spent = spent(*usage).map(|spent| format!(", {spent}")).unwrap_or_default();

@@ -21,7 +21,8 @@ use wattle_agent::catalog::Folders;
 use wattle_agent::ledger::{Keys, Signer};
 use wattle_agent::machine;
 use wattle_agent::model::{
-    Cassette, Endpoint, EndpointError, EndpointErrorKind, EndpointSettings, Model, Recorder, RemoteModel, resolve,
+    ApiKey, Cassette, Endpoint, EndpointError, EndpointErrorKind, EndpointSettings, Model, Recorder, RemoteModel,
+    resolve,
 };
 use wattle_agent::moderation::{Classifier, Look, Moderation};
 use wattle_agent::otel::{Collector, CollectorSettings};
@@ -37,6 +38,9 @@ use crate::{ask, output};
 
 /// How many steps a run may take where nothing says otherwise.
 pub(crate) const RUN_STEPS: u32 = 12;
+
+/// What is said of a key that is too short to be told from other text.
+pub(crate) const SHORT_KEY: &str = "it has fewer than 8 characters, so it is not masked in traces, logs and messages";
 
 /// The longest name of a tenant, in bytes.
 const TENANT_BYTES: usize = 200;
@@ -137,7 +141,11 @@ impl Setup {
             Some(path) => Arc::new(Cassette::open(path).map_err(wrong)?),
             None => {
                 let timeouts = Settings::default().timeouts;
-                let client = RemoteModel::new(endpoint(&self.config)?, self.host.egress(), timeouts);
+                let endpoint = endpoint(&self.config)?;
+                if endpoint.key.as_ref().is_some_and(ApiKey::is_short) {
+                    output::warn(&format!("the key in `{}`: {SHORT_KEY}", endpoint.key_variable));
+                }
+                let client = RemoteModel::new(endpoint, self.host.egress(), timeouts);
                 Arc::new(client.map_err(|error| Fault::configuration(error.to_string()))?)
             }
         };

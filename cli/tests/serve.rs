@@ -165,7 +165,7 @@ fn what_a_killed_server_left_open_the_next_one_takes_up() {
     let said = served.ask(&token, r#"{"message":"and now?","session_id":"s"}"#);
     assert!(said.contains("still here"), "{said}");
     let asked = provider.requests().last().unwrap().messages();
-    assert!(asked.iter().any(|text| text.contains("[Observation (step 1)] Execution result:\n1")), "{asked:#?}");
+    assert!(asked.iter().any(|text| text.contains("(step 1)] Execution result:\n1")), "{asked:#?}");
     assert!(
         asked.iter().any(|text| text.contains("counted")),
         "the answer of the run stands in its session: {asked:#?}"

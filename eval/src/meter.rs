@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
-use wattle_agent::model::{Delta, Embedded, Model, ModelError, ModelReply, ModelRequest};
+use wattle_agent::model::{Delta, Embedded, Mask, Model, ModelError, ModelReply, ModelRequest};
 
 use crate::attempt::Tokens;
 
@@ -101,6 +101,10 @@ impl Model for Metered {
 
     fn takes_functions(&self) -> bool {
         self.model.takes_functions()
+    }
+
+    fn mask(&self) -> Mask {
+        self.model.mask()
     }
 
     fn complete<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {

@@ -262,4 +262,6 @@ pub enum Stop {
     Repeated,
     /// The message was not let through.
     Blocked,
+    /// The answer is the beginning of one that was cut off, however often the model was asked.
+    Truncated,
 }

@@ -3,12 +3,17 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::mark::one_line;
+
 /// The function that runs a program which the model writes.
 pub(crate) const WAT: &str = "wat";
 /// The function that ends the run.
 pub(crate) const DONE: &str = "done";
 /// The function that calls programs which have no function of their own.
 pub(crate) const CATALOG: &str = "catalog";
+
+/// Maximum length of a description that a program's author wrote, in characters.
+const DESCRIPTION: usize = 300;
 
 /// The longest name that endpoints take, in bytes.
 const NAME_BYTES: usize = 64;
@@ -118,10 +123,13 @@ impl ProgramFunction {
         let property = |param: &Param| {
             let mut schema = Map::new();
             schema.insert("type".to_owned(), json!(param.kind.schema_type()));
-            if !param.description.is_empty() {
-                schema.insert("description".to_owned(), json!(param.description));
+            let description = one_line(&param.description, DESCRIPTION);
+            if !description.is_empty() {
+                schema.insert("description".to_owned(), json!(description));
             }
-            if let Some(default) = &param.default {
+            // A default is a value: it is shown as it is, or not at all.
+            if let Some(default) = param.default.as_ref().filter(|default| one_line(default, DESCRIPTION) == **default)
+            {
                 schema.insert("default".to_owned(), param.kind.value(default));
             }
             (param.name.clone(), Value::Object(schema))
@@ -131,7 +139,7 @@ impl ProgramFunction {
             self.params.iter().map(property).collect(),
             required.map(|param| Value::from(param.name.as_str())).collect(),
         );
-        FunctionTool { name: self.name(), description: self.description.clone(), parameters }
+        FunctionTool { name: self.name(), description: one_line(&self.description, DESCRIPTION), parameters }
     }
 }
 

@@ -4,9 +4,10 @@
 //! reports back with [`Input`]s. So a run can be replayed from its inputs, and the crate compiles to WebAssembly.
 //!
 //! ```
-//! use wattle_machine::{Call, Effect, Execution, Input, ModelAnswer, Ran, Setup, State, step};
+//! use wattle_machine::{Call, Effect, Execution, Input, ModelAnswer, Nonce, Ran, Setup, State, step};
 //!
-//! let state = State::new(Setup { system: "You run programs.".into(), ..Setup::default() });
+//! let nonce = Nonce::default();
+//! let state = State::new(Setup { system: "You run programs.".into(), nonce, ..Setup::default() });
 //! let (state, _ask) = step(state, Input::Begin { message: "what time is it?".into() });
 //!
 //! let answer = ModelAnswer { text: "ToolCall::Catalog(\"now\", \"UTC\")".into(), ..ModelAnswer::default() };
@@ -17,7 +18,7 @@
 //! let ran = Ran { results: vec!["12:00".into()], ..Ran::default() };
 //! let (state, _effects) = step(state, Input::Executed(vec![Execution::Ran(ran)]));
 //! let observed = state.conversation().last().map(|message| message.content.as_str());
-//! assert_eq!(observed, Some("[Observation (step 1)] Execution result:\n12:00"));
+//! assert_eq!(observed, Some("[Observation bbbbbb (step 1)] Execution result:\n12:00"));
 //! ```
 //!
 //! In reading order: [`step`] is the loop; [`State`] and its neighbours are its vocabulary; [`read`] takes a model's answer
@@ -25,10 +26,12 @@
 //! [`system_prompt`] is what the model knows.
 
 mod call;
+mod confusable;
 mod dialect;
 mod event;
 mod function;
 mod machine;
+mod mark;
 mod message;
 mod moderation;
 mod observation;
@@ -42,6 +45,7 @@ pub use dialect::Dialect;
 pub use event::{Dollars, Envelope, Event, Source, Stop, Usage};
 pub use function::{FunctionTool, Offer, Param, ParamKind, ProgramFunction, function_tools};
 pub use machine::step;
+pub use mark::{Nonce, announced_nonce};
 pub use message::{FunctionCall, Message, Role};
 pub use moderation::Verdict;
 pub use parts::{ArgLine, CapabilityPart, CodeLine, FunctionLine, Limits, ProgramLine, PromptParts, Withheld};

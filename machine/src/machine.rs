@@ -8,6 +8,7 @@ use crate::{
     call::{Call, Execution},
     dialect::{Dialect, Planned, Wish, add},
     event::{Dollars, Event, Source},
+    mark::shown,
     message::Message,
     moderation::Verdict,
     observation::{self, Output},
@@ -19,7 +20,7 @@ use crate::{
 };
 
 /// What is told of an answer that was cut off.
-const CUT: &str = "the answer was cut off at its greatest length";
+const CUT: &str = "the answer was cut off before its end";
 
 /// From which time in a row on the model is told that it repeats itself.
 const TOLD_OF_REPETITION: u32 = 3;
@@ -71,6 +72,8 @@ pub fn step(mut state: State, input: Input) -> (State, Vec<Effect>) {
 impl State {
     /// Begins with the user's message, or has it looked at first.
     fn begin(&mut self, message: String) -> Vec<Effect> {
+        self.opens_escaped |= *shown(&message, Some(&self.nonce)) != *message;
+        self.knows_escapes = self.opens_escaped;
         self.conversation.push(Message::user(message.clone()));
         if !self.is_moderated {
             return self.next_turn();
@@ -106,7 +109,10 @@ impl State {
             (Purpose::Conclude, wish) => self.conclude(said.message, said.thought, wish),
             (_, Wish::Answer(text)) => {
                 self.conversation.push(said.message);
-                self.end(Ending::Answered { text })
+                self.end(match is_cut {
+                    true => Ending::Exhausted { text, bound: Bound::Length },
+                    false => Ending::Answered { text },
+                })
             }
             (_, Wish::Calls(planned)) => match self.over_budget() {
                 Some(ending) => self.end(ending),
@@ -212,7 +218,7 @@ impl State {
                 call: number,
                 source: call.source(),
                 success: output.success,
-                output: output.text.clone(),
+                output: output.text.plain(),
                 exit_code: execution.exit_code(),
                 dur_ms: cost.dur_ms,
                 fuel: cost.fuel,
@@ -227,8 +233,11 @@ impl State {
             *output = Output::silent(plan.call.label());
         }
         let told = (times >= TOLD_OF_REPETITION).then(|| prompt::repeated(times, MOST_REPETITIONS));
-        let notes: Vec<String> = notes.iter().cloned().chain(told).collect();
-        self.conversation.extend(self.dialect.observed(self.steps, said, &outputs, &notes));
+        let escaped = !self.knows_escapes && outputs.iter().any(|output| output.imitates_marks(&self.nonce));
+        self.knows_escapes |= escaped;
+        let escaped = escaped.then(|| prompt::ESCAPED.to_owned());
+        let notes: Vec<String> = notes.iter().cloned().chain(told).chain(escaped).collect();
+        self.conversation.extend(self.dialect.observed(&self.nonce, self.steps, said, &outputs, &notes));
         effects.extend(match answer {
             Some(text) => {
                 self.conversation.push(Message::assistant(text.as_str()));
@@ -243,7 +252,7 @@ impl State {
     /// Counts how often in a row the same calls came to the same.
     fn repeated(&mut self, planned: &[Planned], outputs: &[Output]) -> u32 {
         let calls: Vec<Call> = planned.iter().map(|plan| plan.call.clone()).collect();
-        let outputs: Vec<String> = outputs.iter().map(|output| output.text.clone()).collect();
+        let outputs: Vec<String> = outputs.iter().map(|output| output.text.plain()).collect();
         match &mut self.last {
             Some(last) if last.calls == calls && last.outputs == outputs => {
                 last.times += 1;
@@ -314,22 +323,40 @@ impl State {
     /// Asks the model, and waits for its answer. What is said to it besides the conversation stays out of the conversation.
     fn ask(&mut self, turn: Turn) -> Effect {
         let mut messages = self.conversation.clone();
+        if let Some(opening) = messages.get_mut(self.opening) {
+            opening.content = self.opened(&opening.content);
+        }
         if let Some(broken) = &turn.broken {
-            let request = prompt::repair(self.dialect, &broken.body, &broken.diagnostic);
+            let request = prompt::repair(&self.nonce, self.dialect, &broken.body, &broken.diagnostic);
             messages.extend(self.dialect.translated(self.dialect.repair(broken.said.clone(), request)));
         }
         if turn.purpose == Purpose::Conclude {
-            add(&mut messages, &prompt::conclude(self.dialect, self.settings.max_steps));
+            self.add(&mut messages, &prompt::conclude(self.dialect, self.settings.max_steps));
         }
         match turn.again {
-            Some(Again::Cut) => add(&mut messages, prompt::CUT_ANSWER),
-            Some(Again::Empty) if turn.purpose == Purpose::Act => add(&mut messages, self.dialect.empty_answer()),
+            Some(Again::Cut) => self.add(&mut messages, prompt::CUT_ANSWER),
+            Some(Again::Empty) if turn.purpose == Purpose::Act => {
+                self.add(&mut messages, self.dialect.empty_answer());
+            }
             Some(Again::Empty) | None => {}
         }
         let (step, dialect) = (self.steps + 1, self.dialect);
         let ask = Ask { step, attempt: turn.attempt, purpose: turn.purpose, dialect, messages };
         self.phase = Phase::Asking(turn);
         Effect::Ask(ask)
+    }
+
+    /// Words the user's message as the model sees it, with the run's nonce behind it: there, the prompt and the history before it are
+    /// the same bytes in every run of a session.
+    fn opened(&self, message: &str) -> String {
+        let (said, announcement) = (shown(message, Some(&self.nonce)), self.nonce.announcement());
+        let escaped = if self.opens_escaped { prompt::OPENS_ESCAPED } else { "" };
+        format!("{said}\n\n{announcement}{escaped}")
+    }
+
+    /// Adds a note to the end of a conversation that stays out of it.
+    fn add(&self, messages: &mut Vec<Message>, words: &str) {
+        add(messages, &self.nonce.note(words));
     }
 
     /// Begins, or ends with what the user is told of a message that is not let through.

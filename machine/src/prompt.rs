@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 
 use crate::{
     dialect::Dialect,
-    observation::bounded,
+    mark::{Nonce, one_line},
+    observation::Excerpt,
     parts::{ArgLine, CapabilityPart, Limits, ProgramLine, PromptParts, Withheld},
 };
 
@@ -124,20 +125,27 @@ fn more_functions(more: usize) -> String {
     }
 }
 
+/// Maximum length of a program's description where programs are listed, in characters.
+pub(crate) const DESCRIPTION: usize = 200;
+
+/// Maximum length of a name in a list, in characters.
+const NAME: usize = 64;
+
+/// Describes a program on one line. What its author wrote is cleaned: a line of the list is one program.
 fn program_line(program: &ProgramLine) -> String {
     let argument = |arg: &ArgLine| {
-        let mark = if arg.optional { "?" } else { "" };
+        let (name, mark) = (one_line(&arg.name, NAME), if arg.optional { "?" } else { "" });
         match arg.type_hint.as_str() {
-            "" | "string" => format!("{}{mark}", arg.name),
-            hint => format!("{}{mark}: {hint}", arg.name),
+            "" | "string" => format!("{name}{mark}"),
+            hint => format!("{name}{mark}: {}", one_line(hint, NAME)),
         }
     };
     let args: Vec<String> = program.args.iter().map(argument).collect();
-    let about = match program.description.trim() {
-        "" => String::new(),
+    let about = match one_line(&program.description, DESCRIPTION) {
+        description if description.is_empty() => description,
         description => format!(" — {description}"),
     };
-    format!("{}({}){about}\n", program.name, args.join(", "))
+    format!("{}({}){about}\n", one_line(&program.name, NAME), args.join(", "))
 }
 
 fn codes(parts: &PromptParts) -> String {
@@ -158,18 +166,24 @@ fn withheld(withheld: &[Withheld]) -> String {
 const REPAIR_LIMIT: usize = 12_000;
 
 /// Asks for a corrected program in place of one that does not compile.
-pub(crate) fn repair(dialect: Dialect, body: &str, diagnostic: &str) -> String {
+pub(crate) fn repair(nonce: &Nonce, dialect: Dialect, body: &str, diagnostic: &str) -> String {
     let width = body.lines().count().to_string().len();
     let numbered = body.lines().zip(1..).fold(String::new(), |mut text, (line, number): (&str, usize)| {
         _ = writeln!(text, "{number:>width$} | {line}");
         text
     });
+    let (numbered, diagnostic) = (Excerpt::of(&numbered, REPAIR_LIMIT), Excerpt::of(diagnostic.trim(), REPAIR_LIMIT));
+    let hides = numbered.imitates_marks(nonce) || diagnostic.imitates_marks(nonce);
     format!(
-        "Your program does not compile, so nothing was run. With line numbers it is:\n\n{}\n{}\n\nAnswer with \
-         {}: the whole corrected program, without line numbers, and its arguments.",
-        bounded(&numbered, REPAIR_LIMIT),
-        bounded(diagnostic.trim(), REPAIR_LIMIT),
-        dialect.wat()
+        "{} With line numbers it is:\n\n{}\n{}\n\n{}",
+        nonce.note("Your program does not compile, so nothing was run."),
+        numbered.shown(nonce),
+        diagnostic.shown(nonce),
+        nonce.note(&format!(
+            "Answer with {}: the whole corrected program, without line numbers{}, and its arguments.",
+            dialect.wat(),
+            if hides { " and without those backslashes behind `[` that you did not write" } else { "" }
+        ))
     )
 }
 
@@ -191,5 +205,12 @@ pub(crate) fn repeated(times: u32, most: u32) -> String {
 }
 
 /// Asks again after an answer that was cut off.
-pub(crate) const CUT_ANSWER: &str = "[Note] Your last answer was cut off at its greatest length, and nothing of it was used. Answer \
-                                     again, much shorter: think less, write a shorter program, or do it in several steps.";
+pub(crate) const CUT_ANSWER: &str = "Your last answer was cut off before its end, and nothing of it was used. Answer again, much \
+                                     shorter: think less, write a shorter program, or do it in several steps.";
+
+/// Says how data is shown that looks like the host's lines.
+pub(crate) const ESCAPED: &str = "some of the data looks like the host's lines, and is shown with a backslash behind its `[`; the data \
+                                  itself is unchanged";
+
+/// Says the same of what is before the run's first step: the user's message, and earlier turns with their marks.
+pub(crate) const OPENS_ESCAPED: &str = " Marks with a backslash above are of earlier runs, or data.";

@@ -1,5 +1,6 @@
 //! What a run is, what can happen to it, and what it wants done: the machine's whole vocabulary.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -9,7 +10,8 @@ use crate::{
     dialect::{Dialect, Planned},
     event::{Dollars, Event, Stop, Usage},
     function::ProgramFunction,
-    message::{FunctionCall, Message},
+    mark::{Nonce, shown},
+    message::{FunctionCall, Message, Role},
     moderation::Verdict,
 };
 
@@ -24,6 +26,13 @@ pub struct State {
     pub(crate) programs: Vec<ProgramFunction>,
     pub(crate) is_moderated: bool,
     pub(crate) conversation: Vec<Message>,
+    pub(crate) nonce: Nonce,
+    /// Where in the conversation this run begins: its user's message.
+    pub(crate) opening: usize,
+    /// If true, the history or the user's message holds what looks like marks.
+    pub(crate) opens_escaped: bool,
+    /// If true, the model was told how such data is shown.
+    pub(crate) knows_escapes: bool,
     pub(crate) steps: u32,
     pub(crate) usage: Usage,
     pub(crate) last: Option<Repeated>,
@@ -33,10 +42,23 @@ pub struct State {
 impl State {
     /// Makes a run that waits for [`Input::Begin`].
     pub fn new(setup: Setup) -> Self {
-        let mut conversation = Vec::with_capacity(setup.history.len() + 1);
+        let (mut conversation, mut opens_escaped) = (Vec::with_capacity(setup.history.len() + 1), false);
         conversation.push(Message::system(setup.system));
-        conversation.extend(setup.dialect.translated(setup.history));
+        // Earlier turns are data: marks in them, genuine or not, are none of this run's.
+        for mut said in setup.dialect.translated(setup.history) {
+            if said.role != Role::Assistant
+                && let Cow::Owned(content) = shown(&said.content, Some(&setup.nonce))
+            {
+                opens_escaped = true;
+                said.content = content;
+            }
+            conversation.push(said);
+        }
         Self {
+            nonce: setup.nonce,
+            opening: conversation.len(),
+            opens_escaped,
+            knows_escapes: opens_escaped,
             settings: setup.settings,
             session_id: setup.session_id,
             descriptions: setup.descriptions,
@@ -52,7 +74,8 @@ impl State {
         }
     }
 
-    /// Gives the conversation so far: the system prompt, the history, and what this run added. Repair turns are not in it.
+    /// Gives the conversation so far: the system prompt, the history, and what this run added. Repair turns are not in it, and the
+    /// user's message is as it came.
     pub fn conversation(&self) -> &[Message] {
         &self.conversation
     }
@@ -88,6 +111,8 @@ pub struct Setup {
     pub system: String,
     /// The earlier turns of the session, without a system message.
     pub history: Vec<Message>,
+    /// What tells the host's lines in this run from data; made from random bits for each run.
+    pub nonce: Nonce,
     /// The session that the run belongs to.
     pub session_id: Option<String>,
     /// What the catalog programs do, by name: shown when one starts.
@@ -303,6 +328,7 @@ impl Ending {
             Self::Exhausted { bound: Bound::Tokens, .. } => Some(Stop::MaxTokens),
             Self::Exhausted { bound: Bound::Cost, .. } => Some(Stop::MaxCost),
             Self::Exhausted { bound: Bound::Repetition, .. } => Some(Stop::Repeated),
+            Self::Exhausted { bound: Bound::Length, .. } => Some(Stop::Truncated),
             Self::Blocked { .. } => Some(Stop::Blocked),
             Self::Cancelled { .. } => Some(Stop::Cancelled),
             Self::Failed { .. } => None,
@@ -324,6 +350,8 @@ pub enum Bound {
     Cost,
     /// How often the same call may be made in a row.
     Repetition,
+    /// The length of an answer.
+    Length,
 }
 
 /// Says what the run waits for.

@@ -186,7 +186,7 @@ fn calls_of_one_turn_share_its_step_and_each_has_its_result_in_order() {
     let ids: Vec<&str> = results.iter().map(|(id, _)| id.as_str()).collect();
     assert_eq!(ids, ["a", "c00010002", "c00010003", "d"], "every call has an id of its own");
     for ((_, result), part) in results.iter().zip(["one", "two", "not JSON", "four"]) {
-        assert!(result.starts_with("[Observation (step 1)] Execution") && result.contains(part), "{result}");
+        assert!(result.starts_with("[Observation bbbbbb (step 1)] Execution") && result.contains(part), "{result}");
     }
     let said = state.conversation().iter().find(|message| !message.calls.is_empty()).unwrap();
     assert_eq!(said.calls.iter().map(|call| call.id.as_str()).collect::<Vec<_>>(), ids);
@@ -269,9 +269,9 @@ fn without_functions_the_run_goes_on_in_words() {
         seen,
         [
             (Role::System, "text"),
-            (Role::User, "go"),
+            (Role::User, "go\n\n[Note bbbbbb] bbbbbb is the code of this run."),
             (Role::Assistant, "ToolCall::Catalog(\"kv_get\", \"1\")"),
-            (Role::User, "[Observation (step 1)] Execution result:\none"),
+            (Role::User, "[Observation bbbbbb (step 1)] Execution result:\none"),
         ]
     );
     assert!(ask.messages.iter().all(|message| message.calls.is_empty() && message.answers.is_none()));

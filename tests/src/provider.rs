@@ -69,8 +69,13 @@ impl Recorded {
         serde_json::from_str(&self.body).unwrap_or_default()
     }
 
-    /// Gives the texts of the conversation that the request carries.
+    /// Returns the texts of the conversation that the request carries, [without nonces](crate::plain).
     pub fn messages(&self) -> Vec<String> {
+        self.messages_verbatim().iter().map(|said| crate::plain(said)).collect()
+    }
+
+    /// Returns the texts of the conversation that the request carries.
+    pub fn messages_verbatim(&self) -> Vec<String> {
         let body = self.json();
         let list = body.get("messages").and_then(Value::as_array).into_iter().flatten();
         list.map(|message| message.get("content").and_then(Value::as_str).unwrap_or_default().to_owned()).collect()

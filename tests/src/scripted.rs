@@ -29,8 +29,14 @@ impl Scripted {
         Scripted { answers, asked: Mutex::default(), offered: Mutex::default(), takes_functions: true }
     }
 
-    /// Gives the messages of each request so far.
+    /// Returns the messages of each request so far, [without nonces](crate::plain).
     pub fn asked(&self) -> Vec<Vec<Message>> {
+        let plain = |said: Message| Message { content: crate::plain(&said.content), ..said };
+        self.asked_verbatim().into_iter().map(|asked| asked.into_iter().map(plain).collect()).collect()
+    }
+
+    /// Returns the messages of each request so far, byte for byte.
+    pub fn asked_verbatim(&self) -> Vec<Vec<Message>> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

@@ -10,7 +10,7 @@ use wattle_capability::kv::Backend as _;
 use wattle_capability::policy::{Policy, Preflight};
 use wattle_machine::{Bound, EXAMPLE_PROGRAM, Ending, Event, Message, OnMaxSteps, Role};
 use wattle_rt::Limits;
-use wattle_tests::{Scripted, World};
+use wattle_tests::{Scripted, World, plain};
 
 fn text(messages: &[Message]) -> String {
     messages.iter().map(|m| m.content.as_str()).collect::<Vec<_>>().join("\n")
@@ -252,7 +252,7 @@ async fn what_a_session_keeps_of_a_run_can_be_continued() {
             job.cancel.cancel();
         }
         let (report, _) = world.run(&model, settings, job).await;
-        let said: Vec<&str> = report.turns.iter().map(|turn| turn.content.trim_end()).collect();
+        let said: Vec<String> = report.turns.iter().map(|turn| plain(turn.content.trim_end())).collect();
         assert_eq!(said, kept, "{name}");
         let roles = [Role::User, Role::Assistant].into_iter().cycle();
         assert!(report.turns.iter().zip(roles).all(|(turn, role)| turn.role == role), "{name}: {:?}", report.turns);

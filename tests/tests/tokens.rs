@@ -121,7 +121,8 @@ fn python_versions_do_the_same() {
     let mut python = Command::new("python3");
     python.arg(folder().join("prelude.py")).stdin(Stdio::piped()).stdout(Stdio::piped());
     let Ok(mut child) = python.spawn() else {
-        eprintln!("skipped: there is no python3");
+        assert!(std::env::var_os("CI").is_none(), "CI has a python3");
+        println!("skipped: this machine has no python3, which runs the programs' other versions");
         return;
     };
     let catalog = Catalog::built_in();

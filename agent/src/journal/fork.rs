@@ -93,6 +93,7 @@ fn anew(of: &Opening, conversation: &[Message], message: String) -> Opening {
     };
     let mut opening = Opening { message, ..of.clone() };
     opening.setup.history = history;
+    opening.setup.nonce = crate::driver::nonce();
     opening
 }
 

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use wattle_machine::{FunctionCall, Message, Role, Usage};
 
-use super::wire::{Fields, Gather, Wrong, reported};
+use super::wire::{Fields, Gather, Wrong, admit_call, reported};
 use super::{FunctionTool, ModelReply, ModelRequest};
 
 #[derive(Serialize)]
@@ -141,19 +141,19 @@ impl Counted {
 }
 
 impl Answer {
-    fn event(&mut self, value: &Value) {
+    fn event(&mut self, value: &Value) -> Result<(), Wrong> {
         let at = value.get("index").and_then(Value::as_u64).unwrap_or(0);
         match value.get("type").and_then(Value::as_str).unwrap_or_default() {
             "message_start" => {
                 self.begun = true;
-                self.message(value.get("message").unwrap_or(&Value::Null));
+                self.message(value.get("message").unwrap_or(&Value::Null))?;
             }
             "message" => {
                 self.begun = true;
-                self.message(value);
+                self.message(value)?;
                 self.done = true;
             }
-            "content_block_start" => self.block(at, value.get("content_block").unwrap_or(&Value::Null)),
+            "content_block_start" => self.block(at, value.get("content_block").unwrap_or(&Value::Null))?,
             "content_block_delta" => self.delta(at, value.get("delta").unwrap_or(&Value::Null)),
             "message_delta" => {
                 self.begun = true;
@@ -163,13 +163,14 @@ impl Answer {
             "message_stop" => self.done = true,
             _ => {}
         }
+        Ok(())
     }
 
-    fn message(&mut self, message: &Value) {
+    fn message(&mut self, message: &Value) -> Result<(), Wrong> {
         message.get("usage").into_iter().for_each(|usage| self.usage.read(usage));
         self.stop(message);
         let content = message.get("content").and_then(Value::as_array);
-        (0..).zip(content.into_iter().flatten()).for_each(|(at, block)| self.block(at, block));
+        (0..).zip(content.into_iter().flatten()).try_for_each(|(at, block)| self.block(at, block))
     }
 
     fn stop(&mut self, value: &Value) {
@@ -178,12 +179,13 @@ impl Answer {
         }
     }
 
-    fn block(&mut self, at: u64, block: &Value) {
+    fn block(&mut self, at: u64, block: &Value) -> Result<(), Wrong> {
         let field = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default();
         match field("type") {
             "text" => self.text.push_str(field("text")),
             "thinking" => self.reasoning.push_str(field("thinking")),
             "tool_use" => {
+                admit_call(self.calls.len())?;
                 let input =
                     block.get("input").filter(|input| input.as_object().is_some_and(|fields| !fields.is_empty()));
                 let arguments = input.map(Value::to_string).unwrap_or_default();
@@ -192,6 +194,7 @@ impl Answer {
             }
             _ => {}
         }
+        Ok(())
     }
 
     fn delta(&mut self, at: u64, delta: &Value) {
@@ -217,10 +220,7 @@ impl Gather for Answer {
         let value: Value = serde_json::from_str(frame).map_err(|why| Wrong::NotJson(why.to_string()))?;
         match reported(&value) {
             Some(wrong) => Err(wrong),
-            None => {
-                self.event(&value);
-                Ok(())
-            }
+            None => self.event(&value),
         }
     }
 
@@ -233,7 +233,7 @@ impl Gather for Answer {
     }
 
     fn is_whole(&self) -> bool {
-        self.done || self.finish.is_some()
+        self.done
     }
 
     fn into_reply(self: Box<Self>) -> Option<ModelReply> {

@@ -12,9 +12,11 @@
 //! {"request":{"digests":["77ab…"],"last":{"role":"user","content":"a text"}},"reply":{"vector":[0.1,0.2],"usage":{…}}}
 //! ```
 //!
-//! `digests` has the first 16 hex digits of a BLAKE3 hash for each message of the request, `last` its last message. A `vector` is the
+//! `digests` has the first 16 hex digits of a BLAKE3 hash for each message of the request, `last` its last message; the nonce that a run
+//! announces is `CODE` in both, so that a recording fits every run. A `vector` is the
 //! embedding of a text, which stands there as the one message.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -24,8 +26,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use serde::{Deserialize, Serialize};
-use wattle_machine::{Message, Role};
+use wattle_machine::{FunctionCall, Message, Role, announced_nonce};
 
+use super::key::Mask;
 use super::{Delta, Embedded, Model, ModelError, ModelReply, ModelRequest};
 
 /// The version of the format.
@@ -58,6 +61,40 @@ enum Said {
     Text(String),
     Reply(ModelReply),
     Embedded(Embedded),
+}
+
+impl Said {
+    /// Masks the key of the model: a recording is for others.
+    fn masked(self, mask: &Mask) -> Self {
+        let masked = |reply: ModelReply| ModelReply {
+            text: mask.text(&reply.text),
+            reasoning: reply.reasoning.map(|thought| mask.text(&thought)),
+            calls: reply
+                .calls
+                .into_iter()
+                .map(|call| FunctionCall { name: mask.text(&call.name), arguments: mask.text(&call.arguments), ..call })
+                .collect(),
+            ..reply
+        };
+        match self {
+            Self::Text(text) => Self::Text(mask.text(&text)),
+            Self::Reply(reply) => Self::Reply(masked(reply)),
+            Self::Embedded(embedded) => Self::Embedded(embedded),
+        }
+    }
+}
+
+/// The name that every run's nonce has in a recording.
+const NONCE: &str = "CODE";
+
+/// Returns a request as it is the same in every run.
+fn canonical(messages: &[Message]) -> Cow<'_, [Message]> {
+    let Some(nonce) = announced_nonce(messages) else { return Cow::Borrowed(messages) };
+    let mut canonical = messages.to_vec();
+    for message in &mut canonical {
+        message.content = message.content.replace(nonce, NONCE);
+    }
+    Cow::Owned(canonical)
 }
 
 impl Asked {
@@ -159,6 +196,7 @@ impl<T: Clone> Track<T> {
     }
 
     fn play(&self, messages: &[Message], strict: bool) -> Result<T, ModelError> {
+        let messages = &*canonical(messages);
         let digests: Vec<String> = messages.iter().map(digest).collect();
         let at = {
             let mut played = self.played.lock().unwrap_or_else(PoisonError::into_inner);
@@ -299,7 +337,10 @@ impl Recorder {
     }
 
     fn record(&self, messages: &[Message], reply: Said) -> Result<(), ModelError> {
-        let turn = Turn { request: Some(Asked::of(messages)), reply };
+        let mut asked = Asked::of(&canonical(messages));
+        let mask = self.model.mask();
+        asked.last.iter_mut().for_each(|last| last.content = mask.text(&last.content));
+        let turn = Turn { request: Some(asked), reply: reply.masked(&mask) };
         write_line(&mut self.file.lock().unwrap_or_else(PoisonError::into_inner), &turn)
     }
 }
@@ -321,6 +362,10 @@ impl Model for Recorder {
 
     fn takes_functions(&self) -> bool {
         self.model.takes_functions()
+    }
+
+    fn mask(&self) -> Mask {
+        self.model.mask()
     }
 
     fn complete<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::Embedded;
 use super::error::{Asked, ModelError};
 use super::remote::{Failure, RemoteModel, Then};
-use super::wire::{read_usage, reported};
+use super::wire::{FRAME_LIMIT, read_usage, reported};
 
 impl RemoteModel {
     /// Asks for the embedding of a text, again where that may help.
@@ -40,6 +40,10 @@ impl RemoteModel {
         let mut body = Vec::new();
         while let Some(piece) = response.chunk().await.map_err(|why| self.broken(&why))? {
             body.extend_from_slice(&piece);
+            if body.len() > FRAME_LIMIT {
+                let why = format!("it is larger than the limit of {FRAME_LIMIT} bytes");
+                return Err(Failure::final_(ModelError::malformed(url, &why, "")));
+            }
         }
         let nothing = || Failure::again(ModelError::no_embedding(url, &self.said(&body)));
         let answer: Value = serde_json::from_slice(&body).map_err(|_| nothing())?;

@@ -122,6 +122,12 @@ impl ModelError {
         error(ModelErrorKind::Malformed, quoting(text, head))
     }
 
+    /// An answer whose end is missing.
+    pub(super) fn broke_off(url: &str) -> Self {
+        let text = format!("the answer of {url} broke off: the connection closed before the message had ended");
+        error(ModelErrorKind::Network, text)
+    }
+
     pub(super) fn no_embedding(url: &str, head: &str) -> Self {
         error(ModelErrorKind::Malformed, quoting(format!("{url} gave no embedding"), head))
     }

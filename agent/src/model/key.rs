@@ -4,10 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
+use serde_json::Value;
 use wattle_capability::egress::HeaderValue;
 
-/// What stands where a key stood.
+/// The text in place of a key.
 const MASK: &str = "***";
+
+/// Minimum length of a key that is masked, in bytes: a shorter one is part of other words.
+const SHORTEST: usize = 8;
 
 /// Holds a secret that goes out in one header and nowhere else: printed or serialised it reads `***`.
 #[derive(Clone, PartialEq, Eq)]
@@ -40,9 +44,14 @@ impl ApiKey {
         Some(header)
     }
 
-    /// Masks the key wherever it stands in a text.
+    /// If true, the key is too short to be told from other text, and is masked nowhere.
+    pub fn is_short(&self) -> bool {
+        self.secret.len() < SHORTEST
+    }
+
+    /// Masks the key in a text that is recorded or quoted.
     pub fn scrub(&self, text: &str) -> String {
-        text.replace(&*self.secret, MASK)
+        if self.is_short() { text.to_owned() } else { text.replace(&*self.secret, MASK) }
     }
 }
 
@@ -64,34 +73,34 @@ impl Serialize for ApiKey {
     }
 }
 
-/// Masks a key in a text that comes in pieces. It holds back what may be the beginning of the key.
-pub(super) struct Scrubber<'a> {
-    secret: &'a str,
-    held: String,
-}
+/// Masks an endpoint's key in what is recorded; without a key it changes nothing.
+#[derive(Clone, Debug, Default)]
+pub struct Mask(Option<ApiKey>);
 
-impl<'a> Scrubber<'a> {
-    pub(super) fn new(key: Option<&'a ApiKey>) -> Self {
-        Self { secret: key.map_or("", |key| &key.secret), held: String::new() }
+impl Mask {
+    /// Masks that key, if it is long enough to be told from other text.
+    pub(super) fn of(key: Option<ApiKey>) -> Self {
+        Self(key.filter(|key| !key.is_short()))
     }
 
-    /// Takes a piece and gives what is safe to show.
-    pub(super) fn push(&mut self, piece: &str) -> String {
-        if self.secret.is_empty() {
-            return piece.to_owned();
+    /// Masks a text.
+    pub fn text(&self, text: &str) -> String {
+        self.0.as_ref().map_or_else(|| text.to_owned(), |key| key.scrub(text))
+    }
+
+    /// Masks all texts of a JSON value, names of fields included.
+    pub fn json(&self, value: Value) -> Value {
+        if self.0.is_none() {
+            return value;
         }
-        self.held.push_str(piece);
-        let mut text = self.held.replace(self.secret, MASK);
-        // The key is ASCII, so an ending that is a beginning of the key starts at a character.
-        let longest = (self.secret.len() - 1).min(text.len());
-        let open = (1..=longest).rev().find(|&n| self.secret.get(..n).is_some_and(|start| text.ends_with(start)));
-        self.held = open.map(|n| text.split_off(text.len() - n)).unwrap_or_default();
-        text
-    }
-
-    /// Gives what was held back and did not become the key.
-    pub(super) fn finish(self) -> String {
-        self.held
+        match value {
+            Value::String(text) => Value::String(self.text(&text)),
+            Value::Array(items) => items.into_iter().map(|item| self.json(item)).collect(),
+            Value::Object(fields) => {
+                fields.into_iter().map(|(name, item)| (self.text(&name), self.json(item))).collect()
+            }
+            plain => plain,
+        }
     }
 }
 
@@ -117,21 +126,22 @@ mod tests {
     }
 
     #[test]
-    fn a_key_in_pieces_is_masked_wherever_it_is_cut() {
-        let key = ApiKey::new("sk-sk-key").unwrap();
-        let text = "äsk-sk-sk-key and sk-sk-keysk-sk-key, sk-sk-ke";
-        let bounds: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
-        for &first in &bounds {
-            for &second in bounds.iter().filter(|&&at| at >= first) {
-                let mut scrubber = Scrubber::new(Some(&key));
-                let mut shown = String::new();
-                for piece in [&text[..first], &text[first..second], &text[second..]] {
-                    shown += &scrubber.push(piece);
-                }
-                shown += &scrubber.finish();
-                assert_eq!(shown, key.scrub(text), "cut at {first} and {second}");
-            }
+    fn a_key_that_is_part_of_other_words_is_not_masked() {
+        for (key, text, masked) in
+            [("k", "ok", "ok"), ("sk-1234", "a sk-1234", "a sk-1234"), ("sk-12345", "a sk-12345", "a ***")]
+        {
+            let key = ApiKey::new(key).unwrap();
+            assert_eq!(key.is_short(), text == masked);
+            assert_eq!(key.scrub(text), masked);
+            assert_eq!(Mask::of(Some(key)).text(text), masked);
         }
-        assert_eq!(Scrubber::new(None).push("sk-sk-key"), "sk-sk-key");
+    }
+
+    #[test]
+    fn a_mask_covers_every_text_of_a_value() {
+        let mask = Mask::of(ApiKey::new("sk-secret"));
+        let value = serde_json::json!({"sk-secret": ["a sk-secret", {"b": "sk-secretsk-secret"}, 1, null]});
+        assert_eq!(mask.json(value.clone()), serde_json::json!({"***": ["a ***", {"b": "******"}, 1, null]}));
+        assert_eq!(Mask::default().json(value.clone()), value);
     }
 }

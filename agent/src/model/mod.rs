@@ -24,6 +24,7 @@ mod error;
 mod key;
 mod prices;
 mod remote;
+mod reply;
 mod sse;
 mod wire;
 
@@ -36,9 +37,10 @@ pub use cassette::{Cassette, Recorder};
 pub use deadline::{Timeouts, ask_within, turn_deadline};
 pub use endpoint::{Endpoint, EndpointSettings, Preset, presets, resolve};
 pub use error::{EndpointError, EndpointErrorKind, ModelError, ModelErrorKind};
-pub use key::ApiKey;
+pub use key::{ApiKey, Mask};
 pub use prices::{Price, Prices};
 pub use remote::RemoteModel;
+pub use reply::{BadReply, ReplyReader};
 pub use wattle_machine::FunctionTool;
 
 /// Answers a conversation with its next message.
@@ -49,6 +51,12 @@ pub trait Model: Send + Sync {
     /// Whether the model is known to take functions, as far as anything has shown yet.
     fn takes_functions(&self) -> bool {
         false
+    }
+
+    /// Returns what masks the model's key in what is recorded of its words: traces, telemetry, recordings. What runs, and what the user
+    /// reads, is what the model said.
+    fn mask(&self) -> Mask {
+        Mask::default()
     }
 
     /// Asks for the next message and gives it when it is whole.
@@ -116,9 +124,18 @@ pub struct ModelReply {
 }
 
 impl ModelReply {
-    /// Whether the message ended because it had reached its greatest length.
+    /// If true, the message is not all that the model would have said: it reached its maximum length, or the provider withheld the
+    /// rest.
     pub fn is_cut(&self) -> bool {
-        const WORDS: &[&str] = &["length", "max_tokens", "model_length", "max_output_tokens"];
+        const WORDS: &[&str] = &[
+            "length",
+            "max_tokens",
+            "model_length",
+            "max_output_tokens",
+            "model_context_window_exceeded",
+            "content_filter",
+            "refusal",
+        ];
         self.finish.as_deref().is_some_and(|finish| WORDS.iter().any(|word| finish.eq_ignore_ascii_case(word)))
     }
 }

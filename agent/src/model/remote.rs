@@ -9,13 +9,13 @@ use futures_util::future::BoxFuture;
 use wattle_capability::egress::{
     Egress, EgressErrorKind, EndpointClient, HeaderName, HeaderValue, Limits, Request, Streamed, header,
 };
-use wattle_machine::FunctionCall;
 
 use super::deadline::{Timeouts, retry_after};
 use super::endpoint::Endpoint;
 use super::error::{Asked, EndpointError, ModelError};
-use super::key::Scrubber;
-use super::wire::{self, Answer, Fields, Frames, Gather, Protocol, Wrong};
+use super::key::Mask;
+use super::reply::{BadReply, ReplyReader};
+use super::wire::{self, Fields, Protocol, Wrong};
 use super::{Delta, Embedded, Model, ModelErrorKind, ModelReply, ModelRequest, anthropic};
 
 /// Greatest length of a response in bytes.
@@ -132,58 +132,26 @@ impl RemoteModel {
             let failure = self.refused(&mut response, self.asked(), fields).await;
             return Err(if request.functions.is_empty() { failure } else { self.without_functions(failure) });
         }
-        let mut answer: Box<dyn Gather> = match quirks.protocol {
-            Protocol::Chat => Box::new(Answer::new(quirks.reasoning_fields.clone())),
-            Protocol::Messages => Box::<anthropic::Answer>::default(),
-        };
-        let mut frames = Frames::default();
+        let mut reader = ReplyReader::of(quirks);
         let mut head = Vec::new();
-        let mut scrubber = Scrubber::new(self.endpoint.key.as_ref());
-        let mut take = |answer: &mut dyn Gather, frame: &str| -> Result<(), Wrong> {
-            let before = answer.text().len();
-            answer.absorb(frame)?;
-            let piece = scrubber.push(answer.text().get(before..).unwrap_or_default());
-            if stream && !piece.is_empty() {
-                show(&piece);
+        let mut show = |text: &str| {
+            if stream {
+                show(text);
             }
-            Ok(())
         };
-        while !answer.is_done() {
+        while !reader.is_done() {
             let piece = match response.chunk().await {
                 Ok(Some(piece)) => piece,
                 Ok(None) => break,
-                Err(_) if answer.is_whole() => break,
+                Err(_) if reader.is_whole() => break,
                 Err(why) => return Err(self.broken(&why)),
             };
             let room = ERROR_LIMIT.saturating_sub(head.len());
             head.extend(piece.iter().take(room));
-            for frame in frames.push(&piece) {
-                take(&mut *answer, &frame).map_err(|wrong| self.wrong(wrong, &head))?;
-                if answer.is_done() {
-                    break;
-                }
-            }
+            reader.push(&piece, &mut show).map_err(|BadReply(wrong)| self.wrong(wrong, &head))?;
         }
-        if !answer.is_done()
-            && let Some(frame) = frames.finish()
-        {
-            take(&mut *answer, &frame).map_err(|wrong| self.wrong(wrong, &head))?;
-        }
-        let held = scrubber.finish();
-        if stream && !held.is_empty() {
-            show(&held);
-        }
-        let reply = answer.into_reply().ok_or_else(|| {
-            let why = if head.is_empty() { "the response is empty" } else { "it holds no message" };
-            Failure::again(ModelError::malformed(&self.url, why, &self.said(&head)))
-        })?;
-        Ok(ModelReply {
-            text: self.scrub(reply.text),
-            reasoning: reply.reasoning.map(|thought| self.scrub(thought)),
-            finish: reply.finish.map(|finish| self.scrub(finish)),
-            calls: reply.calls.into_iter().map(|call| self.scrub_call(call)).collect(),
-            usage: reply.usage,
-        })
+        // What the model said is what runs: no word of it is changed, not even one that is the key.
+        reader.finish(&mut show).map_err(|BadReply(wrong)| self.wrong(wrong, &head))
     }
 
     pub(super) fn http(&self, url: &str, body: Vec<u8>) -> Request {
@@ -253,6 +221,12 @@ impl RemoteModel {
                 Failure { error, then: if unavailable { Then::Again(None) } else { Then::GiveUp } }
             }
             Wrong::NotJson(why) => Failure::again(ModelError::malformed(&self.url, &why, &self.said(head))),
+            Wrong::Excessive(what) => Failure::final_(ModelError::malformed(&self.url, &what, "")),
+            Wrong::BrokeOff => Failure::again(ModelError::broke_off(&self.url)),
+            Wrong::Nothing => {
+                let why = if head.is_empty() { "the response is empty" } else { "it holds no message" };
+                Failure::again(ModelError::malformed(&self.url, why, &self.said(head)))
+            }
         }
     }
 
@@ -274,10 +248,6 @@ impl RemoteModel {
         }
     }
 
-    fn scrub_call(&self, FunctionCall { id, name, arguments }: FunctionCall) -> FunctionCall {
-        FunctionCall { id, name: self.scrub(name), arguments: self.scrub(arguments) }
-    }
-
     pub(super) fn asked(&self) -> Asked<'_> {
         let Endpoint { model, key_variable, key, .. } = &self.endpoint;
         Asked { url: &self.url, model, key_variable, with_key: key.is_some() }
@@ -291,6 +261,10 @@ impl Model for RemoteModel {
 
     fn takes_functions(&self) -> bool {
         self.endpoint.quirks.functions && !self.functions_refused.load(Ordering::Relaxed)
+    }
+
+    fn mask(&self) -> Mask {
+        Mask::of(self.endpoint.key.clone())
     }
 
     fn complete<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {

@@ -13,6 +13,11 @@ pub(super) struct Events {
 }
 
 impl Events {
+    /// Size of what is not ended yet, in bytes.
+    pub(super) fn pending(&self) -> usize {
+        self.line.len() + self.data.as_ref().map_or(0, String::len)
+    }
+
     /// Takes a piece of the stream and gives the data of each event that ends in it.
     pub(super) fn push(&mut self, piece: &[u8]) -> Vec<String> {
         let mut ended = Vec::new();

@@ -192,12 +192,44 @@ pub(super) enum Frames {
     Events(Events),
 }
 
+/// Maximum size of a frame in bytes: as JSON it takes up to 64 times its size in memory.
+pub(super) const FRAME_LIMIT: usize = 4 << 20;
+
+/// Maximum number of calls in one message.
+pub(super) const CALLS: usize = 256;
+
+/// Refuses a message with one more call than there may be.
+pub(super) fn admit_call(known: usize) -> Result<(), Wrong> {
+    if known < CALLS { Ok(()) } else { Err(Wrong::Excessive(format!("it has more than {CALLS} calls"))) }
+}
+
 impl Frames {
-    pub(super) fn push(&mut self, piece: &[u8]) -> Vec<String> {
+    /// Takes the next bytes and returns the frames that end in them.
+    pub(super) fn push(&mut self, piece: &[u8]) -> Result<Vec<String>, Wrong> {
+        let frames = self.split(piece);
+        let pending = match self {
+            Self::Undecided => 0,
+            Self::Json(text) => text.len(),
+            Self::Events(events) => events.pending(),
+        };
+        match frames.iter().map(String::len).chain([pending]).all(|size| size <= FRAME_LIMIT) {
+            true => Ok(frames),
+            false => Err(Wrong::Excessive(format!("a part of it is larger than the limit of {FRAME_LIMIT} bytes"))),
+        }
+    }
+
+    /// If true, the body is a stream of events, whose end the provider tells.
+    pub(super) fn is_stream(&self) -> bool {
+        matches!(self, Self::Events(_))
+    }
+
+    fn split(&mut self, mut piece: &[u8]) -> Vec<String> {
         if let Self::Undecided = self {
-            // A byte order mark counts as blank; an event stream drops it by itself.
-            let first = piece.iter().find(|byte| !byte.is_ascii_whitespace() && !b"\xef\xbb\xbf".contains(byte));
-            *self = match first {
+            // A byte order mark counts as blank.
+            let is_blank = |byte: &u8| byte.is_ascii_whitespace() || b"\xef\xbb\xbf".contains(byte);
+            let blank = piece.iter().take_while(|byte| is_blank(byte)).count();
+            piece = piece.get(blank..).unwrap_or_default();
+            *self = match piece.first() {
                 None => return Vec::new(),
                 Some(b'{' | b'[') => Self::Json(Vec::new()),
                 Some(_) => Self::Events(Events::default()),
@@ -229,6 +261,12 @@ pub(super) enum Wrong {
     Reported { unavailable: bool, status: Option<u16>, said: String },
     /// The frame is not JSON.
     NotJson(String),
+    /// The message is larger than any that is taken; how.
+    Excessive(String),
+    /// The message began and its end is missing.
+    BrokeOff,
+    /// There is no message.
+    Nothing,
 }
 
 /// Gathers a message from frames.
@@ -323,22 +361,27 @@ impl Answer {
             return Err(wrong);
         }
         self.begun = true;
+        if choice.get("finish_reason").and_then(Value::as_str) == Some("error") {
+            // What a relaying provider says of the one behind it, in the middle of a message.
+            let said = "the provider ended the answer with an error".to_owned();
+            return Err(Wrong::Reported { unavailable: true, status: None, said });
+        }
         if let Some(finish) = choice.get("finish_reason").and_then(Value::as_str).filter(|reason| !reason.is_empty()) {
             self.finish = Some(finish.to_owned());
         }
         if let Some(delta) = choice.get("delta").filter(|delta| delta.is_object()) {
-            self.absorb_message(delta);
+            self.absorb_message(delta)?;
         } else if self.text.is_empty() && self.calls.is_empty() {
             // A whole message; at the end of a stream it only repeats what the pieces said.
             match choice.get("message") {
-                Some(message) if message.is_object() => self.absorb_message(message),
+                Some(message) if message.is_object() => self.absorb_message(message)?,
                 _ => self.text.push_str(choice.get("text").and_then(Value::as_str).unwrap_or_default()),
             }
         }
         Ok(())
     }
 
-    fn absorb_message(&mut self, message: &Value) {
+    fn absorb_message(&mut self, message: &Value) -> Result<(), Wrong> {
         let thought = self.reasoning_fields.iter().find_map(|name| message.get(name)?.as_str());
         self.reasoning.push_str(thought.unwrap_or_default());
         let before = self.text.len();
@@ -348,14 +391,15 @@ impl Answer {
             _ => {}
         }
         let calls = message.get("tool_calls").and_then(Value::as_array);
-        calls.into_iter().flatten().enumerate().for_each(|(at, call)| self.absorb_call(at, call));
+        calls.into_iter().flatten().enumerate().try_for_each(|(at, call)| self.absorb_call(at, call))?;
         if self.text.len() == before {
             self.text.push_str(message.get("refusal").and_then(Value::as_str).unwrap_or_default());
         }
+        Ok(())
     }
 
     /// Takes what came of a call: the whole of it, or a piece that belongs to the call with the same index.
-    fn absorb_call(&mut self, position: usize, piece: &Value) {
+    fn absorb_call(&mut self, position: usize, piece: &Value) -> Result<(), Wrong> {
         let text = |pointer: &str| piece.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let index = piece.get("index").and_then(Value::as_u64).unwrap_or(position as u64);
         // Some servers give each call the index 0, and tell them apart by the id alone.
@@ -363,12 +407,13 @@ impl Answer {
         let at = match self.calls.iter().rposition(|(known, call)| *known == index && same(&call.id)) {
             Some(at) => at,
             None => {
+                admit_call(self.calls.len())?;
                 let empty = FunctionCall { id: String::new(), name: String::new(), arguments: String::new() };
                 self.calls.push((index, empty));
                 self.calls.len() - 1
             }
         };
-        let Some((_, call)) = self.calls.get_mut(at) else { return };
+        let Some((_, call)) = self.calls.get_mut(at) else { return Ok(()) };
         for (field, piece) in [(&mut call.id, text("/id")), (&mut call.name, text("/function/name"))] {
             // Some servers send them again with every piece.
             if field.is_empty() {
@@ -381,6 +426,7 @@ impl Answer {
             Some(whole @ Value::Object(_)) => call.arguments = whole.to_string(),
             _ => {}
         }
+        Ok(())
     }
 
     fn absorb_part(&mut self, part: &Value) {

@@ -8,7 +8,7 @@ use wattle_machine::{Call, Ending};
 
 use super::Collector;
 use super::encode::{Sample, Span, metrics, traces};
-use crate::model::ModelReply;
+use crate::model::{Mask, ModelReply};
 use crate::trace::{Left, clip};
 
 /// The most spans of one run; further ones are left out, and the root says how many.
@@ -25,6 +25,7 @@ pub(crate) struct RunSpans {
     agent: String,
     model: String,
     session: Option<String>,
+    mask: Mask,
     gathered: Mutex<Gathered>,
 }
 
@@ -41,6 +42,7 @@ impl RunSpans {
         run_id: &str,
         (agent, model): (&str, &str),
         session: Option<&str>,
+        mask: Mask,
     ) -> Self {
         RunSpans {
             collector: collector.clone(),
@@ -50,6 +52,7 @@ impl RunSpans {
             agent: agent.to_owned(),
             model: model.to_owned(),
             session: session.map(str::to_owned),
+            mask,
             gathered: Mutex::default(),
         }
     }
@@ -65,9 +68,11 @@ impl RunSpans {
                 (sample.input, sample.output) = (reply.usage.prompt, reply.usage.completion);
                 attributes.push(("gen_ai.usage.input_tokens", json!(sample.input)));
                 attributes.push(("gen_ai.usage.output_tokens", json!(sample.output)));
-                attributes.extend(reply.finish.as_ref().map(|why| ("gen_ai.response.finish_reasons", json!([why]))));
+                attributes.extend(
+                    reply.finish.as_ref().map(|why| ("gen_ai.response.finish_reasons", json!([self.mask.text(why)]))),
+                );
                 if self.collector.0.content {
-                    attributes.push(("gen_ai.output.messages", json!(clip(&reply.text, CONTENT))));
+                    attributes.push(("gen_ai.output.messages", json!(self.content(&reply.text))));
                 }
                 None
             }
@@ -86,7 +91,7 @@ impl RunSpans {
     pub(crate) fn tool(&self, from: SystemTime, (step, number): (u32, usize), call: &Call, left: &Left<'_>) {
         let mut attributes: Vec<(&'static str, Json)> = vec![
             ("gen_ai.operation.name", json!("execute_tool")),
-            ("gen_ai.tool.name", json!(call.label())),
+            ("gen_ai.tool.name", json!(self.mask.text(call.label()))),
             ("gen_ai.tool.type", json!("function")),
             ("gen_ai.tool.call.id", json!(format!("{}.{step}.{number}", self.run_id))),
         ];
@@ -95,14 +100,14 @@ impl RunSpans {
             attributes.push(("error.type", json!("_OTHER")));
         }
         if self.collector.0.content {
-            let args = json!({"body": call.body(), "args": call.args()}).to_string();
+            let args = self.mask.json(json!({"body": call.body(), "args": call.args()})).to_string();
             attributes.push(("gen_ai.tool.call.arguments", json!(clip(&args, CONTENT))));
-            attributes.push(("gen_ai.tool.call.result", json!(clip(&left.output, CONTENT))));
+            attributes.push(("gen_ai.tool.call.result", json!(self.content(&left.output))));
         }
         // What a failure says may quote what programs worked on.
         let error = left.error.as_ref();
-        let error = error.map(|why| if self.collector.0.content { clip(why, CONTENT) } else { "failed".to_owned() });
-        let (name, to) = (format!("execute_tool {}", call.label()), SystemTime::now());
+        let error = error.map(|why| if self.collector.0.content { self.content(why) } else { "failed".to_owned() });
+        let (name, to) = (format!("execute_tool {}", self.mask.text(call.label())), SystemTime::now());
         self.add(Span { id: id(), parent: Some(self.root), name, is_client: false, from, to, attributes, error });
     }
 
@@ -120,10 +125,10 @@ impl RunSpans {
             attributes.push(("wattle.spans_left_out", json!(gathered.left_out)));
         }
         if self.collector.0.content {
-            attributes.push(("gen_ai.output.messages", json!(clip(ending.text(), CONTENT))));
+            attributes.push(("gen_ai.output.messages", json!(self.content(ending.text()))));
         }
         let error = match ending {
-            Ending::Failed { message } => Some(message.clone()),
+            Ending::Failed { message } => Some(self.mask.text(message)),
             _ => None,
         };
         let (from, to, name) = (self.from, SystemTime::now(), format!("invoke_agent {}", self.agent));
@@ -135,6 +140,11 @@ impl RunSpans {
             ("/v1/traces", traces(service, trace, &gathered.spans)),
             ("/v1/metrics", metrics(service, &self.model, (from, to), &gathered.samples)),
         ]);
+    }
+
+    /// A content as it is sent: without the model's key, and cut.
+    fn content(&self, text: &str) -> String {
+        clip(&self.mask.text(text), CONTENT)
     }
 
     fn add(&self, span: Span) {

@@ -19,6 +19,7 @@ use serde_json::{Value as Json, json};
 use wattle_machine::{Call, Ending, Execution};
 
 use crate::ledger::{Recorder, Signer};
+use crate::model::Mask;
 use crate::now_ms;
 use org::Org;
 
@@ -95,6 +96,7 @@ pub(crate) struct Trace<'a> {
     run_id: &'a str,
     agent: &'a str,
     model: &'a str,
+    mask: Mask,
     places: Option<Mutex<Places>>,
     /// The lines that the run left before it was taken up: none is written twice.
     there: Mutex<Vec<Json>>,
@@ -107,11 +109,11 @@ struct Places {
 }
 
 impl<'a> Trace<'a> {
-    /// The trace of that run; it goes nowhere where there is no workdir. A run that is `taken_up` again goes on where it was.
+    /// The trace of that run, with the model's key masked; it goes nowhere where there is no workdir. A run that is `taken_up` again goes on where it was.
     pub(crate) fn open(
         run_id: &'a str,
         (agent, model): (&'a str, &'a str),
-        workdir: Option<&Path>,
+        (workdir, mask): (Option<&Path>, Mask),
         signer: Option<Arc<Signer>>,
         taken_up: bool,
     ) -> Self {
@@ -127,7 +129,7 @@ impl<'a> Trace<'a> {
             };
             Some(Mutex::new(Places { recorder, org: Org::new(workdir, run_id, agent) }))
         });
-        Trace { run_id, agent, model, places, there: Mutex::new(there) }
+        Trace { run_id, agent, model, mask, places, there: Mutex::new(there) }
     }
 
     /// The run's id.
@@ -138,21 +140,23 @@ impl<'a> Trace<'a> {
     /// Writes down a call that is done.
     pub(crate) fn write(&self, step: u32, call: &Call, left: &Left<'_>, dur_ms: u64) {
         let Some(places) = &self.places else { return };
+        let mask = &self.mask;
         let args = match call {
             Call::Wat { body, args } => json!({"body": body, "args": args}),
             Call::Catalog { args, .. } => json!(args),
         };
+        let output = mask.text(&left.output);
         let step = Step {
             run_id: self.run_id.to_owned(),
             step,
             agent: self.agent.to_owned(),
             model: self.model.to_owned(),
-            tool: call.label().to_owned(),
-            args,
-            output: clip(&left.output, LINE_CHARS),
+            tool: mask.text(call.label()),
+            args: mask.json(args),
+            output: clip(&output, LINE_CHARS),
             exit_code: left.exit_code,
-            error: left.error.clone(),
-            mended: left.mended.to_vec(),
+            error: left.error.as_deref().map(|error| mask.text(error)),
+            mended: left.mended.iter().map(|change| mask.text(change)).collect(),
             dur_ms,
             ts: now_ms(),
         };
@@ -161,7 +165,7 @@ impl<'a> Trace<'a> {
             let written = places.recorder.line(&step);
             told(Path::new(STEPS_FILE), written);
         }
-        places.org.add(&step, &left.output);
+        places.org.add(&step, &output);
     }
 
     /// Writes down how the run ended.
@@ -170,7 +174,7 @@ impl<'a> Trace<'a> {
         let mut places = places.lock().unwrap_or_else(PoisonError::into_inner);
         let sealed = places.recorder.end();
         told(Path::new(crate::ledger::LEDGER_FILE), sealed);
-        told(Path::new(EVENTS_FILE), places.org.end(ending.text()));
+        told(Path::new(EVENTS_FILE), places.org.end(&self.mask.text(ending.text())));
     }
 }
 

@@ -125,6 +125,7 @@ fn model(setup: &Setup) -> Found {
     }
     let endpoint = setup::endpoint(&setup.config).map_err(no_endpoint)?;
     let key = match endpoint.key {
+        Some(key) if key.is_short() => format!("key from `{}`, {}", endpoint.key_variable, setup::SHORT_KEY),
         Some(_) => format!("key from `{}`", endpoint.key_variable),
         None => "no key".to_owned(),
     };

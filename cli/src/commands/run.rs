@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::files::Files;
 use wattle_agent::journal::{self, Ended, Hold, Opened, Parked, ResumeError, Resumed, SharedJournal};
-use wattle_agent::machine::{Ending, Envelope};
+use wattle_agent::machine::{Bound, Ending, Envelope};
 use wattle_agent::{Job, Meter, Report, Store, own_session};
 
 use crate::args::RunArgs;
@@ -248,6 +248,9 @@ async fn finish(
     }
     if let Some(fault) = gone {
         return Err(fault);
+    }
+    if matches!(report.ending, Ending::Exhausted { bound: Bound::Length, .. }) {
+        output::warn("the answer was cut off before its end, however often the model was asked");
     }
     let told = tell(&report, exit, how.json, how.output.as_deref());
     setup.flush().await;

@@ -125,6 +125,53 @@ fn a_key_that_the_endpoint_echoes_is_not_shown() {
     assert_eq!(done.stdout, "");
 }
 
+/// The model's words run and reach the user as they are; what is recorded of them has no key.
+#[test]
+fn the_models_words_are_unchanged_and_what_is_recorded_has_no_key() {
+    let place = Place::new();
+    let program =
+        format!("ToolCall::Wat(```wat\n(out (str.from_int (str.len (arg 0)))) (ret (arg 0))\n```, \"{KEY}\")");
+    let provider = Provider::start([program, response(&format!("your key is {KEY}"))].map(Answer::text));
+    let args = ["hello", "--record", "tape.jsonl"];
+    let done = wattle(&place, &provider, &args).code(0);
+    assert_eq!(done.stdout, format!("your key is {KEY}\n"));
+    let observed = provider.requests()[1].messages().pop().unwrap();
+    assert!(observed.contains(&format!("\n{}\n{KEY}", KEY.len())), "{observed}");
+    for file in ["_steps.jsonl", "events.org", "tape.jsonl"] {
+        let text = place.read(file);
+        assert!(text.contains("***") && !text.contains(KEY), "{file}: {text}");
+    }
+}
+
+/// A key that is part of other words masks none of them, and the operator is told.
+#[test]
+fn a_short_key_masks_nothing_and_is_warned_of() {
+    let place = Place::new();
+    let program = "ToolCall::Wat(```wat\n(ret (fmt \"kiwi, {}\" (arg 0)))\n```, \"milk\")";
+    let provider = Provider::start([program.to_owned(), response("ok, kiwi and milk")].map(Answer::text));
+    let all = ["run", "hello", "--base-url", &provider.base_url(), "--model", "m"];
+    let done = place.wattle(all).env("WATTLE_API_KEY", "k").run().code(0);
+    assert_eq!(done.stdout, "ok, kiwi and milk\n");
+    done.tells(&["warning:", "`WATTLE_API_KEY`", "fewer than 8 characters"]);
+    assert!(provider.requests()[1].messages().pop().unwrap().ends_with("\nkiwi, milk"));
+    assert!(place.read("_steps.jsonl").contains("kiwi, milk"));
+    let doctor = ["doctor", "--json", "--base-url", &provider.base_url(), "--model", "m"];
+    let found = place.wattle(doctor).env("WATTLE_API_KEY", "k").run();
+    assert!(found.stdout.contains("fewer than 8 characters"), "{}", found.stdout);
+}
+
+/// The beginning of an answer is not taken for all of it.
+#[test]
+fn an_answer_that_stays_cut_off_is_told_as_one() {
+    let place = Place::new();
+    let message = serde_json::json!({"choices": [{"message": {"content": "The first"}, "finish_reason": "length"}]});
+    let provider = Provider::start(vec![Answer::body(message.to_string()); 3]);
+    let done = wattle(&place, &provider, &["hello"]).code(5);
+    assert_eq!(done.stdout, "The first\n");
+    done.tells(&["cut off before its end"]);
+    assert_eq!(provider.requests().len(), 3);
+}
+
 #[test]
 fn a_recording_plays_without_the_endpoint() {
     let place = Place::new();

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     call::Call,
     function::ProgramFunction,
+    mark::Nonce,
     message::{FunctionCall, Message, Role},
     observation::Output,
     state::{ModelAnswer, Purpose},
@@ -70,7 +71,7 @@ impl Planned {
 
     /// A call that is not carried out because not all of it may be there.
     pub(crate) fn cut(self) -> Self {
-        let why = "nothing was run: the answer was cut off at its greatest length in the middle of the call; write a shorter program, \
+        let why = "nothing was run: the answer was cut off before its end, in the middle of the call; write a shorter program, \
                    or do it in several steps";
         Self { refused: self.refused.or_else(|| Some(why.to_owned())), ..self }
     }
@@ -90,10 +91,17 @@ impl Dialect {
     }
 
     /// Words what came of a step: the answer that it began with, and the outputs of its calls in order.
-    pub(crate) fn observed(self, step: u32, said: Message, outputs: &[Output], notes: &[String]) -> Vec<Message> {
+    pub(crate) fn observed(
+        self,
+        nonce: &Nonce,
+        step: u32,
+        said: Message,
+        outputs: &[Output],
+        notes: &[String],
+    ) -> Vec<Message> {
         match self {
-            Self::Text => text::observed(step, said, outputs, notes),
-            Self::Native => native::observed(step, said, outputs, notes),
+            Self::Text => text::observed(nonce, step, said, outputs, notes),
+            Self::Native => native::observed(nonce, step, said, outputs, notes),
         }
     }
 
@@ -144,11 +152,11 @@ impl Dialect {
     pub(crate) fn empty_answer(self) -> &'static str {
         match self {
             Self::Text => {
-                "[Note] Your answer was empty. Make exactly one call: ToolCall::Catalog(…), ToolCall::Wat(…) or, if you are done, \
+                "Your answer was empty. Make exactly one call: ToolCall::Catalog(…), ToolCall::Wat(…) or, if you are done, \
                  ToolCall::Response(…)."
             }
             Self::Native => {
-                "[Note] Your answer was empty. Call a function, or `done` with the final answer if you have what you need."
+                "Your answer was empty. Call a function, or `done` with the final answer if you have what you need."
             }
         }
     }

@@ -7,6 +7,7 @@ use super::{Planned, Said, Wish, function_call, leaked, text};
 use crate::{
     call::Call,
     function::ProgramFunction,
+    mark::Nonce,
     message::{FunctionCall, Message},
     observation::{self, Output},
     reader::{Action, Read, Reading, read_call, read_repair},
@@ -158,11 +159,11 @@ fn made_up(step: u32, number: u32) -> String {
     format!("c{:04}{:04}", step % 10_000, number % 10_000)
 }
 
-pub(super) fn observed(step: u32, said: Message, outputs: &[Output], notes: &[String]) -> Vec<Message> {
+pub(super) fn observed(nonce: &Nonce, step: u32, said: Message, outputs: &[Output], notes: &[String]) -> Vec<Message> {
     let last = said.calls.len().saturating_sub(1);
     let result = |(at, (call, output)): (usize, (&FunctionCall, &Output))| {
         let notes = if at == last { notes } else { &[] };
-        Message::tool(call.id.clone(), observation::message(step, std::slice::from_ref(output), notes))
+        Message::tool(call.id.clone(), observation::message(nonce, step, std::slice::from_ref(output), notes))
     };
     let results: Vec<Message> = said.calls.iter().zip(outputs).enumerate().map(result).collect();
     [said].into_iter().chain(results).collect()

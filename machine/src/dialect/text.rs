@@ -5,6 +5,7 @@ use super::{Planned, Said, Wish, leaked};
 use crate::{
     call::Call,
     function::ProgramFunction,
+    mark::Nonce,
     message::{FunctionCall, Message, Role},
     observation::{self, Output},
     reader::{Action, Note, Read, Reading, read_call, read_repair},
@@ -80,8 +81,8 @@ fn called(answer: &ModelAnswer, calls: &[FunctionCall], programs: &[ProgramFunct
     Said { thought, wish, message: Message::assistant(said), notes, is_whole }
 }
 
-pub(super) fn observed(step: u32, said: Message, outputs: &[Output], notes: &[String]) -> Vec<Message> {
-    vec![said, Message::user(observation::message(step, outputs, notes))]
+pub(super) fn observed(nonce: &Nonce, step: u32, said: Message, outputs: &[Output], notes: &[String]) -> Vec<Message> {
+    vec![said, Message::user(observation::message(nonce, step, outputs, notes))]
 }
 
 /// Writes an answer as one that makes these calls, where it was no more than a program without a call.

@@ -208,7 +208,7 @@ pub(crate) fn answer(ended: &Ended) -> &str {
 pub(crate) async fn told(place: &Place, id: &str) -> Vec<String> {
     let said = journal::conversation(&place.journal(), &place.opened(id).await).await.unwrap();
     let observed = |message: &&Message| message.content.starts_with("[Observation");
-    said.iter().filter(observed).map(|message| message.content.clone()).collect()
+    said.iter().filter(observed).map(|message| wattle_tests::plain(&message.content)).collect()
 }
 
 pub(crate) async fn status(place: &Place, id: &str) -> Status {

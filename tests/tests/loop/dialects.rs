@@ -280,7 +280,10 @@ async fn a_session_keeps_calls_and_their_results() {
     let native = Scripted::calling([calls(&[("done", "{\"result\":\"green\"}")])]);
     let job = Job { history: history.clone(), ..world.job("which?") };
     world.run(&native, &Settings::default(), job).await;
-    assert_eq!(native.asked()[0][1..6], history[..]);
+    // Earlier observations are data in a later run.
+    let earlier =
+        |said: &Message| Message { content: said.content.replace("[Observation", "[\\Observation"), ..said.clone() };
+    assert_eq!(native.asked()[0][1..6], history.iter().map(earlier).collect::<Vec<_>>());
 
     let text = Scripted::new(&["green"]);
     world.run(&text, &Settings::default(), Job { history, ..world.job("which?") }).await;
@@ -291,5 +294,5 @@ async fn a_session_keeps_calls_and_their_results() {
         "{}",
         asked[2].content
     );
-    assert!(asked[3].content.starts_with("[Observation (step 1)]"));
+    assert!(asked[3].content.starts_with("[\\Observation "));
 }

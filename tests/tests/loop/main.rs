@@ -6,5 +6,6 @@ mod bounds;
 mod dialects;
 mod endpoint;
 mod guard;
+mod injection;
 mod misbehaving;
 mod usage;

@@ -29,6 +29,27 @@ async fn what_may_pass_is_asked_again() {
         ("no HTTP", Answer::raw("hello\r\n\r\n"), Kind::Network, "broke"),
         ("broken off", cut, Kind::Network, "broke"),
         ("JSON broken off", Answer::plain("x").then_break_off(), Kind::Network, "broke"),
+        ("a stream without its end", Answer::events([delta("half")]), Kind::Network, "broke off"),
+        (
+            "a stream that ends in a comment",
+            Answer::body(format!("data: {}\n\n: [DONE]\n\n", delta("half"))),
+            Kind::Network,
+            "broke off",
+        ),
+        (
+            "a call without its end",
+            Answer::events([
+                r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"f","arguments":"{}"}}]}}]}"#,
+            ]),
+            Kind::Network,
+            "broke off",
+        ),
+        (
+            "an end that is an error",
+            Answer::events([&delta("half"), r#"{"choices":[{"delta":{},"finish_reason":"error"}]}"#, "[DONE]"]),
+            Kind::Unavailable,
+            "ended the answer with an error",
+        ),
         ("silent", Answer::hang(), Kind::Timeout, "within 300 ms"),
         ("silent within", Answer::events([delta("half")]).then_hang(), Kind::Timeout, "within 300 ms"),
         (
@@ -95,6 +116,7 @@ async fn a_recovered_endpoint_answers_and_what_was_shown_is_void() {
             "half⟲half⟲whole",
         ),
         ("silent within", vec![Answer::events(&half).then_hang()], "half⟲whole"),
+        ("without its end", vec![Answer::events(&half)], "half⟲whole"),
         ("an error within", vec![Answer::events([&half[0], r#"{"error":{"message":"Overloaded"}}"#])], "hal⟲whole"),
         ("never connected", vec![Answer::close()], "whole"),
     ] {
@@ -258,16 +280,32 @@ async fn the_key_is_nowhere_to_be_seen() {
         let shown = format!("{why} {why:?}");
         assert!(!shown.contains("very-secret"), "{shown}");
     }
-    let provider = Provider::start([
-        Answer::text(echo.clone()),
-        Answer::streamed(echo.clone()).pieces(3),
-        Answer::events(echo.chars().map(|char| delta(&char.to_string()))),
-    ]);
-    let model = client(&provider);
-    assert_eq!(complete(&model).await.unwrap().text, "you sent Bearer ***.");
-    for _ in 0..2 {
-        let (reply, shown) = stream(&model).await;
-        assert_eq!((reply.unwrap().text.as_str(), shown.as_str()), ("you sent Bearer ***.", "you sent Bearer ***."));
+    assert!(!format!("{:?}", client(&Provider::start([]))).contains("very-secret"));
+}
+
+/// What the model said is what runs and what the user reads: no letter of it is masked, whatever the key is.
+#[tokio::test]
+async fn the_models_own_words_are_never_masked() {
+    for key in [KEY, "k", "ToolCall", "Response"] {
+        let said = format!("I took the key {key}.\nToolCall::Response(\"k, ok: {key}\")");
+        let provider = Provider::start([
+            Answer::text(said.clone()),
+            Answer::streamed(said.clone()).pieces(3),
+            Answer::events(said.chars().map(|c| delta(&c.to_string())).chain(["[DONE]".to_owned()])),
+        ]);
+        let model = client_with(&provider, quick(), Some(key));
+        assert_eq!(complete(&model).await.unwrap().text, said);
+        for _ in 0..2 {
+            let (reply, shown) = stream(&model).await;
+            assert_eq!((reply.unwrap().text, shown), (said.clone(), said.clone()));
+        }
     }
-    assert!(!format!("{model:?}").contains("very-secret"));
+}
+
+/// A key of a few letters is part of other words, and no text is made unreadable for it.
+#[tokio::test]
+async fn a_short_key_is_masked_nowhere() {
+    let provider = Provider::start([Answer::status(400).with_body(r#"{"message":"bad token kk"}"#)]);
+    let why = complete(&client_with(&provider, quick(), Some("k"))).await.unwrap_err();
+    assert!(why.to_string().ends_with("bad token kk"), "{why}");
 }

@@ -165,6 +165,7 @@ async fn what_goes_wrong_is_told_and_what_passes_is_asked_again() {
             "an error in the stream",
             events(&[vec![start()], text("ha").to_vec(), vec![error("overloaded_error", "Overloaded")]].concat()),
         ),
+        ("without its end", events(&[vec![start()], text("ha").to_vec(), end("end_turn")[..1].to_vec()].concat())),
         ("broken off", events(&[vec![start()], text("ha").to_vec()].concat()).then_break_off()),
         ("nothing", Answer::body("")),
     ] {

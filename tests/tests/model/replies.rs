@@ -93,6 +93,7 @@ async fn fields_that_an_endpoint_does_not_know_are_left_out() {
 #[tokio::test]
 async fn sloppy_answers_are_understood() {
     let (he, llo) = (delta("he"), delta("llö"));
+    let end = r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#.to_owned();
     let message = |content: &str| format!(r#"{{"choices":[{{"message":{{"content":{content}}}}}]}}"#);
     let plain = |content: &str| Answer::body(message(content));
     let stream = |text: String| Answer::body(text);
@@ -111,28 +112,28 @@ async fn sloppy_answers_are_understood() {
         ("no blank after the colon", stream(format!("data:{he}\n\ndata:{llo}\n\ndata:[DONE]\n\n"))),
         (
             "comments and other fields",
-            stream(format!(": ping\n\nid: 1\nevent: message\nretry: 3\ndata: {he}\n\n:\n\ndata: {llo}\n\n")),
+            stream(format!(": ping\n\nid: 1\nevent: message\nretry: 3\ndata: {he}\n\n:\n\ndata: {llo}\n\ndata: {end}\n\n")),
         ),
         ("words between the events", Answer::events(["ping", &he, "", "null", &llo, "[DONE]"])),
-        ("no [DONE]", Answer::events([&he, &llo])),
-        ("no empty line at the end", stream(format!("data: {he}\n\ndata: {llo}"))),
+        ("no [DONE]", Answer::events([&he, &llo, &end])),
+        ("no empty line at the end", stream(format!("data: {he}\n\ndata: {llo}\n\ndata: {end}"))),
         ("no empty line between the events", stream(format!("data: {he}\ndata: {llo}\ndata: [DONE]\n\n"))),
         (
             "data over several lines",
             stream(
-                "data: {\"choices\":\ndata: [{\"delta\":{\"content\":\n data: x\ndata: \"hellö\"}}]}\n\n".to_owned(),
+                "data: {\"choices\":\ndata: [{\"delta\":{\"content\":\n data: x\ndata: \"hellö\"}}]}\n\ndata: [DONE]\n\n".to_owned(),
             ),
         ),
-        ("a byte order mark", stream(format!("\u{feff}data: {he}\n\ndata: {llo}\n\n"))),
+        ("a byte order mark", stream(format!("\u{feff}data: {he}\n\ndata: {llo}\n\ndata: {end}\n\n"))),
         ("JSON with a byte order mark", Answer::body(format!("\u{feff}\r\n {}", message(r#""hellö""#)))),
-        ("blanks before", stream(format!("\n\n  \n\ndata: {he}\n\ndata: {llo}\n\n"))),
+        ("blanks before", stream(format!("\n\n  \n\ndata: {he}\n\ndata: {llo}\n\ndata: {end}\n\n"))),
         ("blanks after the JSON", Answer::body(format!("{}\n\n \n", message(r#""hellö""#)))),
         ("more after [DONE]", Answer::events([&he, &llo, "[DONE]", &delta("!"), "{broken"])),
         ("silence after [DONE]", Answer::events([&he, &llo, "[DONE]"]).then_hang()),
         ("a break after [DONE]", Answer::events([&he, &llo, "[DONE]"]).then_break_off()),
         (
             "a break after the finish reason",
-            Answer::events([&he, &llo, r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#]).then_break_off(),
+            Answer::events([&he, &llo, &end]).then_break_off(),
         ),
         (
             "null and empty deltas",
@@ -142,11 +143,12 @@ async fn sloppy_answers_are_understood() {
                 r#"{"choices":[]}"#,
                 &he,
                 &llo,
+                &end,
             ]),
         ),
-        ("a whole message in an event", Answer::events([message(r#""hellö""#)])),
-        ("the whole message repeated at the end", Answer::events([&he, &llo, &message(r#""hellö""#)])),
-        ("several choices", Answer::events([&he, r#"{"choices":[{"index":1,"delta":{"content":"no"}}]}"#, &llo])),
+        ("a whole message in an event", Answer::events([&message(r#""hellö""#), &end])),
+        ("the whole message repeated at the end", Answer::events([&he, &llo, &message(r#""hellö""#), &end])),
+        ("several choices", Answer::events([&he, r#"{"choices":[{"index":1,"delta":{"content":"no"}}]}"#, &llo, &end])),
         ("an array of parts", plain(r#"[{"type":"text","text":"he"},{"type":"image_url"},"l",{"text":"lö"}]"#)),
         ("the legacy field", Answer::body(r#"{"choices":[{"text":"hellö"}]}"#)),
         (

@@ -65,7 +65,8 @@ impl Question {
 impl Puppet {
     async fn ask(&self, request: ModelRequest<'_>) -> Result<ModelReply, ModelError> {
         let (reply, answer) = oneshot::channel();
-        self.0.send(Question { messages: request.messages.to_vec(), reply }).ok();
+        let plain = |said: &Message| Message { content: wattle_tests::plain(&said.content), ..said.clone() };
+        self.0.send(Question { messages: request.messages.iter().map(plain).collect(), reply }).ok();
         match answer.await {
             Ok(Some(text)) => Ok(ModelReply { text, ..ModelReply::default() }),
             // A recording without replies fails as a model does.

@@ -5,8 +5,11 @@ use crate::bounds::amount;
 use crate::language::arithmetic;
 use crate::language::escape::{self, Dialect};
 
-/// The widest field, and the most digits, that a format may ask for.
-const WIDEST: usize = 1 << 16;
+/// The widest field, and the most digits, that a format may ask for. Wider ones are an error.
+const WIDEST: usize = 1 << 20;
+
+/// The number of digits after which the fraction of every double is zeros only.
+const FRACTION: usize = 1_100;
 
 /// One directive: `%-08.3f`.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +28,8 @@ struct Output {
     bytes: Vec<u8>,
     wrong: Vec<String>,
     ended: bool,
+    /// The size in bytes at which writing stops; the text is then too long.
+    limit: usize,
 }
 
 impl Interpreter {
@@ -43,7 +48,7 @@ impl Interpreter {
         };
         let arguments: Vec<String> = words.collect();
         let limit = usize::try_from(self.run.bounds.variables).unwrap_or(usize::MAX);
-        let mut output = Output { bytes: Vec::new(), wrong: Vec::new(), ended: false };
+        let mut output = Output { bytes: Vec::new(), wrong: Vec::new(), ended: false, limit };
         let mut rest = arguments.as_slice();
         loop {
             let before = rest.len();
@@ -104,16 +109,21 @@ impl Output {
             if chars.next_if_eq(&'*').is_some() {
                 let width = self.number(next(rest));
                 directive.left |= width < 0;
-                directive.width = usize::try_from(width.unsigned_abs()).unwrap_or(WIDEST).min(WIDEST);
+                directive.width = usize::try_from(width.unsigned_abs()).unwrap_or(usize::MAX);
             } else {
                 directive.width = digits(&mut chars).unwrap_or_default();
             }
             if chars.next_if_eq(&'.').is_some() {
                 directive.precision = if chars.next_if_eq(&'*').is_some() {
-                    usize::try_from(self.number(next(rest))).ok().map(|precision| precision.min(WIDEST))
+                    usize::try_from(self.number(next(rest))).ok()
                 } else {
                     Some(digits(&mut chars).unwrap_or_default())
                 };
+            }
+            if directive.width.max(directive.precision.unwrap_or_default()) > WIDEST {
+                self.wrong.push(format!("a field is wider than {WIDEST} characters"));
+                self.ended = true;
+                return;
             }
             while chars.next_if(|c| matches!(c, 'l' | 'h' | 'j' | 'z' | 't' | 'L' | 'q') && *c != 'q').is_some() {}
             let Some(kind) = chars.next() else {
@@ -122,7 +132,7 @@ impl Output {
                 return;
             };
             self.directive(&directive, kind, rest);
-            if self.ended {
+            if self.ended || self.bytes.len() > self.limit {
                 return;
             }
         }
@@ -153,7 +163,7 @@ impl Output {
                 let text = real(directive, kind, value.abs());
                 let sign = sign(directive, value.is_sign_negative());
                 if directive.zero && !directive.left && value.is_finite() {
-                    format!("{sign}{text:0>width$}", width = directive.width.saturating_sub(sign.len()))
+                    zeros_before(sign, &text, directive.width.saturating_sub(sign.len()))
                 } else {
                     format!("{sign}{text}")
                 }
@@ -233,7 +243,7 @@ fn digits(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<usize>
     let mut value = None;
     while let Some(digit) = chars.peek().and_then(|c| c.to_digit(10)) {
         chars.next();
-        value = Some(value.unwrap_or(0_usize).saturating_mul(10).saturating_add(digit as usize).min(WIDEST));
+        value = Some(value.unwrap_or(0_usize).saturating_mul(10).saturating_add(digit as usize));
     }
     value
 }
@@ -261,7 +271,19 @@ fn whole(directive: &Directive, digits: &str, sign: &str) -> String {
         None if directive.zero && !directive.left => directive.width.saturating_sub(sign.len()),
         None => 0,
     };
-    format!("{sign}{digits:0>width$}")
+    zeros_before(sign, digits, width)
+}
+
+/// A sign, and digits that are filled up with zeros to a width. The formatting of the standard
+/// library panics at widths over 65,535.
+fn zeros_before(sign: &str, digits: &str, width: usize) -> String {
+    [sign, &"0".repeat(width.saturating_sub(digits.len())), digits].concat()
+}
+
+/// A number with so many digits of its fraction, which are exact.
+fn fixed(value: f64, precision: usize) -> String {
+    let (exact, zeros) = (precision.min(FRACTION), precision.saturating_sub(FRACTION));
+    format!("{value:.exact$}{}", "0".repeat(zeros))
 }
 
 fn real(directive: &Directive, kind: char, value: f64) -> String {
@@ -271,7 +293,7 @@ fn real(directive: &Directive, kind: char, value: f64) -> String {
         return if kind.is_ascii_uppercase() { text.to_uppercase() } else { text.into() };
     }
     let text = match kind.to_ascii_lowercase() {
-        'f' => format!("{value:.precision$}"),
+        'f' => fixed(value, precision),
         'e' => scientific(value, precision),
         _ => {
             let precision = precision.max(1);
@@ -284,7 +306,7 @@ fn real(directive: &Directive, kind: char, value: f64) -> String {
             } else {
                 let places =
                     usize::try_from(i64::try_from(precision).unwrap_or(i64::MAX) - 1 - exponent).unwrap_or_default();
-                format!("{value:.places$}")
+                fixed(value, places)
             };
             if directive.other { text } else { trimmed(&text) }
         }
@@ -293,14 +315,15 @@ fn real(directive: &Directive, kind: char, value: f64) -> String {
 }
 
 fn scientific(value: f64, precision: usize) -> String {
-    let text = format!("{value:.precision$e}");
+    let (exact, zeros) = (precision.min(FRACTION), precision.saturating_sub(FRACTION));
+    let text = format!("{value:.exact$e}");
     match text.split_once('e') {
         Some((digits, exponent)) => {
             let (sign, exponent) = match exponent.strip_prefix('-') {
                 Some(exponent) => ('-', exponent),
                 None => ('+', exponent),
             };
-            format!("{digits}e{sign}{exponent:0>2}")
+            format!("{digits}{}e{sign}{exponent:0>2}", "0".repeat(zeros))
         }
         None => text,
     }

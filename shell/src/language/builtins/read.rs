@@ -184,8 +184,11 @@ impl Interpreter {
             None => self.set_list(&name, lines)?,
             Some(origin) => {
                 let mut done = Ok(());
-                for (place, line) in (origin..).zip(lines) {
-                    done = done.and(self.set(&format!("{name}[{place}]"), line).await?);
+                for (offset, line) in (0_i64..).zip(lines) {
+                    let Some(index) = origin.checked_add(offset) else {
+                        return self.refuse("mapfile: the array has no index after the last number").await;
+                    };
+                    done = done.and(self.set(&format!("{name}[{index}]"), line).await?);
                 }
                 done
             }

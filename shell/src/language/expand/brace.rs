@@ -153,13 +153,21 @@ impl Range {
         while if step > 0 { value <= i128::from(self.to) } else { value >= i128::from(self.to) } {
             let text = match u8::try_from(value) {
                 Ok(letter) if self.letters => char::from(letter).to_string(),
-                _ => format!("{value:0width$}", width = self.width),
+                _ => zero_padded(value, self.width),
             };
             texts.push(text.chars().map(Sign::Plain).collect());
             value += step;
         }
         Some(texts)
     }
+}
+
+/// Writes a number with zeros in front, at least `width` characters wide. The formatting of the
+/// standard library panics at widths over 65,535, and a script's text decides this one.
+fn zero_padded(value: i128, width: usize) -> String {
+    let (sign, digits) = (if value < 0 { "-" } else { "" }, value.unsigned_abs().to_string());
+    let zeros = width.saturating_sub(sign.len() + digits.len());
+    [sign, &"0".repeat(zeros), &digits].concat()
 }
 
 fn parts_of(signs: Vec<Sign>) -> Vec<Part> {

@@ -1,0 +1,240 @@
+//! The body of a response, read as it comes: from pieces of bytes that may be cut anywhere to a whole message.
+
+use std::fmt;
+
+use super::ModelReply;
+use super::anthropic;
+use super::endpoint::Quirks;
+use super::wire::{self, Frames, Gather, Protocol, Wrong};
+
+/// Reads the body of a model's response. It knows no network: whoever has the bytes pushes them.
+///
+/// A message is whole if its provider said so: a stream of chat completions by a `finish_reason` or `[DONE]`, one of messages by
+/// `message_stop`, a JSON text by its last brace. Anything else is an answer that broke off, and never a reply.
+///
+/// ```
+/// use wattle_agent::model::ReplyReader;
+///
+/// let mut shown = String::new();
+/// let mut reader = ReplyReader::chat_completions();
+/// reader.push(b"data: {\"choices\":[{\"delta\":{\"content\":\"four\"}}]}\n\n", &mut |text| shown += text)?;
+/// assert!(reader.finish(&mut |_| {}).unwrap_err().broke_off());
+/// assert_eq!(shown, "four");
+/// # Ok::<(), wattle_agent::model::BadReply>(())
+/// ```
+pub struct ReplyReader {
+    answer: Box<dyn Gather>,
+    frames: Frames,
+}
+
+/// Why a body is no reply.
+#[derive(Debug, PartialEq, Eq)]
+pub struct BadReply(pub(super) Wrong);
+
+impl BadReply {
+    /// If true, the message began and its end is missing.
+    pub fn broke_off(&self) -> bool {
+        self.0 == Wrong::BrokeOff
+    }
+}
+
+impl fmt::Display for BadReply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Wrong::Reported { said, .. } => write!(f, "the provider reported an error: {said}"),
+            Wrong::NotJson(why) => write!(f, "it is not JSON: {why}"),
+            Wrong::Excessive(what) => write!(f, "{what}"),
+            Wrong::BrokeOff => f.write_str("it broke off before its end"),
+            Wrong::Nothing => f.write_str("it holds no message"),
+        }
+    }
+}
+
+impl std::error::Error for BadReply {}
+
+impl ReplyReader {
+    /// Reads what endpoints of the chat-completions protocol send, streamed or not.
+    pub fn chat_completions() -> Self {
+        Self::of(&Quirks::default())
+    }
+
+    /// Reads what endpoints of the messages protocol send, streamed or not.
+    pub fn messages() -> Self {
+        Self::of(&Quirks { protocol: Protocol::Messages, ..Quirks::default() })
+    }
+
+    pub(super) fn of(quirks: &Quirks) -> Self {
+        let answer: Box<dyn Gather> = match quirks.protocol {
+            Protocol::Chat => Box::new(wire::Answer::new(quirks.reasoning_fields.clone())),
+            Protocol::Messages => Box::<anthropic::Answer>::default(),
+        };
+        Self { answer, frames: Frames::default() }
+    }
+
+    /// Takes the next bytes; `show` gets the text that came with them.
+    ///
+    /// # Errors
+    /// If the provider reports an error, or sends what is no part of a message or too large a part.
+    pub fn push(&mut self, piece: &[u8], show: &mut dyn FnMut(&str)) -> Result<(), BadReply> {
+        for frame in self.frames.push(piece).map_err(BadReply)? {
+            if self.is_done() {
+                break;
+            }
+            self.take(&frame, show).map_err(BadReply)?;
+        }
+        Ok(())
+    }
+
+    /// If true, the provider said that nothing more comes.
+    pub fn is_done(&self) -> bool {
+        self.answer.is_done()
+    }
+
+    /// If true, all of the message is there, even if the connection breaks now.
+    pub fn is_whole(&self) -> bool {
+        self.answer.is_whole()
+    }
+
+    /// Ends the body and returns the message; `show` gets the rest of the text.
+    ///
+    /// # Errors
+    /// As [`ReplyReader::push`]; if there is no message, or its end is missing.
+    pub fn finish(mut self, show: &mut dyn FnMut(&str)) -> Result<ModelReply, BadReply> {
+        let is_stream = self.frames.is_stream();
+        let frames = std::mem::take(&mut self.frames);
+        if !self.is_done()
+            && let Some(frame) = frames.finish()
+        {
+            let taken = self.take(&frame, show);
+            // What breaks off behind the end of a message takes nothing from it.
+            if !(is_stream && self.is_whole()) {
+                taken.map_err(BadReply)?;
+            }
+        }
+        let is_whole = !is_stream || self.is_whole();
+        match self.answer.into_reply() {
+            Some(reply) if is_whole => Ok(reply),
+            Some(_) => Err(BadReply(Wrong::BrokeOff)),
+            None => Err(BadReply(Wrong::Nothing)),
+        }
+    }
+
+    fn take(&mut self, frame: &str, show: &mut dyn FnMut(&str)) -> Result<(), Wrong> {
+        let before = self.answer.text().len();
+        self.answer.absorb(frame)?;
+        let piece = self.answer.text().get(before..).unwrap_or_default();
+        if !piece.is_empty() {
+            show(piece);
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for ReplyReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReplyReader").field("is_whole", &self.is_whole()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::panic, reason = "tests may panic")]
+
+    use super::*;
+
+    fn read(mut reader: ReplyReader, body: &[u8], piece: usize) -> Result<ModelReply, BadReply> {
+        for piece in body.chunks(piece) {
+            reader.push(piece, &mut |_| {})?;
+        }
+        reader.finish(&mut |_| {})
+    }
+
+    const CHAT: &[&str] = &[
+        "data: {\"choices\":[{\"delta\":{\"content\":\"ToolCall::Response(\"}}]}\n\n",
+        "data: {\"choices\":[{\"delta\":{\"content\":\"\\\"hi\\\")\"}}]}\n\n",
+        "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n",
+    ];
+
+    const MESSAGES: &[&str] = &[
+        "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{}}\n\n",
+        "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n",
+        "data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"hi\"}}\n\n",
+        "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\n",
+        "data: {\"type\":\"message_stop\"}\n\n",
+    ];
+
+    /// Cut after each byte: whatever is not whole is no reply.
+    #[test]
+    fn an_answer_that_breaks_off_anywhere_is_never_taken_as_whole() {
+        for (frames, reader) in
+            [(CHAT, ReplyReader::chat_completions as fn() -> ReplyReader), (MESSAGES, ReplyReader::messages)]
+        {
+            let body = frames.concat();
+            let last = frames.last().copied().unwrap_or_default();
+            let end = body.len() - 2;
+            for at in 0..body.len() {
+                let found = read(reader(), body.get(..at).unwrap_or_default().as_bytes(), 7);
+                assert_eq!(found.is_ok(), at >= end, "cut at {at} of {}: {found:?}\n{last}", body.len());
+            }
+        }
+        let json = "{\"choices\":[{\"message\":{\"content\":\"hi\"}}]}";
+        for at in 0..json.len() {
+            assert!(read(ReplyReader::chat_completions(), json.get(..at).unwrap_or_default().as_bytes(), 5).is_err());
+        }
+        assert!(read(ReplyReader::chat_completions(), json.as_bytes(), 5).is_ok());
+    }
+
+    #[test]
+    fn an_end_is_what_the_protocol_says_and_nothing_else() {
+        let half = CHAT.first().copied().unwrap_or_default();
+        for (end, is_whole) in [
+            ("", false),
+            ("data: {\"choices\":[],\"usage\":{\"prompt_tokens\":1}}\n\n", false),
+            ("data: {\"choices\":[{\"delta\":{},\"finish_reason\":null}]}\n\n", false),
+            ("data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"\"}]}\n\n", false),
+            ("data: {\"choices\":[{\"index\":1,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n", false),
+            ("data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"error\"}]}\n\n", false),
+            ("event: done\n\n: [DONE]\n\n", false),
+            ("data: [DONE]\n\n", true),
+            ("data: [DONE]", true),
+            ("data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"tool_calls\"}]}", true),
+        ] {
+            let found = read(ReplyReader::chat_completions(), format!("{half}{end}").as_bytes(), 11);
+            assert_eq!(found.is_ok(), is_whole, "{end:?}: {found:?}");
+        }
+        let without_stop = MESSAGES.iter().take(4).copied().collect::<String>();
+        assert!(read(ReplyReader::messages(), without_stop.as_bytes(), 11).is_err_and(|why| why.broke_off()));
+    }
+
+    #[test]
+    fn parts_and_calls_without_end_are_refused() {
+        let calls = |count: usize| {
+            let call = |at: usize| format!("{{\"index\":{at},\"function\":{{\"name\":\"f\",\"arguments\":\"{{}}\"}}}}");
+            let calls: Vec<String> = (0..count).map(call).collect();
+            format!("{{\"choices\":[{{\"message\":{{\"tool_calls\":[{}]}}}}]}}", calls.join(","))
+        };
+        assert!(read(ReplyReader::chat_completions(), calls(256).as_bytes(), 4096).is_ok());
+        let why = read(ReplyReader::chat_completions(), calls(20_000).as_bytes(), 4096);
+        assert!(why.as_ref().is_err_and(|why| why.to_string().contains("256")), "{why:?}");
+        for start in ["{\"choices\":[", "data: [", "data: ", ": "] {
+            let mut body = start.as_bytes().to_vec();
+            body.resize(5 << 20, b'0');
+            let why = read(ReplyReader::chat_completions(), &body, 8192);
+            assert!(
+                why.as_ref().is_err_and(|why| why.to_string().contains("larger than the limit")),
+                "{start}: {why:?}"
+            );
+        }
+        let lines = "data: 0\n".repeat(1 << 20);
+        assert!(read(ReplyReader::chat_completions(), lines.as_bytes(), 8192).is_err());
+    }
+
+    #[test]
+    fn what_breaks_off_behind_the_end_takes_nothing_from_the_message() {
+        let body = CHAT.concat() + "data: {\"choices\":[],\"usage\":{\"prompt_to";
+        match read(ReplyReader::chat_completions(), body.as_bytes(), 3) {
+            Ok(reply) => assert_eq!(reply.text, "ToolCall::Response(\"hi\")"),
+            Err(why) => panic!("{why}"),
+        }
+    }
+}

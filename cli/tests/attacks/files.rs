@@ -1,0 +1,121 @@
+//! The folders of an attack, and what changed in them.
+
+use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::format::Row;
+use crate::text::Values;
+
+/// What no attack may get.
+pub(crate) const CANARY: &str = "CANARY-7f3a";
+
+/// The host's own files of a workdir.
+const OWN: [&str; 4] = ["_row.jsonl", "_ledger.jsonl", "_issues.jsonl", "events.org"];
+
+/// A home, a workdir, and a folder outside of both, gone with the attack.
+pub(crate) struct Place(tempfile::TempDir);
+
+impl Place {
+    pub(crate) fn new() -> Place {
+        let place = Place(tempfile::tempdir().unwrap());
+        for name in ["home", "work", "outside"] {
+            std::fs::create_dir(place.at(name)).unwrap();
+        }
+        std::fs::write(place.at("outside/secret.txt"), CANARY).unwrap();
+        place
+    }
+
+    pub(crate) fn at(&self, path: &str) -> PathBuf {
+        self.0.path().join(path)
+    }
+
+    /// Writes the files and links of a row.
+    pub(crate) fn fill(&self, row: &Row, values: &Values) {
+        for (folder, files) in [("work", &row.files), ("home", &row.home)] {
+            for (path, text) in files {
+                let path = self.at(folder).join(values.text(path));
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                std::fs::write(path, values.bytes(text)).unwrap();
+            }
+        }
+        for (path, target) in &row.links {
+            let path = self.at("work").join(values.text(path));
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::os::unix::fs::symlink(values.text(target), path).unwrap();
+        }
+    }
+
+    /// What must not change: workdir, configuration, and what is outside.
+    pub(crate) fn state(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        let mut state = BTreeMap::new();
+        for folder in ["work", "home/.config", "outside"] {
+            walk(self.0.path(), Path::new(folder), &mut state);
+        }
+        state
+    }
+
+    /// The faults in a later state: files that differ and are not in the list.
+    pub(crate) fn faults(&self, before: &BTreeMap<PathBuf, Vec<u8>>, changed: &[String]) -> Vec<String> {
+        let after = self.state();
+        let mut paths: Vec<&PathBuf> = before.keys().chain(after.keys()).collect();
+        paths.sort();
+        paths.dedup();
+        let mut faults = Vec::new();
+        for path in paths {
+            let own = OWN.iter().any(|own| path == &Path::new("work").join(own));
+            if !own && before.get(path) != after.get(path) && !may_change(path, changed) {
+                faults.push(format!("`{}` changed", path.display()));
+            }
+            let holds = after.get(path).is_some_and(|bytes| contains(bytes, CANARY.as_bytes()));
+            if holds && !before.get(path).is_some_and(|bytes| contains(bytes, CANARY.as_bytes())) {
+                faults.push(format!("`{}` has the secret from outside", path.display()));
+            }
+        }
+        faults
+    }
+}
+
+fn may_change(path: &Path, changed: &[String]) -> bool {
+    let Ok(path) = path.strip_prefix("work") else { return false };
+    changed.iter().any(|glob| matches(glob.as_bytes(), path.as_os_str().as_bytes()))
+}
+
+/// If true, the glob matches: `*` is any text without `/`, `**` any text.
+fn matches(glob: &[u8], path: &[u8]) -> bool {
+    match glob {
+        [] => path.is_empty(),
+        [b'*', b'*', rest @ ..] => (0..=path.len()).any(|at| matches(rest, &path[at..])),
+        [b'*', rest @ ..] => {
+            let end = path.iter().position(|byte| *byte == b'/').unwrap_or(path.len());
+            (0..=end).any(|at| matches(rest, &path[at..]))
+        }
+        [first, rest @ ..] => path.first() == Some(first) && matches(rest, &path[1..]),
+    }
+}
+
+pub(crate) fn contains(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|window| window == part)
+}
+
+/// Collects files with their bytes, links with their targets, and folders.
+fn walk(top: &Path, folder: &Path, state: &mut BTreeMap<PathBuf, Vec<u8>>) {
+    let Ok(entries) = std::fs::read_dir(top.join(folder)) else { return };
+    for entry in entries {
+        let path = folder.join(entry.unwrap().file_name());
+        let full = top.join(&path);
+        let kind = full.symlink_metadata().unwrap().file_type();
+        if kind.is_dir() {
+            walk(top, &path, state);
+        } else if kind.is_symlink() {
+            state.insert(path, full.read_link().unwrap().as_os_str().as_bytes().to_vec());
+        } else if kind.is_file() {
+            state.insert(path, std::fs::read(full).unwrap_or_default());
+        }
+    }
+}
+
+#[test]
+fn globs_match_paths() {
+    assert!(matches(b"a/*.txt", b"a/b.txt") && !matches(b"*", b"a/b") && matches(b"**", b"a/b"));
+}

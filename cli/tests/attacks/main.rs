@@ -1,0 +1,73 @@
+//! Attacks on the finished binary, as data: `tests/attacks/CLASS.toml` has the rows of a class.
+//!
+//! Each attack runs in a fresh place (a home, a workdir, a folder outside of both) under a watcher
+//! of the whole process tree. A row says what the attacker tries, which words and exit codes the
+//! binary answers with, what may change, and how much memory and time the tree may take. Every
+//! attack is refused the file `outside/secret.txt`: its text must appear nowhere.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
+
+mod attack;
+mod files;
+mod format;
+mod process;
+mod server;
+mod text;
+mod watch;
+
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+/// The watcher looks at all children of this process, so attacks run one after another.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn folder() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/attacks"))
+}
+
+/// Runs each attack of a class and reports all that fail.
+fn class(name: &str) {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    process::warm_up();
+    // `ATTACK=part-of-a-label` runs some of them.
+    let only = std::env::var("ATTACK").ok();
+    let attacks = format::read(&folder().join(format!("{name}.toml")));
+    let chosen = attacks.iter().filter(|attack| only.as_ref().is_none_or(|only| attack.label.contains(only)));
+    let failed: Vec<String> = chosen
+        .filter_map(|attack| {
+            let faults = attack::run(attack);
+            let shown = || format!("{name}: {}\n  {}", attack.label, faults.join("\n").replace('\n', "\n  "));
+            (!faults.is_empty()).then(shown)
+        })
+        .collect();
+    assert!(failed.is_empty(), "{} of {} attacks:\n{}", failed.len(), attacks.len(), failed.join("\n"));
+}
+
+macro_rules! classes {
+    ($($class:ident)*) => {
+        $(#[test] fn $class() { class(stringify!($class)); })*
+
+        #[test]
+        fn every_class_is_run_and_there_are_hundreds_of_attacks() {
+            let mut there: Vec<String> = std::fs::read_dir(folder())
+                .unwrap()
+                .map(|entry| entry.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned())
+                .collect();
+            there.sort();
+            let mut run = vec![$(stringify!($class)),*];
+            run.sort_unstable();
+            assert_eq!(there, run);
+            let all = run.iter().map(|name| format::read(&folder().join(format!("{name}.toml"))).len());
+            let all: usize = all.sum();
+            assert!(all >= LEAST, "{all} attacks");
+        }
+    };
+}
+
+/// The number of attacks below which rows have been lost.
+const LEAST: usize = 1;
+
+classes! {
+    pages
+    shell
+}

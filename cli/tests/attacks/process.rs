@@ -1,0 +1,78 @@
+//! Calls of the binary, with pipes or on a terminal.
+
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStringExt;
+use std::process::{Command, Stdio};
+
+use rexpect::process::{PtyProcess, WaitStatus};
+
+use crate::files::Place;
+use crate::format::Call;
+use crate::text::Values;
+
+/// What a call came to.
+pub(crate) struct Done {
+    /// The exit code; -1 for a call that a signal ended.
+    pub(crate) code: i32,
+    /// Stdout and stderr.
+    pub(crate) output: Vec<u8>,
+}
+
+/// Compiled code is cached here for all attacks: compiling the shell's commands takes long.
+const CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/attacks");
+
+/// A command in the workdir, in an environment with nothing else.
+pub(crate) fn wattle(place: &Place) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wattle"));
+    command.current_dir(place.at("work")).env_clear().env("HOME", place.at("home")).env("PATH", "/usr/bin:/bin");
+    command.env("XDG_CACHE_HOME", CACHE);
+    command
+}
+
+/// Compiles the shell's commands where no attack has done so yet: that takes longer than the bounds of
+/// an attack.
+pub(crate) fn warm_up() {
+    let done = wattle(&Place::new()).args(["shell", "-c", "echo warm | cat"]).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+}
+
+pub(crate) fn run(place: &Place, call: &Call, values: &Values) -> Done {
+    let mut command = wattle(place);
+    command.args(call.args.iter().map(|arg| OsString::from_vec(values.bytes(arg))));
+    for (name, value) in &call.env {
+        command.env(values.text(name), OsString::from_vec(values.bytes(value)));
+    }
+    let stdin = values.bytes(&call.stdin);
+    if call.terminal { on_a_terminal(command, &stdin) } else { with_pipes(command, &stdin) }
+}
+
+fn with_pipes(mut command: Command, stdin: &[u8]) -> Done {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut feed = child.stdin.take().unwrap();
+    let output = std::thread::scope(|scope| {
+        // A binary that does not read its stdin closes it.
+        scope.spawn(move || feed.write_all(stdin));
+        child.wait_with_output().unwrap()
+    });
+    Done { code: output.status.code().unwrap_or(-1), output: [output.stdout, output.stderr].concat() }
+}
+
+fn on_a_terminal(mut command: Command, stdin: &[u8]) -> Done {
+    command.env("TERM", "xterm").env("NO_COLOR", "1");
+    let process = PtyProcess::new(command).unwrap();
+    let mut terminal = process.get_file_handle().unwrap();
+    terminal.write_all(stdin).unwrap();
+    let mut output = Vec::new();
+    let mut piece = [0; 8192];
+    // A terminal without a process behind it fails to be read.
+    while let Ok(count @ 1..) = terminal.read(&mut piece) {
+        output.extend_from_slice(&piece[..count]);
+    }
+    let code = match process.wait().unwrap() {
+        WaitStatus::Exited(_, code) => code,
+        _ => -1,
+    };
+    Done { code, output }
+}

@@ -1,0 +1,121 @@
+//! A watcher of the whole process tree: its memory, its processes, its time.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::format::Bounds;
+
+/// How often the tree is looked at.
+const EVERY: Duration = Duration::from_millis(15);
+
+/// Watches all that this process starts, and kills it where it goes beyond its bounds.
+pub(crate) struct Watch {
+    over: Arc<AtomicBool>,
+    watching: JoinHandle<Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    peak_mb: u64,
+    names: BTreeSet<String>,
+    killed: Option<String>,
+}
+
+impl Watch {
+    pub(crate) fn start(bounds: &Bounds) -> Watch {
+        let over = Arc::new(AtomicBool::new(false));
+        let (stop, bounds) = (Arc::clone(&over), bounds.clone());
+        let watching = std::thread::spawn(move || {
+            let (begun, mut seen) = (Instant::now(), Seen::default());
+            while !stop.load(Ordering::Relaxed) {
+                look(&bounds, begun, &mut seen);
+                std::thread::sleep(EVERY);
+            }
+            seen
+        });
+        Watch { over, watching }
+    }
+
+    /// Ends the watch, and reports what went beyond the bounds.
+    pub(crate) fn end(self, bounds: &Bounds) -> Vec<String> {
+        self.over.store(true, Ordering::Relaxed);
+        let seen = self.watching.join().unwrap();
+        let mut faults: Vec<String> = seen.killed.into_iter().collect();
+        if faults.is_empty() && seen.peak_mb > bounds.memory_mb {
+            faults.push(format!("took {} MB, more than {}", seen.peak_mb, bounds.memory_mb));
+        }
+        let strange = seen.names.iter().filter(|name| !bounds.processes.contains(name));
+        faults.extend(strange.map(|name| format!("started the process `{name}`")));
+        faults
+    }
+}
+
+fn look(bounds: &Bounds, begun: Instant, seen: &mut Seen) {
+    let tree = tree(std::process::id());
+    let (mut now, mut highest) = (0, 0);
+    for process in &tree {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", process.pid)).unwrap_or_default();
+        now += kilobytes(&status, "VmRSS:");
+        highest = highest.max(kilobytes(&status, "VmHWM:"));
+        if process.name != "wattle" && process.is_started {
+            seen.names.insert(process.name.clone());
+        }
+    }
+    seen.peak_mb = seen.peak_mb.max(now.max(highest) / 1024);
+    let why = if seen.peak_mb > 2 * bounds.memory_mb {
+        format!("took {} MB, more than {}, and was killed", seen.peak_mb, bounds.memory_mb)
+    } else if begun.elapsed() > Duration::from_secs(bounds.seconds) {
+        format!("took more than {} s, and was killed", bounds.seconds)
+    } else {
+        return;
+    };
+    for process in tree {
+        let _ = std::process::Command::new("kill").args(["-KILL", &process.pid.to_string()]).status();
+    }
+    seen.killed.get_or_insert(why);
+}
+
+struct Process {
+    pid: u32,
+    parent: u32,
+    name: String,
+    /// If false, the process is a copy of this one that has not started its program yet.
+    is_started: bool,
+}
+
+/// All processes below one.
+fn tree(top: u32) -> Vec<Process> {
+    let own = std::fs::read_link("/proc/self/exe").ok();
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut all: Vec<Process> = entries
+        .filter_map(|entry| {
+            let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
+            let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
+            let (name, fields) = stat.split_once('(')?.1.rsplit_once(')')?;
+            let mut fields = fields.split_ascii_whitespace();
+            let (state, parent) = (fields.next()?, fields.next()?.parse().ok()?);
+            let exe = std::fs::read_link(entry.path().join("exe")).ok();
+            let is_started = exe.is_some() && exe != own && name != "kill";
+            (state != "Z").then(|| Process { pid, parent, name: name.to_owned(), is_started })
+        })
+        .collect();
+    let (mut below, mut tree) = (BTreeSet::from([top]), Vec::new());
+    loop {
+        let (children, others): (Vec<Process>, Vec<Process>) =
+            all.into_iter().partition(|process| below.contains(&process.parent));
+        if children.is_empty() {
+            return tree;
+        }
+        below.extend(children.iter().map(|process| process.pid));
+        tree.extend(children);
+        all = others;
+    }
+}
+
+fn kilobytes(status: &str, key: &str) -> u64 {
+    let line = status.lines().find_map(|line| line.strip_prefix(key));
+    line.and_then(|rest| rest.split_ascii_whitespace().next()?.parse().ok()).unwrap_or(0)
+}

@@ -1,0 +1,50 @@
+//! Reads any bytes, cut anywhere, as the response of a model's endpoint, in both protocols: nothing panics, memory stays in proportion,
+//! the pieces make no difference, and no answer is taken as whole that has no end.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use wattle_agent::model::{BadReply, ModelReply, ReplyReader};
+
+/// Reads a body in pieces of that many bytes.
+fn read(mut reader: ReplyReader, body: &[u8], piece: usize) -> (Result<ModelReply, BadReply>, String) {
+    let mut shown = String::new();
+    let mut show = |text: &str| shown.push_str(text);
+    for piece in body.chunks(piece) {
+        if reader.is_done() {
+            break;
+        }
+        if let Err(why) = reader.push(piece, &mut show) {
+            return (Err(why), shown);
+        }
+    }
+    let reply = reader.finish(&mut show);
+    (reply, shown)
+}
+
+/// If true, the bytes hold what ends a stream, or are one JSON text.
+fn has_end(body: &[u8], marks: &[&str]) -> bool {
+    let text = String::from_utf8_lossy(body);
+    let bare = text.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '\u{feff}' || c == '\u{fffd}');
+    bare.starts_with(['{', '[']) || marks.iter().any(|mark| text.contains(mark)) || text.contains("\\u")
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some((first, body)) = bytes.split_first() else { return };
+    let piece = usize::from(*first).max(1);
+    for (reader, marks) in [
+        (ReplyReader::chat_completions as fn() -> ReplyReader, &["[DONE]", "finish_reason"][..]),
+        (ReplyReader::messages, &["message_stop", "message"]),
+    ] {
+        let (whole, all_shown) = read(reader(), body, body.len().max(1));
+        let (pieces, _) = read(reader(), body, piece);
+        assert_eq!(whole.is_ok(), pieces.is_ok(), "the pieces make a difference: {whole:?} {pieces:?}");
+        let Ok(reply) = whole else { continue };
+        assert!(has_end(body, marks), "an answer without an end was taken as whole: {reply:?}");
+        assert_eq!(all_shown, reply.text, "what was shown is not what was said");
+        assert!(reply.calls.len() <= 256, "calls without end");
+        let arguments: usize = reply.calls.iter().map(|call| call.name.len() + call.arguments.len()).sum();
+        let size = reply.text.len() + arguments + reply.reasoning.map_or(0, |text| text.len());
+        assert!(size <= 8 * body.len(), "the reply is larger than the answer allows");
+    }
+});

@@ -1,0 +1,40 @@
+//! Reads any text as a catalog program, lays it out, and lists it in a prompt: nothing panics, nothing takes long, and each program
+//! is one line of the prompt whatever its author wrote.
+
+#![no_main]
+
+use std::time::Instant;
+
+use libfuzzer_sys::fuzz_target;
+use wattle_catalog::{Entry, Origin, format};
+use wattle_machine::{ArgLine, ProgramLine, PromptParts, system_prompt};
+
+/// Maximum time for one text, in seconds: far above what any takes, so that only a loop is found.
+const SECONDS: u64 = 5;
+
+fuzz_target!(|text: &str| {
+    let begun = Instant::now();
+    let parsed = Entry::parse(text, Origin::BuiltIn("fuzz"));
+    let laid_out = format(text);
+    assert!(begun.elapsed().as_secs() < SECONDS, "a text of {} bytes took {:?}", text.len(), begun.elapsed());
+    if let Ok(laid_out) = laid_out {
+        assert!(laid_out.len() <= 16 * text.len() + 1024, "the layout is larger than the text allows");
+    }
+    let Ok(entry) = parsed else { return };
+    let arg = |arg: &wattle_catalog::Arg| ArgLine {
+        name: arg.name.clone(),
+        type_hint: arg.type_hint.to_string(),
+        optional: arg.default.is_some(),
+    };
+    let meta = entry.meta();
+    let line = ProgramLine {
+        name: entry.name().to_string(),
+        args: meta.args.iter().map(arg).collect(),
+        description: meta.description.clone(),
+    };
+    let bare = ProgramLine { args: Vec::new(), description: String::new(), ..line.clone() };
+    let lines = |program| {
+        system_prompt(&PromptParts { programs: vec![program], ..PromptParts::default() }).split('\n').count()
+    };
+    assert_eq!(lines(line), lines(bare), "a program takes more than its line of the prompt");
+});
