@@ -15,14 +15,16 @@ use wattle_machine::{
 use wattle_rt::Grants;
 use wattle_rt::tape::Tape as _;
 
+use crate::bug::{BUG, Bug, caught};
 use crate::dialect::{DialectSetting, functions};
 use crate::host::{Host, Settings};
 use crate::journal::{self, RunTape, Track, Waiting};
-use crate::ledger::Signer;
+use crate::ledger::{Sealed, Signer};
 use crate::meter::Meter;
 use crate::model::{Delta, Model, ModelErrorKind, ModelReply, ModelRequest, ask_within};
 use crate::otel::RunSpans;
 use crate::sink::{Sink, Stamp};
+use crate::store::Tenant;
 use crate::story::Teller;
 use crate::trace::{Left, Trace};
 
@@ -32,7 +34,9 @@ pub struct Job {
     pub message: String,
     /// The earlier turns of the session, oldest first.
     pub history: Vec<Message>,
-    /// The session that the run belongs to.
+    /// The tenant that the run belongs to.
+    pub tenant: Tenant,
+    /// The tenant's session that the run belongs to.
     pub session_id: Option<String>,
     /// What the run's programs may use.
     pub grants: Arc<Grants>,
@@ -47,12 +51,13 @@ pub struct Job {
 }
 
 impl Job {
-    /// A job without a past, a session or a workdir.
+    /// A job of the tenant `default` without a past, a session or a workdir.
     #[must_use]
     pub fn new(message: impl Into<String>, grants: Grants) -> Self {
         Job {
             message: message.into(),
             history: Vec::new(),
+            tenant: Tenant::default(),
             session_id: None,
             grants: Arc::new(grants),
             workdir: None,
@@ -78,15 +83,36 @@ pub struct Report {
     pub steps: u32,
     /// Tokens used.
     pub usage: Usage,
+    /// What the last seal of its trace says; `None` if it is not sealed.
+    pub sealed: Option<Sealed>,
+}
+
+impl Report {
+    /// The report of a run that ended before it could tell more.
+    pub(crate) fn failed(run_id: String, message: String) -> Report {
+        Report {
+            run_id,
+            ending: Ending::Failed { message: format!("error: {message}") },
+            turns: Vec::new(),
+            steps: 0,
+            usage: Usage::default(),
+            sealed: None,
+        }
+    }
 }
 
 /// Runs a job to its end: think, read, act, observe, until the answer or a bound. There is always a report; nothing that goes wrong
 /// inside the run throws it off the rails.
 pub async fn run(host: &Host, model: &dyn Model, settings: &Settings, job: Job, sink: &dyn Sink) -> Report {
-    let setup = setup(host, model, settings, &job);
-    match drive(host, model, settings, (job, setup), sink, None).await {
-        Ok(report) => report,
-        Err(parked) => parked.given_up(),
+    let run_id = ulid::Ulid::generate().to_string();
+    let driven = caught(&run_id, async {
+        let setup = setup(host, model, settings, &job);
+        drive(host, model, settings, (job, setup), sink, (&run_id, None)).await
+    });
+    match driven.await {
+        Ok(Ok(report)) => report,
+        Ok(Err(parked)) => parked.given_up(),
+        Err(Bug) => Report::failed(run_id.clone(), BUG.to_owned()),
     }
 }
 
@@ -97,11 +123,10 @@ pub(crate) async fn drive(
     settings: &Settings,
     (job, setup): (Job, Setup),
     sink: &dyn Sink,
-    track: Option<&Track>,
+    (run_id, track): (&str, Option<&Track>),
 ) -> Result<Report, Stay> {
-    let run_id = track.map_or_else(|| ulid::Ulid::generate().to_string(), |track| track.run.clone());
     let past = track.and_then(Track::past);
-    let mut performer = Performer::new(host, model, settings, &job, &run_id, sink, track);
+    let mut performer = Performer::new(host, model, settings, &job, run_id, sink, track);
     performer.functions = function_tools(&setup.programs);
     let (known, begin) = (setup.history.len() + 1, Input::Begin { message: job.message });
     let started = Instant::now();
@@ -119,12 +144,13 @@ pub(crate) async fn drive(
                 Effect::Ask(ask) => task = Task::Ask(ask),
                 Effect::Execute { step, calls } => task = Task::Execute { step, calls },
                 Effect::Finish(ending) => {
-                    performer.trace.end(&ending);
+                    let sealed = performer.trace.end(&ending);
                     if let Some(spans) = &performer.spans {
                         spans.end(&ending);
                     }
                     let turns = kept(&ending, state.conversation().get(known..).unwrap_or_default());
-                    return Ok(Report { run_id, ending, turns, steps: state.steps(), usage: state.usage() });
+                    let (run_id, steps, usage) = (run_id.to_owned(), state.steps(), state.usage());
+                    return Ok(Report { run_id, ending, turns, steps, usage, sealed });
                 }
             }
         }
@@ -132,9 +158,10 @@ pub(crate) async fn drive(
             biased;
             () = job.cancel.cancelled() => Input::Cancel { reason: String::new() },
             limit_ms = expired(started, before, settings.timeout) => Input::Expired { limit_ms },
-            input = performer.perform(&task) => match input {
-                Ok(input) => input,
-                Err(waiting) => return Err(performer.stay(waiting, &state)),
+            input = caught(run_id, performer.perform(&task)) => match input {
+                Ok(Ok(input)) => input,
+                Ok(Err(waiting)) => return Err(performer.stay(waiting, &state)),
+                Err(Bug) => Input::Failed(BUG.to_owned()),
             },
         };
         performer.cut_short(&task, &input);
@@ -157,15 +184,16 @@ impl Stay {
     fn given_up(self) -> Report {
         let Stay { run_id, waiting, steps, usage, .. } = self;
         let questions: Vec<&str> = waiting.iter().map(|waiting| waiting.question.as_str()).collect();
-        let message = format!("error: nobody could be asked: {}", questions.join("; "));
-        Report { run_id, ending: Ending::Failed { message }, turns: Vec::new(), steps, usage }
+        let failed = Report::failed(run_id, format!("nobody could be asked: {}", questions.join("; ")));
+        Report { steps, usage, ..failed }
     }
 }
 
 /// What the state machine of a job starts from.
 pub(crate) fn setup(host: &Host, model: &dyn Model, settings: &Settings, job: &Job) -> Setup {
     let said = job.history.iter().find(|message| message.role == Role::User).map(|message| message.content.as_str());
-    let listing = host.listing(job.session_id.as_deref(), said.unwrap_or(&job.message));
+    let listing =
+        host.listing(job.session_id.as_deref().map(|session| (&job.tenant, session)), said.unwrap_or(&job.message));
     let catalog = host.catalog();
     let dialect = settings.dialect.choose(model);
     let prompt = |dialect| host.prompt(settings, &job.grants, &listing, dialect);

@@ -23,6 +23,7 @@ use crate::otel::Collector;
 use crate::programs::Programs;
 use crate::prompt::{self, Listing};
 use crate::shelf::{News, Shelf};
+use crate::store::Tenant;
 
 /// Why the web cannot be searched where nothing is set.
 pub const NO_ENGINE: &str =
@@ -36,8 +37,8 @@ const LISTINGS: usize = 4_096;
 pub struct Host {
     runtime: Runtime,
     shelf: Arc<Shelf>,
-    /// What the prompts of sessions name of the catalog, by session.
-    listings: Arc<Cache<String, Arc<Listing>>>,
+    /// What the prompts of sessions name of the catalog, by tenant and session.
+    listings: Arc<Cache<(Tenant, String), Arc<Listing>>>,
     egress: Egress,
     engine: Result<Arc<Engine>, String>,
     toolbox: Toolbox,
@@ -227,16 +228,15 @@ impl Host {
     /// What a session's prompts name of the catalog: chosen when the session begins, by its first message, and the same in all
     /// its runs, so that its prompt stays the same byte for byte. Without a session it is chosen anew.
     #[must_use]
-    pub fn listing(&self, session: Option<&str>, first_message: &str) -> Arc<Listing> {
+    pub fn listing(&self, session: Option<(&Tenant, &str)>, first_message: &str) -> Arc<Listing> {
         let choose = || Arc::new(Listing::choose(&self.catalog(), first_message));
-        match session {
-            None => choose(),
-            Some(session) => self.listings.get(session).unwrap_or_else(|| {
-                let chosen = choose();
-                self.listings.insert(session.to_owned(), Arc::clone(&chosen));
-                chosen
-            }),
-        }
+        let Some((tenant, session)) = session else { return choose() };
+        let key = (tenant.clone(), session.to_owned());
+        self.listings.get(&key).unwrap_or_else(|| {
+            let chosen = choose();
+            self.listings.insert(key, Arc::clone(&chosen));
+            chosen
+        })
     }
 
     /// The system prompt of a run with those grants, in a session with that listing.

@@ -6,7 +6,7 @@
 //! ```
 //! use std::sync::Arc;
 //! use std::time::Duration;
-//! use wattle_agent::{Access, Host, Job, Settings, Store, capability, catalog, model::Cassette, rt};
+//! use wattle_agent::{Access, Host, Job, Settings, Store, Tenant, capability, catalog, model::Cassette, rt};
 //!
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let host = Host::new(rt::Limits::default(), catalog::Catalog::built_in(), capability::egress::Egress::new(Default::default()))?;
@@ -14,7 +14,7 @@
 //!     "{\"wattle_cassette\":1,\"model\":\"demo\"}\n{\"reply\":\"ToolCall::Response(\\\"four\\\")\"}\n",
 //! )?;
 //! let files = Arc::new(capability::files::Files::overlay(None, 1 << 20));
-//! let store = Store::in_memory(Duration::from_secs(3600))?;
+//! let store = Store::in_memory(Duration::from_secs(3600))?.tenant(&Tenant::default());
 //! let access = Access { state: Arc::new(store.state("a session")), ..Access::new(&host, files) };
 //! let job = Job::new("two and two?", access.grants());
 //! let report = wattle_agent::run(&host, &model, &Settings::default(), job, &|_: &_| {}).await;
@@ -23,6 +23,7 @@
 //! ```
 
 mod act;
+mod bug;
 mod dialect;
 mod driver;
 mod examples;
@@ -32,6 +33,7 @@ mod inference;
 mod issues;
 pub mod journal;
 pub mod ledger;
+mod lines;
 mod meter;
 pub mod model;
 pub mod moderation;
@@ -59,10 +61,10 @@ pub use scene::Scene;
 pub use shelf::News;
 pub use sink::{Sink, now_ms};
 pub use store::{
-    DEFAULT_TENANT, Exported, Kept, LateSecrets, LateState, SESSION_ID, SessionLine, State, Store, StoreError,
-    StoredSecrets, is_session_id, own_session,
+    DEFAULT_TENANT, Exported, Kept, LateSecrets, LateState, Privacy, SESSION_ID, SessionLine, State, Store, StoreError,
+    StoredSecrets, Tenant, TenantError, TenantStore, is_session_id, own_session, privacy,
 };
-pub use trace::{STEPS_FILE, Step, Steps};
+pub use trace::{STEPS_FILE, Step};
 pub use wiring::{Access, Trusted, denied};
 
 pub use {

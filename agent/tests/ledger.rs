@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 use wattle_agent::STEPS_FILE;
-use wattle_agent::ledger::{Finding, Keys, LEDGER_FILE, Pins, Recorder, Verdict, verify};
+use wattle_agent::ledger::{Finding, Keys, LEDGER_FILE, Pins, Recorder, Sealed, Verdict, Verified, verify};
 
 /// A folder with the traces of two runs whose lines take turns, and the keys they were sealed with.
 struct Place {
@@ -42,16 +42,41 @@ impl Place {
         std::fs::write(self.folder.path().join(name), text).unwrap();
     }
 
+    /// Cuts bytes off the end of a file.
+    fn cut(&self, name: &str, bytes: usize) {
+        let path = self.folder.path().join(name);
+        let mut text = std::fs::read(&path).unwrap();
+        text.truncate(text.len() - bytes);
+        std::fs::write(path, text).unwrap();
+    }
+
+    fn add(&self, name: &str, bytes: &[u8]) {
+        let path = self.folder.path().join(name);
+        let text = [&std::fs::read(&path).unwrap(), bytes].concat();
+        std::fs::write(path, text).unwrap();
+    }
+
+    /// Removes a run with its steps and its seals.
+    fn remove_run(&self, run: &str) {
+        self.change(STEPS_FILE, |l| l.retain(|line| !line.contains(&format!("\"run_id\":\"{run}\""))));
+        self.change(LEDGER_FILE, |l| l.retain(|line| !line.contains(&format!("\"run\":\"{run}\""))));
+    }
+
     fn change(&self, name: &str, change: impl FnOnce(&mut Vec<String>)) {
         let mut lines = self.read(name);
         change(&mut lines);
         self.write(name, &lines);
     }
 
-    /// The verdict about run `one`, in words.
+    /// The verdict about run `one` and about the files, in words.
     fn verdict(&self) -> String {
-        let verdicts = verify(self.folder.path(), &Pins::Keys(self.keys.clone())).unwrap();
-        words(verdicts.iter().find(|verdict| verdict.run == "one").unwrap())
+        let Verified { runs, files } = self.verified(&[]);
+        let run = words(runs.iter().find(|verdict| verdict.run == "one").unwrap());
+        files.iter().fold(run, |text, finding| format!("{text}; {finding}"))
+    }
+
+    fn verified(&self, known: &[Sealed]) -> Verified {
+        verify(self.folder.path(), &Pins::Keys(self.keys.clone()), known).unwrap()
     }
 }
 
@@ -174,7 +199,7 @@ const CASES: &[(&str, Tamper, &str)] = &[
     ),
     (
         "seals of the run removed",
-        |p| p.change(LEDGER_FILE, |l| l.retain(|line| line.contains("\"other\""))),
+        |p| p.change(LEDGER_FILE, |l| l.retain(|line| line.contains("\"run\":\"other\""))),
         "_steps.jsonl line 1: the run has no seal in `_ledger.jsonl`",
     ),
     (
@@ -190,13 +215,17 @@ const CASES: &[(&str, Tamper, &str)] = &[
     (
         "a seal unreadable",
         |p| p.change(LEDGER_FILE, |l| l.push("seal".to_owned())),
-        "_ledger.jsonl line 10: not a seal of version 1",
+        "_ledger.jsonl line 10: not a seal as the host writes them",
     ),
     ("count forged", |p| p.change(LEDGER_FILE, |l| set(&mut l[4], "count", json!(4))), FORGED_5),
     ("time forged", |p| p.change(LEDGER_FILE, |l| set(&mut l[4], "time", json!(1))), FORGED_5),
     ("head forged", |p| p.change(LEDGER_FILE, |l| set(&mut l[4], "head", json!("00".repeat(32)))), FORGED_5),
     ("line's hash forged", |p| p.change(LEDGER_FILE, |l| set(&mut l[4], "line", json!("00".repeat(32)))), FORGED_5),
-    ("an end forged", |p| p.change(LEDGER_FILE, |l| set(&mut l[4], "last", json!(true))), FORGED_5),
+    (
+        "an end forged",
+        |p| p.change(LEDGER_FILE, |l| set(&mut l[4], "last", json!(true))),
+        "_ledger.jsonl line 5: not a seal as",
+    ),
     ("tenant forged", |p| p.change(LEDGER_FILE, |l| set(&mut l[4], "tenant", json!("other"))), FORGED_5),
     (
         "seals of another run under its name",
@@ -207,6 +236,81 @@ const CASES: &[(&str, Tamper, &str)] = &[
             })
         },
         "_ledger.jsonl line 1: the signature does not fit; the count, the time or the head was changed",
+    ),
+    (
+        "an empty line in the trace",
+        |p| p.change(STEPS_FILE, |l| l.insert(2, String::new())),
+        "_steps.jsonl line 3: an empty line was inserted",
+    ),
+    (
+        "an empty line at the end of the trace",
+        |p| p.change(STEPS_FILE, |l| l.push(String::new())),
+        "_steps.jsonl line 8: an empty line",
+    ),
+    (
+        "an empty line in the ledger",
+        |p| p.change(LEDGER_FILE, |l| l.insert(4, String::new())),
+        "_ledger.jsonl line 5: an empty line",
+    ),
+    (
+        "an empty line at the end of the ledger",
+        |p| p.change(LEDGER_FILE, |l| l.push(String::new())),
+        "_ledger.jsonl line 10: an empty line",
+    ),
+    ("a space after a seal", |p| p.change(LEDGER_FILE, |l| l[4].push(' ')), "_ledger.jsonl line 5: not a seal as"),
+    (
+        "line breaks of Windows in the ledger",
+        |p| p.change(LEDGER_FILE, |l| l.iter_mut().for_each(|l| l.push('\r'))),
+        "_ledger.jsonl line 1: not a seal as",
+    ),
+    (
+        "line breaks of Windows in the trace",
+        |p| p.change(STEPS_FILE, |l| l.iter_mut().for_each(|l| l.push('\r'))),
+        "_steps.jsonl line 1: edited",
+    ),
+    (
+        "a key of a seal twice",
+        |p| p.change(LEDGER_FILE, |l| l[4] = l[4].replacen("{", "{\"v\":2,", 1)),
+        "_ledger.jsonl line 5: not a seal as",
+    ),
+    ("a seal twice", |p| p.change(LEDGER_FILE, |l| l.insert(5, l[4].clone())), "_ledger.jsonl line 6: this is seal 3"),
+    (
+        "the end twice",
+        |p| p.change(LEDGER_FILE, |l| l.insert(8, l[7].clone())),
+        "_ledger.jsonl line 9: the seal before it, of the run one,",
+    ),
+    (
+        "a mark at the beginning",
+        |p| p.change(LEDGER_FILE, |l| l[0].insert(0, '\u{feff}')),
+        "_ledger.jsonl line 1: not a seal as",
+    ),
+    (
+        "no line break at the end of the trace",
+        |p| p.cut(STEPS_FILE, 1),
+        "_steps.jsonl line 7: the line break at its end is missing",
+    ),
+    (
+        "no line break at the end of the ledger",
+        |p| p.cut(LEDGER_FILE, 1),
+        "_ledger.jsonl line 9: the line break at its end is missing",
+    ),
+    ("garbage at the end of the trace", |p| p.add(STEPS_FILE, b"\0\xff"), "_steps.jsonl line 8: the line break"),
+    ("garbage at the end of the ledger", |p| p.add(LEDGER_FILE, b"\0\xff"), "_ledger.jsonl line 10: not a seal as"),
+    (
+        "a line of 5 MiB in the trace",
+        |p| p.add(STEPS_FILE, &[&vec![b' '; 5 << 20][..], b"\n"].concat()),
+        "_steps.jsonl line 8: longer than 4 MiB",
+    ),
+    (
+        "lines of two runs swapped",
+        |p| p.change(STEPS_FILE, |l| l.swap(2, 3)),
+        "_steps.jsonl line 3: reordered; the lines of several runs",
+    ),
+    ("the other run removed", |p| p.remove_run("other"), "of the run other, is not the one it was set behind"),
+    (
+        "a chain of version 1 in its place",
+        |p| p.change(LEDGER_FILE, |l| set(&mut l[4], "v", json!(1))),
+        "_ledger.jsonl line 5: not a seal as",
     ),
     (
         "end cut off in both",
@@ -246,7 +350,7 @@ fn a_run_that_was_killed_leaves_a_valid_beginning() {
     let (mut run, line) = (recorder(&place.folder, &place.keys, "third"), step_line("third", 1));
     run.line(&line).unwrap();
     drop(run);
-    let verdict = |place: &Place| verify(place.folder.path(), &Pins::Keys(place.keys.clone())).unwrap().pop().unwrap();
+    let verdict = |place: &Place| place.verified(&[]).runs.pop().unwrap();
     assert_eq!(words(&verdict(&place)), "1 lines, not ended");
     // The process stops between the line and its seal.
     place.change(STEPS_FILE, |lines| lines.push(step_line("third", 2).to_string()));
@@ -287,4 +391,284 @@ fn permissions(folder: &Path, keys: &Keys) {
     }
     let refused = keys.signer(TENANT).unwrap_err().to_string();
     assert!(refused.contains("others may read it (mode 644); make it private with `chmod 600`"), "{refused}");
+}
+
+/// A place with runs that came one after the other, and what a store knows of their ends.
+fn in_turn(runs: &[&str]) -> (Place, Vec<Sealed>) {
+    let folder = TempDir::new().unwrap();
+    let keys = Keys::new(folder.path().join("keys"));
+    let sealed = runs.iter().map(|run| {
+        let mut recorder = recorder(&folder, &keys, run);
+        for step in 1..=3 {
+            recorder.line(&step_line(run, step)).unwrap();
+        }
+        recorder.end().unwrap().unwrap()
+    });
+    let sealed = sealed.collect();
+    (Place { folder, keys }, sealed)
+}
+
+fn is_sound(verified: &Verified) -> bool {
+    verified.files.is_empty() && verified.runs.iter().all(|run| run.finding.is_none())
+}
+
+#[test]
+fn a_run_that_is_removed_with_its_seals_is_named() {
+    for removed in ["a", "b"] {
+        let (place, _) = in_turn(&["a", "b", "c"]);
+        place.remove_run(removed);
+        let found = place.verified(&[]).files;
+        assert!(matches!(found.as_slice(), [Finding::Unchained { behind, .. }] if behind == removed), "{found:?}");
+    }
+    let (place, known) = in_turn(&["a", "b", "c"]);
+    assert!(is_sound(&place.verified(&known)));
+    place.remove_run("c");
+    assert!(is_sound(&place.verified(&[])), "nothing was sealed behind it");
+    let last = place.verified(&known).runs.pop().unwrap();
+    assert_eq!((last.run.as_str(), last.finding), ("c", Some(Finding::RunRemoved { lines: 3 })));
+}
+
+#[test]
+fn what_a_store_knows_must_be_there() {
+    let (place, known) = in_turn(&["a", "b"]);
+    place.change(STEPS_FILE, |lines| lines.truncate(5));
+    place.change(LEDGER_FILE, |lines| lines.truncate(6));
+    let last = place.verified(&known).runs.pop().unwrap();
+    assert_eq!(last.finding, Some(Finding::EndRemoved { lines: 3, found: 2 }));
+    for file in [STEPS_FILE, LEDGER_FILE] {
+        std::fs::remove_file(place.folder.path().join(file)).unwrap();
+    }
+    let runs = place.verified(&known).runs;
+    assert!(runs.iter().all(|run| run.finding == Some(Finding::RunRemoved { lines: 3 })), "{runs:?}");
+    assert_eq!(runs.len(), 2);
+
+    // Somebody who has the key seals the run anew: the store knows the seal that was there.
+    let (place, known) = in_turn(&["a"]);
+    std::thread::sleep(std::time::Duration::from_millis(2));
+    let text = place.read(STEPS_FILE).iter().map(|line| line.replace("result", "other")).collect::<Vec<_>>();
+    for file in [STEPS_FILE, LEDGER_FILE] {
+        std::fs::remove_file(place.folder.path().join(file)).unwrap();
+    }
+    let mut recorder = recorder(&place.folder, &place.keys, "a");
+    text.iter().for_each(|line| recorder.line(&serde_json::from_str::<Json>(line).unwrap()).unwrap());
+    recorder.end().unwrap();
+    assert!(is_sound(&place.verified(&[])));
+    assert_eq!(place.verified(&known).runs[0].finding, Some(Finding::OtherEnd));
+}
+
+#[test]
+fn runs_that_seal_at_the_same_time_are_chained() {
+    let folder = TempDir::new().unwrap();
+    let keys = Keys::new(folder.path().join("keys"));
+    keys.signer(TENANT).unwrap();
+    std::thread::scope(|scope| {
+        for run in ["a", "b", "c", "d"] {
+            let (folder, keys) = (&folder, &keys);
+            scope.spawn(move || {
+                let mut recorder = recorder(folder, keys, run);
+                (1..=20).for_each(|step| recorder.line(&step_line(run, step)).unwrap());
+                recorder.end().unwrap();
+            });
+        }
+    });
+    let place = Place { folder, keys };
+    let verified = place.verified(&[]);
+    assert!(is_sound(&verified), "{verified:?}");
+    assert_eq!(verified.runs.iter().map(|run| (run.sealed, run.ended)).collect::<Vec<_>>(), [(20, true); 4]);
+}
+
+#[test]
+fn a_seal_that_broke_off_is_cut_by_the_next_one() {
+    let (place, _) = in_turn(&["a"]);
+    let mut run = recorder(&place.folder, &place.keys, "b");
+    run.line(&step_line("b", 1)).unwrap();
+    drop(run);
+    place.cut(LEDGER_FILE, 40);
+    let (found, _) = (place.verified(&[]), ());
+    assert_eq!(found.files, [Finding::BadSeal { line: 5 }, Finding::NoLineBreak { file: LEDGER_FILE, line: 5 }]);
+    let mut other = recorder(&place.folder, &place.keys, "c");
+    other.line(&step_line("c", 1)).unwrap();
+    other.end().unwrap();
+    // The run goes on, and seals what was not sealed.
+    recorder(&place.folder, &place.keys, "b").end().unwrap();
+    let verified = place.verified(&[]);
+    assert!(is_sound(&verified), "{verified:?}");
+    assert_eq!(verified.runs.iter().map(|run| run.late).collect::<Vec<_>>(), [0, 1, 0]);
+}
+
+#[test]
+fn a_ledger_that_somebody_keeps_locked_stops_no_run() {
+    let (place, _) = in_turn(&["a"]);
+    let locked = std::fs::File::open(place.folder.path().join(LEDGER_FILE)).unwrap();
+    locked.lock().unwrap();
+    let mut run = Recorder::begin(place.folder.path(), "b", Some(place.keys.signer(TENANT).unwrap().into()));
+    assert!(run.line(&step_line("b", 1)).unwrap_err().to_string().contains("another process keeps it locked"));
+    run.line(&step_line("b", 2)).unwrap();
+    drop(locked);
+    assert_eq!(place.read(STEPS_FILE).len(), 5);
+    assert_eq!(place.verified(&[]).runs[1].finding, Some(Finding::NoSeals { line: 4 }));
+}
+
+/// Seals lines as version 1 did.
+fn version_1(place: &Place, run: &str, steps: u32) {
+    use ed25519_dalek::Signer as _;
+    use sha2::{Digest as _, Sha256};
+    use std::fmt::Write as _;
+    let hex = |bytes: &[u8]| {
+        bytes.iter().fold(String::new(), |mut text, byte| {
+            _ = write!(text, "{byte:02x}");
+            text
+        })
+    };
+    let secret = std::fs::read_dir(place.folder.path().join("keys")).unwrap().find_map(|file| {
+        let path = file.unwrap().path();
+        path.extension().is_some_and(|kind| kind == "key").then(|| std::fs::read_to_string(path).unwrap())
+    });
+    let secret: Json = serde_json::from_str(&secret.unwrap()).unwrap();
+    let secret = secret["secret"].as_str().unwrap();
+    let seed: Vec<u8> = (0..32).map(|at| u8::from_str_radix(&secret[2 * at..2 * at + 2], 16).unwrap()).collect();
+    let key = ed25519_dalek::SigningKey::from_bytes(&seed.try_into().unwrap());
+    let fingerprint = place.keys.pinned(TENANT).unwrap().unwrap().fingerprint();
+    let mut head =
+        Sha256::digest([b"wattle ledger 1\0", run.as_bytes(), b"\0", TENANT.as_bytes(), b"\0"].concat()).to_vec();
+    for step in 1..=steps + 1 {
+        let is_last = step > steps;
+        let count = u64::from(step.min(steps));
+        let mut hash = String::new();
+        if !is_last {
+            let line = step_line(run, step).to_string();
+            place.add(STEPS_FILE, format!("{line}\n").as_bytes());
+            hash = hex(&Sha256::digest(&line));
+            head = Sha256::digest([&head[..], &(line.len() as u64).to_le_bytes(), line.as_bytes()].concat()).to_vec();
+        }
+        let parts = ["wattle seal 1", run, TENANT]
+            .iter()
+            .flat_map(|part| [part.as_bytes(), b"\0"])
+            .collect::<Vec<_>>()
+            .concat();
+        let signed = [
+            &parts[..],
+            &count.to_le_bytes(),
+            &7_u64.to_le_bytes(),
+            &[u8::from(is_last)],
+            hex(&head).as_bytes(),
+            b"\0",
+            hash.as_bytes(),
+        ]
+        .concat();
+        let mut seal =
+            json!({"v": 1, "run": run, "tenant": TENANT, "count": count, "time": 7, "line": hash, "head": hex(&head)});
+        if is_last {
+            seal["last"] = json!(true);
+        }
+        seal["key"] = json!(fingerprint);
+        seal["sig"] = json!(hex(&key.sign(&signed).to_bytes()));
+        place.add(LEDGER_FILE, format!("{seal}\n").as_bytes());
+    }
+}
+
+#[test]
+fn a_ledger_of_version_1_still_verifies_and_goes_on() {
+    let (place, _) = in_turn(&[]);
+    place.keys.signer(TENANT).unwrap();
+    std::fs::write(place.folder.path().join(STEPS_FILE), "").unwrap();
+    std::fs::write(place.folder.path().join(LEDGER_FILE), "").unwrap();
+    version_1(&place, "old", 3);
+    version_1(&place, "older", 2);
+    let verified = place.verified(&[]);
+    assert!(is_sound(&verified), "{verified:?}");
+    assert!(verified.runs.iter().all(|run| run.version == 1 && run.ended));
+    let mut new = recorder(&place.folder, &place.keys, "new");
+    new.line(&step_line("new", 1)).unwrap();
+    new.end().unwrap();
+    let verified = place.verified(&[]);
+    assert!(is_sound(&verified), "{verified:?}");
+    assert_eq!(verified.runs.iter().map(|run| run.version).collect::<Vec<_>>(), [1, 1, 2]);
+    place.change(STEPS_FILE, |lines| set(&mut lines[1], "output", json!("x")));
+    assert_eq!(place.verified(&[]).runs[0].finding, Some(Finding::Edited { line: 2 }));
+    place.remove_run("older");
+    assert!(
+        matches!(place.verified(&[]).files.as_slice(), [Finding::Unchained { .. }]),
+        "the newer run is chained to it"
+    );
+}
+
+/// One edit of a file by lines or by bytes.
+#[derive(Clone, Debug)]
+enum Edit {
+    Remove(usize),
+    RemoveMany(usize, usize),
+    Swap(usize, usize),
+    Copy(usize, usize),
+    Insert(usize, String),
+    Byte(usize, u8),
+    Truncate(usize),
+}
+
+impl Edit {
+    fn apply(&self, text: &[u8]) -> Vec<u8> {
+        let mut lines: Vec<Vec<u8>> = text.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+        let count = lines.len();
+        match self {
+            Edit::Remove(at) => drop(lines.remove(at % count)),
+            Edit::RemoveMany(from, many) => {
+                let from = from % count;
+                drop(lines.drain(from..(from + many).min(count)));
+            }
+            Edit::Swap(one, other) => lines.swap(one % count, other % count),
+            Edit::Copy(from, to) => lines.insert(to % (count + 1), lines[from % count].clone()),
+            Edit::Insert(at, line) => lines.insert(at % (count + 1), format!("{line}\n").into_bytes()),
+            Edit::Byte(at, byte) => {
+                let mut text = text.to_vec();
+                let at = at % text.len();
+                text[at] = *byte;
+                return text;
+            }
+            Edit::Truncate(at) => return text[..at % text.len()].to_vec(),
+        }
+        lines.concat()
+    }
+}
+
+fn edits() -> impl proptest::strategy::Strategy<Value = Edit> {
+    use proptest::prelude::*;
+    prop_oneof![
+        any::<usize>().prop_map(Edit::Remove),
+        (any::<usize>(), 1..12_usize).prop_map(|(from, many)| Edit::RemoveMany(from, many)),
+        (any::<usize>(), any::<usize>()).prop_map(|(one, other)| Edit::Swap(one, other)),
+        (any::<usize>(), any::<usize>()).prop_map(|(from, to)| Edit::Copy(from, to)),
+        (any::<usize>(), "[ \r{}a\"]{0,3}").prop_map(|(at, line)| Edit::Insert(at, line)),
+        (any::<usize>(), any::<u8>()).prop_map(|(at, byte)| Edit::Byte(at, byte)),
+        any::<usize>().prop_map(Edit::Truncate),
+    ]
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, cases: 400, ..Default::default() })]
+
+    /// With what the store knows, no change of either file goes unseen.
+    #[test]
+    fn no_edit_of_a_line_or_a_run_goes_unseen(in_ledger: bool, edit in edits()) {
+        thread_local! {
+            static SEALED: (Place, Vec<Sealed>) = {
+                let (place, mut known) = in_turn(&["a", "b"]);
+                let (mut one, mut other) = (recorder(&place.folder, &place.keys, "c"), recorder(&place.folder, &place.keys, "d"));
+                for step in 1..=3 {
+                    one.line(&step_line("c", step)).unwrap();
+                    other.line(&step_line("d", step)).unwrap();
+                }
+                known.extend([one.end().unwrap().unwrap(), other.end().unwrap().unwrap()]);
+                (place, known)
+            };
+        }
+        SEALED.with(|(place, known)| {
+            let path = place.folder.path().join(if in_ledger { LEDGER_FILE } else { STEPS_FILE });
+            let text = std::fs::read(&path).unwrap();
+            let edited = edit.apply(&text);
+            std::fs::write(&path, &edited).unwrap();
+            let verified = place.verified(known);
+            std::fs::write(&path, &text).unwrap();
+            assert_eq!(is_sound(&verified), edited == text, "{edit:?}: {verified:?}");
+        });
+    }
 }

@@ -6,9 +6,13 @@ use std::time::Duration;
 
 use wattle_agent::capability::kv::Backend;
 use wattle_agent::rt::Code;
-use wattle_agent::{LateState, Store, StoreError};
+use wattle_agent::{LateState, Store, StoreError, Tenant, TenantStore};
 
 const HOUR: Duration = Duration::from_secs(3_600);
+
+fn of(store: &Store, tenant: &str) -> TenantStore {
+    store.tenant(&Tenant::new(tenant).unwrap())
+}
 
 async fn set(state: &dyn Backend, key: &str, value: &str) {
     let value = value.as_bytes().to_vec();
@@ -24,24 +28,24 @@ async fn a_tenants_state_outlives_its_sessions_and_is_no_other_tenants() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.db");
     let store = Store::open(&path, Duration::ZERO).unwrap();
-    set(&store.tenant("a"), "k", "of a").await;
-    set(&store.tenant("b"), "k", "of b").await;
-    set(&store.state("a"), "k", "of the session a").await;
+    set(&of(&store, "a").variables(), "k", "of a").await;
+    set(&of(&store, "b").variables(), "k", "of b").await;
+    set(&of(&store, "a").state("a"), "k", "of the session a").await;
     tokio::time::sleep(Duration::from_millis(5)).await;
     // Whoever begins a session forgets those whose time is over.
-    store.history("new").await.unwrap();
-    assert_eq!(get(&store.state("a"), "k").await, None);
+    of(&store, "a").history("new").await.unwrap();
+    assert_eq!(get(&of(&store, "a").state("a"), "k").await, None);
     drop(store);
     let store = Store::open(&path, HOUR).unwrap();
-    assert_eq!(get(&store.tenant("a"), "k").await.as_deref(), Some("of a"));
-    assert_eq!(get(&store.tenant("b"), "k").await.as_deref(), Some("of b"));
-    assert_eq!(get(&store.tenant("c"), "k").await, None);
+    assert_eq!(get(&of(&store, "a").variables(), "k").await.as_deref(), Some("of a"));
+    assert_eq!(get(&of(&store, "b").variables(), "k").await.as_deref(), Some("of b"));
+    assert_eq!(get(&of(&store, "c").variables(), "k").await, None);
 }
 
 #[tokio::test]
 async fn keys_are_listed_by_their_beginning_in_the_order_of_bytes() {
     let store = Store::in_memory(HOUR).unwrap();
-    for state in [store.state("s"), store.tenant("t")] {
+    for state in [of(&store, "t").state("s"), of(&store, "t").variables()] {
         for key in ["b", "a%", "ab", "a_", "ä", "a\0b", "a", "aä", "B"] {
             set(&state, key, "").await;
         }
@@ -65,7 +69,7 @@ async fn nothing_comes_between_what_is_read_and_what_is_written() {
     let stores: Vec<Store> = (0..2).map(|_| Store::open(&path, HOUR).unwrap()).collect();
     let tasks: Vec<_> = (0..8)
         .map(|n| {
-            let state = stores[n % 2].tenant("t");
+            let state = of(&stores[n % 2], "t").variables();
             tokio::spawn(async move {
                 for _ in 0..25 {
                     let add = |old: Option<Vec<u8>>| {
@@ -80,13 +84,13 @@ async fn nothing_comes_between_what_is_read_and_what_is_written() {
     for task in tasks {
         task.await.unwrap();
     }
-    assert_eq!(get(&stores[0].tenant("t"), "count").await.as_deref(), Some("200"));
+    assert_eq!(get(&of(&stores[0], "t").variables(), "count").await.as_deref(), Some("200"));
 }
 
 #[tokio::test]
 async fn a_tenants_state_is_bounded() {
     let store = Store::in_memory(HOUR).unwrap();
-    let state = store.tenant("t");
+    let state = of(&store, "t").variables();
     let fill = |n: usize| state.update(format!("k{n}"), Box::new(|_| Ok(Some(vec![0; (8 << 20) - 2]))));
     for n in 0..8 {
         fill(n).await.unwrap();
@@ -102,14 +106,14 @@ async fn a_late_store_is_opened_at_its_first_use_and_told_about_where_it_cannot_
     let path = folder.path().join("s.db");
     let late = {
         let path = path.clone();
-        Arc::new(LateState::new("t".to_owned(), move || Store::open(&path, HOUR)))
+        Arc::new(LateState::new(move || Ok(of(&Store::open(&path, HOUR)?, "t"))))
     };
     assert!(!path.exists());
     let (one, two) = tokio::join!(set(&*late, "k", "v"), async { late.keys(String::new()).await.unwrap().len() });
     assert_eq!(((), two <= 1), (one, true));
-    assert_eq!(get(&Store::open(&path, HOUR).unwrap().tenant("t"), "k").await.as_deref(), Some("v"));
+    assert_eq!(get(&of(&Store::open(&path, HOUR).unwrap(), "t").variables(), "k").await.as_deref(), Some("v"));
 
-    let broken = LateState::new("t".to_owned(), || Err(StoreError::open("/nowhere/s.db".as_ref(), "no such folder")));
+    let broken = LateState::new(|| Err(StoreError::open("/nowhere/s.db".as_ref(), "no such folder")));
     let failure = broken.get("k".to_owned()).await.unwrap_err();
     assert_eq!(failure.code, Code::EREMOTE);
     assert!(failure.reason.contains("/nowhere/s.db"), "{failure}");
@@ -133,7 +137,7 @@ async fn a_file_of_the_first_version_becomes_one_of_this_version() {
     .unwrap();
     drop(old);
     let store = Store::open(&path, HOUR).unwrap();
-    assert_eq!(get(&store.state("s"), "k").await.as_deref(), Some("v"));
-    set(&store.tenant("t"), "k", "w").await;
-    assert_eq!(get(&store.tenant("t"), "k").await.as_deref(), Some("w"));
+    assert_eq!(get(&of(&store, "default").state("s"), "k").await.as_deref(), Some("v"));
+    set(&of(&store, "t").variables(), "k", "w").await;
+    assert_eq!(get(&of(&store, "t").variables(), "k").await.as_deref(), Some("w"));
 }

@@ -118,6 +118,9 @@ pub(crate) struct RunArgs {
     /// Deny a call that the run waits for; may be repeated
     #[arg(long, value_name = "CALL", requires = "resume")]
     pub(crate) refuse: Vec<String>,
+    /// Try a run again that was parked because it ended its process twice
+    #[arg(long, requires = "resume")]
+    pub(crate) release: bool,
     /// Begin where another run stood at the end of a step, with a further message or without one
     #[arg(long, value_name = "RUN", requires = "step")]
     pub(crate) fork: Option<String>,
@@ -199,6 +202,13 @@ pub(crate) enum SessionCommand {
         #[command(flatten)]
         flags: SessionFlags,
     },
+    /// Let a run be tried again that was parked because it ended its process twice
+    Release {
+        /// The run
+        run: String,
+        #[command(flatten)]
+        flags: SessionFlags,
+    },
     /// Remove sessions with their state
     Rm {
         /// The sessions
@@ -215,6 +225,9 @@ pub(crate) struct SessionFlags {
     /// The file that keeps sessions
     #[arg(long, value_name = "FILE")]
     pub(crate) store: Option<PathBuf>,
+    /// The tenant whose sessions and runs they are [default: default]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tenant: Option<String>,
     /// Print what comes of it as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -222,7 +235,7 @@ pub(crate) struct SessionFlags {
 
 impl From<SessionFlags> for Layer {
     fn from(flags: SessionFlags) -> Layer {
-        Layer { store: flags.store.map(Some), ..Layer::default() }
+        Layer { store: flags.store.map(Some), tenant: flags.tenant, ..Layer::default() }
     }
 }
 

@@ -79,7 +79,7 @@ async fn perform(cli: Cli) -> Result<Exit, Fault> {
         Some(Command::Eval(args)) => commands::eval::eval(args, outer).await,
         Some(Command::Trace(command)) => commands::trace::trace(command).await,
         Some(Command::Telemetry(args)) => commands::trace::telemetry(&args),
-        Some(Command::Ledger(command)) => commands::ledger::ledger(command, outer),
+        Some(Command::Ledger(command)) => commands::ledger::ledger(command, outer).await,
         Some(Command::Vars(command)) => commands::vars::vars(command, outer).await,
         Some(Command::Demo(args)) => demo::demo(&args).await,
         Some(Command::Doctor(args)) => commands::doctor::doctor(args, outer).await,

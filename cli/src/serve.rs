@@ -35,7 +35,6 @@ pub(crate) async fn serve(args: ServeArgs, outer: Layer) -> Result<Exit, Fault> 
     tokio::spawn(async move { host.warm().await });
     let settings = setup.run_settings(STEPS, &model)?;
     let app = App::new(setup.host.clone(), model, settings, setup.store()?)
-        .with_tenant(setup.tenant()?)
         .with_workdir(setup.config.root.value.clone())
         .with_policy(setup.config.policy.clone());
     let app = app.with_secrets(trusted::secrets(&setup.config)?);
@@ -43,7 +42,7 @@ pub(crate) async fn serve(args: ServeArgs, outer: Layer) -> Result<Exit, Fault> 
         true => app.with_exec(trusted::trusted(
             &setup.config,
             &setup.config.root.value,
-            &setup.tenant()?,
+            setup.tenant()?.as_str(),
             setup.host.egress(),
         )?),
         false => app,

@@ -29,7 +29,7 @@ use wattle_agent::otel::{Collector, CollectorSettings};
 use wattle_agent::rt::{AccountLimits, Grants, Limits};
 use wattle_agent::{
     Access, Host, LateState, Meter, ModelInference, NO_ENGINE, SESSION_ID, Settings, Store, StoreError, StoredSecrets,
-    Tickets, is_session_id,
+    Tenant, TenantStore, Tickets, is_session_id,
 };
 
 use crate::config::{Config, Places};
@@ -41,9 +41,6 @@ pub(crate) const RUN_STEPS: u32 = 12;
 
 /// What is said of a key that is too short to be told from other text.
 pub(crate) const SHORT_KEY: &str = "it has fewer than 8 characters, so it is not masked in traces, logs and messages";
-
-/// The longest name of a tenant, in bytes.
-const TENANT_BYTES: usize = 200;
 
 /// How long the end of a process waits for telemetry that is on its way.
 const FLUSH: Duration = Duration::from_secs(2);
@@ -58,12 +55,12 @@ pub(crate) struct Setup {
     preflight: Arc<Preflight>,
 }
 
-/// A session of the store.
+/// A session of a tenant.
 pub(crate) struct Session {
     /// Its id.
     pub(crate) id: String,
     /// Where it is kept.
-    pub(crate) store: Store,
+    pub(crate) store: TenantStore,
 }
 
 impl Setup {
@@ -188,7 +185,7 @@ impl Setup {
     }
 
     /// Where runs are kept; `None` where there can be no store, and the run is gone with the process.
-    pub(crate) fn journal(&self) -> Option<Store> {
+    pub(crate) fn journal(&self) -> Option<TenantStore> {
         store_path(&self.config).ok()?;
         self.store().inspect_err(|fault| output::warn(&format!("the run is not kept: {}", fault.message()))).ok()
     }
@@ -211,11 +208,11 @@ impl Setup {
         json!({"by": "run", "granted": granted})
     }
 
-    /// The store, made where it is not there yet.
+    /// What the tenant has in the store, which is made if it is absent.
     ///
     /// # Errors
-    /// Where nothing says where it is, or it cannot be opened.
-    pub(crate) fn store(&self) -> Result<Store, Fault> {
+    /// If nothing says where it is, it cannot be opened, or the tenant's name is not one.
+    pub(crate) fn store(&self) -> Result<TenantStore, Fault> {
         store(&self.config)
     }
 
@@ -228,7 +225,7 @@ impl Setup {
     ///
     /// # Errors
     /// Where the name cannot be one.
-    pub(crate) fn tenant(&self) -> Result<String, Fault> {
+    pub(crate) fn tenant(&self) -> Result<Tenant, Fault> {
         tenant(&self.config)
     }
 
@@ -238,7 +235,7 @@ impl Setup {
     /// Where the tenant's name cannot be one, or the key cannot be had.
     pub(crate) fn signer(&self) -> Result<Option<Arc<Signer>>, Fault> {
         let tenant = self.tenant()?;
-        let signer = keys(&self.config).map(|keys| keys.signer(&tenant).map(Arc::new)).transpose();
+        let signer = keys(&self.config).map(|keys| keys.signer(tenant.as_str()).map(Arc::new)).transpose();
         signer.map_err(|error| Fault::configuration(error.to_string()))
     }
 
@@ -256,7 +253,7 @@ impl Setup {
         let name = self.tenant()?;
         let base = Access::new(&self.host, files);
         let (state, tenant): (Arc<dyn kv::Backend>, Arc<dyn kv::Backend>) = match session {
-            Some(Session { id, store }) => (Arc::new(store.state(id)), Arc::new(store.tenant(&name))),
+            Some(Session { id, store }) => (Arc::new(store.state(id)), Arc::new(store.variables())),
             None => (Arc::clone(&base.state), self.variables(name.clone())),
         };
         let settings = self.settings(RUN_STEPS);
@@ -265,10 +262,12 @@ impl Setup {
         });
         let embeds = self.config.embed_model.value.clone().zip(inference.clone());
         let embedder = embeds.map(|(name, model)| Embedder { name, model });
-        let index = index(&self.config.root.value);
+        let index = index(&name, &self.config.root.value);
         let issues: Option<Arc<dyn Desk>> = Some(Arc::new(Tickets::of(&self.config.root.value)));
         let trusted = match self.config.exec.value {
-            true => Some(crate::trusted::trusted(&self.config, &self.config.root.value, &name, self.host.egress())?),
+            true => {
+                Some(crate::trusted::trusted(&self.config, &self.config.root.value, name.as_str(), self.host.egress())?)
+            }
             false => None,
         };
         let secrets = Some(crate::trusted::secrets(&self.config)?);
@@ -276,23 +275,36 @@ impl Setup {
     }
 
     /// The tenant's state where no store is open yet; where there can be none, a state that is gone with the run.
-    fn variables(&self, tenant: String) -> Arc<dyn kv::Backend> {
+    fn variables(&self, tenant: Tenant) -> Arc<dyn kv::Backend> {
         match store_path(&self.config) {
             Ok(path) => {
                 let (path, ttl) = (path.to_owned(), self.config.session_ttl.value.0);
-                Arc::new(LateState::new(tenant, move || open_store(&path, ttl)))
+                Arc::new(LateState::new(move || Ok(Store::open(&path, ttl)?.tenant(&tenant))))
             }
             Err(_) => Arc::new(kv::InMemory::default()),
         }
     }
 }
 
-/// The store that the settings name, made where it is not there yet.
+/// What the tenant that the settings name has in the store, which is made if it is absent.
 ///
 /// # Errors
-/// Where nothing says where it is, or it cannot be opened.
-pub(crate) fn store(config: &Config) -> Result<Store, Fault> {
-    open_store(store_path(config)?, config.session_ttl.value.0).map_err(no_store)
+/// If nothing says where it is, it cannot be opened, or the tenant's name is not one.
+pub(crate) fn store(config: &Config) -> Result<TenantStore, Fault> {
+    let tenant = tenant(config)?;
+    let store = Store::open(store_path(config)?, config.session_ttl.value.0).map_err(no_store)?;
+    Ok(store.tenant(&tenant))
+}
+
+/// As [`store`]; `None` if the file is absent.
+///
+/// # Errors
+/// As [`store`].
+pub(crate) fn store_if_there(config: &Config) -> Result<Option<TenantStore>, Fault> {
+    match store_path(config) {
+        Ok(path) if path.exists() => store(config).map(Some),
+        _ => Ok(None),
+    }
 }
 
 fn no_store(error: StoreError) -> Fault {
@@ -303,14 +315,8 @@ fn no_store(error: StoreError) -> Fault {
 ///
 /// # Errors
 /// Where the name cannot be one.
-pub(crate) fn tenant(config: &Config) -> Result<String, Fault> {
-    let name = config.tenant.value.clone();
-    match is_name(&name) {
-        true => Ok(name),
-        false => Err(Fault::configuration(format!(
-            "a tenant's name has 1 to {TENANT_BYTES} bytes and no control characters"
-        ))),
-    }
+pub(crate) fn tenant(config: &Config) -> Result<Tenant, Fault> {
+    Tenant::new(&config.tenant.value).map_err(|error| Fault::configuration(error.to_string()))
 }
 
 /// The secrets of the tenant in the store.
@@ -318,11 +324,10 @@ pub(crate) fn tenant(config: &Config) -> Result<String, Fault> {
 /// # Errors
 /// Where the store or the key cannot be had.
 pub(crate) fn stored_secrets(config: &Config) -> Result<StoredSecrets, Fault> {
-    let tenant = tenant(config)?;
     let (store, keys) = (store(config)?, keys(config));
     let keys = keys.ok_or_else(|| Fault::configuration("there is no folder that keys are kept in"))?;
-    let cipher = keys.cipher(&tenant).map_err(|error| Fault::configuration(error.to_string()))?;
-    Ok(StoredSecrets::new(store, tenant, cipher))
+    let cipher = keys.cipher(store.tenant().as_str()).map_err(|error| Fault::configuration(error.to_string()))?;
+    Ok(StoredSecrets::new(store, cipher))
 }
 
 /// Where the telemetry of runs goes, as the variables that all programs have in common say.
@@ -379,18 +384,6 @@ pub(crate) fn host_files(config: &Config) -> HostFiles {
     }
 }
 
-/// Opens the store in that file, in a folder that only the user can look into.
-fn open_store(path: &Path, ttl: Duration) -> Result<Store, StoreError> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    folder.map_or(Ok(()), make_private).map_err(|error| StoreError::open(path, error))?;
-    Store::open(path, ttl)
-}
-
-/// Whether a text can name a tenant.
-fn is_name(text: &str) -> bool {
-    !text.trim().is_empty() && text.len() <= TENANT_BYTES && !text.chars().any(char::is_control)
-}
-
 /// The folders that the settings name, over the built-in programs; what is left out is told.
 pub(crate) fn folders(config: &Config) -> Folders {
     let folders = Folders::open(&config.catalog.value, &|_| Ok(()));
@@ -408,9 +401,9 @@ pub(crate) fn engine(config: &Config, egress: &Egress) -> Result<Engine, String>
     Engine::new(&EngineSettings { kind, url, key_variable: &config.search_key_env.value }, egress, variable)
 }
 
-/// The file for the index of a workdir's files; `None` where there can be none.
-fn index(root: &Path) -> Option<PathBuf> {
-    let folder = Places::of_user().cache?.join("search");
+/// The file for a tenant's index of a workdir's files; `None` if there can be none.
+fn index(tenant: &Tenant, root: &Path) -> Option<PathBuf> {
+    let folder = Places::of_user().cache?.join("search").join(tenant.file_name());
     Some(index_file(&folder, &root.canonicalize().ok()?))
 }
 

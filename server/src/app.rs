@@ -14,7 +14,7 @@ use wattle_agent::ledger::Signer;
 use wattle_agent::machine::Message;
 use wattle_agent::model::Model;
 use wattle_agent::rt::Grants;
-use wattle_agent::{Access, DEFAULT_TENANT, Host, Job, Meter, ModelInference, News, Settings, Store, Tickets, Trusted};
+use wattle_agent::{Access, Host, Job, Meter, ModelInference, News, Settings, TenantStore, Tickets, Trusted};
 
 use crate::request::SessionId;
 
@@ -24,8 +24,8 @@ pub struct App {
     pub(crate) host: Host,
     pub(crate) model: Arc<dyn Model>,
     pub(crate) settings: Arc<Settings>,
-    pub(crate) store: Store,
-    tenant: String,
+    /// What the tenant whose runs these are has in the store.
+    pub(crate) store: TenantStore,
     inference: Arc<ModelInference>,
     workdir: Option<PathBuf>,
     signer: Option<Arc<Signer>>,
@@ -35,15 +35,15 @@ pub struct App {
 }
 
 impl App {
-    /// Runs with that model decide and, through `ai`, help; sessions and their state are the store's. They all belong to the default tenant.
-    pub fn new(host: Host, model: Arc<dyn Model>, settings: Settings, store: Store) -> App {
+    /// Runs with that model decide and, through `ai`, help. They all belong to the tenant of that store: so do the sessions that requests
+    /// name, their state and the journal. A request has no say in whose they are.
+    pub fn new(host: Host, model: Arc<dyn Model>, settings: Settings, store: TenantStore) -> App {
         let inference = Arc::new(ModelInference::new(Arc::clone(&model), &settings));
         App {
             host,
             model,
             settings: Arc::new(settings),
             store,
-            tenant: DEFAULT_TENANT.to_owned(),
             inference,
             workdir: None,
             signer: None,
@@ -51,12 +51,6 @@ impl App {
             secrets: None,
             trusted: None,
         }
-    }
-
-    /// Lets every run share the state of that tenant.
-    #[must_use]
-    pub fn with_tenant(self, tenant: String) -> App {
-        App { tenant, ..self }
     }
 
     /// Lets every run leave its `_steps.jsonl` in that folder, which no run has access to.
@@ -125,6 +119,7 @@ impl App {
         Job {
             message,
             history,
+            tenant: self.store.tenant().clone(),
             session_id: Some(session.to_string()),
             grants: self.grants(session.as_str(), &meter, trusted),
             workdir: self.workdir.clone(),
@@ -141,7 +136,7 @@ impl App {
             secrets: self.secrets.clone(),
             trusted,
             state: Arc::new(self.store.state(session)),
-            tenant: Arc::new(self.store.tenant(&self.tenant)),
+            tenant: Arc::new(self.store.variables()),
             inference: Some(Arc::new(self.inference.metered(meter.clone()))),
             budget: self.settings.ai,
             issues: self.workdir.as_deref().map(|dir| Arc::new(Tickets::of(dir)) as Arc<dyn Desk>),
@@ -175,6 +170,7 @@ impl App {
             cancel,
             settings: self.settings.as_ref().clone(),
             answers: Vec::new(),
+            release: false,
             meter,
         }
     }

@@ -49,6 +49,9 @@ async fn go_on(shared: &Shared, session: &SessionId, run: &Opened, cancel: Cance
             settle(&journal, &ended).await;
         }
         Err(ResumeError::Held(_) | ResumeError::Ended(_)) => {}
+        Err(cause @ ResumeError::Parked { .. }) => {
+            tracing::warn!(run = id, "{cause}; `wattle session release {id}` lets the next start try it again");
+        }
         Err(cause) => tracing::error!(run = id, %cause, "failed to take up a run that was left open"),
     }
 }

@@ -18,6 +18,33 @@ pub async fn conformance(make: &dyn Fn() -> SharedJournal) {
     runs(&make()).await;
     turns_and_calls(&make()).await;
     holds(&make()).await;
+    attempts(&make()).await;
+}
+
+async fn attempts(journal: &SharedJournal) {
+    journal.open(opened("a", 0)).await.unwrap();
+    let now = async || journal.run("a").await.unwrap().unwrap();
+    assert_eq!((journal.attempt("a").await.unwrap(), journal.attempt("a").await.unwrap()), (2, 3));
+    let turn = Turn {
+        spent: Usage::default(),
+        input: Input::Begin { message: "go".to_owned() },
+        done: Vec::new(),
+        seq: 1,
+        elapsed_ms: 0,
+        files: None,
+    };
+    journal.turn("a", turn.clone()).await.unwrap();
+    assert_eq!(now().await.attempts, 1, "a turn is progress");
+    assert!(!journal.release("a").await.unwrap(), "it is not parked");
+    journal.park("a", None).await.unwrap();
+    assert!(!journal.release("a").await.unwrap(), "it waits for an answer, not for its release");
+    journal.park("a", Some("it ended its process".to_owned())).await.unwrap();
+    assert_eq!((now().await.status, now().await.reason.as_deref()), (Status::Parked, Some("it ended its process")));
+    assert!(journal.release("a").await.unwrap());
+    assert_eq!((now().await.status, now().await.reason, now().await.attempts), (Status::Open, None, 0));
+    journal.turn("a", turn).await.unwrap();
+    assert_eq!(now().await.attempts, 0, "a run that nobody drives has no attempt");
+    assert!(!journal.release("none").await.unwrap());
 }
 
 fn opened(id: &str, made: u64) -> Opened {
@@ -36,7 +63,16 @@ fn opened(id: &str, made: u64) -> Opened {
         forked: Some(("x".to_owned(), 1)),
         origin: serde_json::json!({"by": "test", "n": [1, null]}),
     };
-    Opened { id: id.to_owned(), session: Some("s".to_owned()), status: Status::Open, made, used: made, opening }
+    Opened {
+        id: id.to_owned(),
+        session: Some("s".to_owned()),
+        status: Status::Open,
+        made,
+        used: made,
+        attempts: 1,
+        reason: None,
+        opening,
+    }
 }
 
 async fn runs(journal: &SharedJournal) {
@@ -48,15 +84,17 @@ async fn runs(journal: &SharedJournal) {
     assert!(journal.open(opened("a", 0)).await.is_err(), "an id is one run's");
     let a = journal.run("a").await.unwrap().unwrap();
     assert_eq!((&a.opening, a.status, a.session.as_deref()), (&opened("a", 0).opening, Status::Open, Some("s")));
-    journal.stand("b", Status::Parked, Vec::new()).await.unwrap();
-    journal.stand("c", Status::Ended, Vec::new()).await.unwrap();
+    journal.park("b", None).await.unwrap();
+    journal.end("c", Vec::new(), None).await.unwrap();
     let ids =
         async |status| -> Vec<String> { journal.runs(status).await.unwrap().into_iter().map(|run| run.id).collect() };
     assert_eq!(ids(None).await, ["c", "b", "a"], "the newest first");
     assert_eq!(ids(Some(Status::Open)).await, ["a"]);
     assert_eq!(ids(Some(Status::Parked)).await, ["b"]);
     assert_eq!(ids(Some(Status::Ended)).await, ["c"]);
-    assert!(journal.stand("none", Status::Ended, Vec::new()).await.is_err());
+    assert!(journal.end("none", Vec::new(), None).await.is_err());
+    assert!(journal.park("none", None).await.is_err());
+    assert!(journal.attempt("none").await.is_err());
 }
 
 async fn turns_and_calls(journal: &SharedJournal) {

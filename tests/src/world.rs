@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value as Json;
 use wattle_agent::model::Model;
-use wattle_agent::{Access, Host, Job, Report, STEPS_FILE, Settings, Store};
+use wattle_agent::{Access, Host, Job, Report, STEPS_FILE, Settings, Store, Tenant, TenantStore};
 use wattle_capability::egress::{Egress, Policy};
 use wattle_capability::files::Files;
 use wattle_catalog::Catalog;
@@ -23,7 +23,7 @@ pub struct World {
     /// The engine, catalog and network of the runs.
     pub host: Host,
     /// Where sessions are kept; jobs have the state of the session `s` and the tenant `t`.
-    pub store: Store,
+    pub store: TenantStore,
     dir: tempfile::TempDir,
 }
 
@@ -36,7 +36,7 @@ impl World {
     /// Makes a world with other limits.
     pub fn with(limits: Limits) -> World {
         let host = Host::new(limits, Catalog::built_in(), Egress::new(Policy::default())).unwrap();
-        let store = Store::in_memory(Duration::from_secs(3600)).unwrap();
+        let store = Store::in_memory(Duration::from_secs(3600)).unwrap().tenant(&Tenant::default());
         World { host, store, dir: tempfile::tempdir().unwrap() }
     }
 
@@ -51,7 +51,7 @@ impl World {
         let files = Arc::new(Files::overlay(Some(base), OVERLAY_BYTES));
         let access = Access {
             state: Arc::new(self.store.state("s")),
-            tenant: Arc::new(self.store.tenant("t")),
+            tenant: Arc::new(self.store.variables()),
             ..Access::new(&self.host, files)
         };
         Job { workdir: Some(self.workdir().to_owned()), ..Job::new(message, access.grants()) }

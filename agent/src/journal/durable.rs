@@ -8,16 +8,19 @@ use wattle_capability::files::Files;
 use wattle_capability::fs::Fs;
 use wattle_machine::{Event, Message, Setup};
 use wattle_rt::Grants;
-use wattle_rt::tape::{Kept, QUESTION};
+use wattle_rt::tape::{Kept, PROGRAM, QUESTION};
 
+use super::tape::shown;
 use super::{Call, Done, Hold, Opened, Opening, SharedJournal, Status, Track};
 use crate::StoreError;
+use crate::bug::{BUG, Bug, caught};
 use crate::driver::{self, Job, Report, Stay};
 use crate::host::{Host, Settings};
 use crate::ledger::Signer;
 use crate::meter::Meter;
 use crate::model::Model;
 use crate::sink::{Sink, Stamp};
+use crate::trace::clip;
 
 /// What became of a run that is kept in a journal.
 #[derive(Debug)]
@@ -58,6 +61,14 @@ pub enum ResumeError {
     /// It waits for an answer, and was given none to what it waits for.
     #[error("the run waits for an answer: call {}: {}", .0.call, .0.question)]
     Waits(Waiting),
+    /// It ended its process several times, and waits for an operator to release it.
+    #[error("the run `{run}` is parked: {reason}")]
+    Parked {
+        /// The run.
+        run: String,
+        /// What is known of it.
+        reason: String,
+    },
     /// No question is open about that call.
     #[error("the run does not wait for an answer about the call `{0}`")]
     NotAsked(String),
@@ -65,6 +76,12 @@ pub enum ResumeError {
     #[error(transparent)]
     Store(#[from] StoreError),
 }
+
+/// How many attempts to drive a run may fail to reach its next turn, because its process ended, before it is parked.
+const ATTEMPTS: u32 = 2;
+
+/// Maximum number of characters of a call in the reason that a run is parked for.
+const SHOWN: usize = 200;
 
 /// How long to wait before it is tried again to hold what somebody else holds.
 const BUSY: Duration = Duration::from_millis(50);
@@ -92,6 +109,7 @@ pub async fn run(
     sink: &dyn Sink,
     (journal, id, origin): (&SharedJournal, String, Json),
 ) -> Result<Ended, StoreError> {
+    let job = Job { tenant: journal.tenant().clone(), ..job };
     let setup = driver::setup(host, model, settings, &job);
     let now = crate::now_ms();
     let opened = Opened {
@@ -100,6 +118,8 @@ pub async fn run(
         status: Status::Open,
         made: now,
         used: now,
+        attempts: 1,
+        reason: None,
         opening: opening(host, model, settings, &job, setup.clone(), origin),
     };
     let hold = journal.hold(&hold_of(&id)).await?;
@@ -110,7 +130,7 @@ pub async fn run(
     Ok(ended)
 }
 
-/// What a run is taken up with: all that a journal does not keep.
+/// What a run is resumed with: all that a journal does not keep.
 pub struct Resumed {
     /// What its programs may use: the same as when it began.
     pub grants: Arc<Grants>,
@@ -124,6 +144,8 @@ pub struct Resumed {
     pub meter: Meter,
     /// Calls that are approved (true) or denied.
     pub answers: Vec<(String, bool)>,
+    /// If true, a run that ended its process several times is tried again.
+    pub release: bool,
 }
 
 /// Takes up a run that was stopped, or that waits for answers, and drives it to its end. The one effect that was under way is performed
@@ -140,14 +162,30 @@ pub async fn resume(
     journal: &SharedJournal,
 ) -> Result<Ended, ResumeError> {
     let hold = journal.hold(&hold_of(run)).await?.ok_or_else(|| ResumeError::Held(run.to_owned()))?;
+    if with.release {
+        journal.release(run).await?;
+    }
     // Only now is it certain that nobody else writes to it.
-    let Some(Opened { session, status, opening, .. }) = journal.run(run).await? else {
+    let Some(Opened { session, status, reason, opening, .. }) = journal.run(run).await? else {
         return Err(ResumeError::Ended(run.to_owned()));
     };
-    if status == Status::Ended {
-        return Err(ResumeError::Ended(run.to_owned()));
+    match (status, reason) {
+        (Status::Ended, _) => return Err(ResumeError::Ended(run.to_owned())),
+        (Status::Parked, Some(reason)) => return Err(ResumeError::Parked { run: run.to_owned(), reason }),
+        (Status::Parked, None) => answer(journal, run, &with.answers).await?,
+        // Answers come from a person, who may have given wrong ones: that is no attempt.
+        (Status::Open, _) if !with.answers.is_empty() => answer(journal, run, &with.answers).await?,
+        (Status::Open, _) => {}
     }
-    answer(journal, run, &with.answers).await?;
+    attempt(journal, run, with.release).await?;
+    if status == Status::Open
+        && with.answers.is_empty()
+        && let Err(open) = answer(journal, run, &[]).await
+    {
+        // Its process was stopped after it had asked, and before the run was parked.
+        journal.park(run, None).await?;
+        return Err(open);
+    }
     let settings = Settings {
         agent: opening.agent.clone(),
         machine: opening.setup.settings,
@@ -160,6 +198,7 @@ pub async fn resume(
     let job = Job {
         message: opening.message.clone(),
         history: opening.setup.history.clone(),
+        tenant: journal.tenant().clone(),
         session_id: session,
         grants: with.grants,
         workdir: opening.workdir.clone(),
@@ -169,12 +208,50 @@ pub async fn resume(
     };
     let setup = opening.setup;
     let track = Track::taken_up(Arc::clone(journal), run.to_owned(), setup.clone(), files(&job.grants)).await?;
-    if status == Status::Parked {
-        journal.stand(run, Status::Open, Vec::new()).await?;
-    }
     let ended = drive(host, model, &settings, (job, setup), sink, (journal, &track)).await;
     drop(hold);
     Ok(ended)
+}
+
+/// Counts an attempt to drive a run, before anything else is done for it. A run whose attempts did not get further is parked, unless an
+/// operator wants it tried.
+async fn attempt(journal: &SharedJournal, run: &str, release: bool) -> Result<(), ResumeError> {
+    if journal.attempt(run).await? <= ATTEMPTS || release {
+        return Ok(());
+    }
+    // What is known is looked for when the run is parked already: even to read it may be what ends the process.
+    let reason = format!("this run ended its process {ATTEMPTS} times; it is parked");
+    journal.park(run, Some(reason.clone())).await?;
+    let reason = match last_known(journal, run).await? {
+        Some(known) => format!("{reason}; last known: {known}"),
+        None => reason,
+    };
+    journal.park(run, Some(reason.clone())).await?;
+    Err(ResumeError::Parked { run: run.to_owned(), reason })
+}
+
+/// What a run was about to do at its last turn, and the last call of its programs.
+async fn last_known(journal: &SharedJournal, run: &str) -> Result<Option<String>, StoreError> {
+    let turns = journal.turns(run).await?;
+    let Some((turn, at)) = turns.last().zip(u32::try_from(turns.len()).ok()) else { return Ok(None) };
+    let doing = turn.done.iter().find_map(|done| match done {
+        Done::Ask(asked) => Some(format!("step {}: the model was asked", asked.step)),
+        Done::Execute { step, calls } => {
+            let programs: Vec<&str> = calls.iter().map(|call| call.label()).collect();
+            Some(format!("step {step}: {} ran", programs.join(", ")))
+        }
+        Done::Moderate { .. } => Some("the message was looked at".to_owned()),
+        Done::Emit(_) | Done::Finish(_) => None,
+    });
+    let calls = journal.calls_of(run, at.saturating_sub(1)).await?;
+    let real = || calls.iter().filter(|call| call.mark.function != PROGRAM && call.mark.function != QUESTION);
+    let last = real().find(|call| call.came.is_none()).or_else(|| real().next_back());
+    let call = last.map(|call| {
+        let state = if call.came.is_none() { "under way" } else { "done" };
+        format!("call {} ({state})", clip(&shown(&call.mark), SHOWN))
+    });
+    let known: Vec<String> = doing.into_iter().chain(call).collect();
+    Ok((!known.is_empty()).then(|| known.join(", ")))
 }
 
 async fn drive(
@@ -185,11 +262,13 @@ async fn drive(
     sink: &dyn Sink,
     (journal, track): (&SharedJournal, &Track),
 ) -> Ended {
-    match driver::drive(host, model, settings, (job, setup), sink, Some(track)).await {
-        Ok(report) => Ended::Done(report),
-        Err(Stay { run_id, waiting, seq, .. }) => {
-            if let Err(error) = journal.stand(&track.run, Status::Parked, Vec::new()).await {
-                tracing::error!(%error, "failed to write down that a run waits");
+    let driven = driver::drive(host, model, settings, (job, setup), sink, (&track.run, Some(track)));
+    match caught(&track.run, driven).await {
+        Ok(Ok(report)) => Ended::Done(report),
+        Err(Bug) => Ended::Done(Report::failed(track.run.clone(), BUG.to_owned())),
+        Ok(Err(Stay { run_id, waiting, seq, .. })) => {
+            if let Err(error) = journal.park(&track.run, None).await {
+                tracing::error!(run = run_id, %error, "failed to note that a run waits for an answer");
             }
             let stamp = Stamp::from(&run_id, sink, seq);
             for Waiting { call, question } in &waiting {
@@ -200,12 +279,12 @@ async fn drive(
     }
 }
 
-/// Notes that a run has ended, and gives what it said to its session. Until then it would be taken up once more.
+/// Notes that a run has ended, and adds what it said to its session. Until then it would be resumed once more.
 ///
 /// # Errors
-/// Where the journal cannot be written.
+/// If the journal cannot be written.
 pub async fn end(journal: &SharedJournal, report: &Report) -> Result<(), StoreError> {
-    journal.stand(&report.run_id, Status::Ended, report.turns.clone()).await
+    journal.end(&report.run_id, report.turns.clone(), report.sealed.clone()).await
 }
 
 /// Holds a session, so that no other message of it is handled as long; waits until nobody else does.

@@ -59,6 +59,8 @@ pub async fn fork(
         status: Status::Open,
         made: now,
         used: now,
+        attempts: 0,
+        reason: None,
         opening,
     };
     let Some(message) = message else {

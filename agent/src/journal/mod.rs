@@ -34,29 +34,45 @@ pub(crate) use track::Track;
 pub use turn::{Asked, Done};
 
 use crate::StoreError;
+use crate::ledger::Sealed;
+use crate::store::Tenant;
 
 /// What a journal will have done.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
 /// Keeps runs. Everything that one call writes is there as a whole or not at all, also where the process is killed in the middle of it.
+/// A journal is one tenant's: a run of another tenant is not there.
 pub trait Journal: Send + Sync {
+    /// The tenant whose runs these are.
+    fn tenant(&self) -> &Tenant;
+
     /// Begins a run, which the caller holds from then on.
     fn open(&self, run: Opened) -> Answer<'_, ()>;
 
-    /// Adds the next turn of a run.
+    /// Counts an attempt to drive a run that is about to be resumed, and marks it open. Returns how many there are since its last turn. When
+    /// it returns, the count is on the disk: a run that takes the process or the machine down with it has been counted.
+    fn attempt(&self, run: &str) -> Answer<'_, u32>;
+
+    /// Parks a run: until its questions are answered, or, with a reason, until an operator releases it.
+    fn park(&self, run: &str, reason: Option<String>) -> Answer<'_, ()>;
+
+    /// Opens a run that was parked with a reason, as if it had never been tried. Returns false if there is no such run.
+    fn release(&self, run: &str) -> Answer<'_, bool>;
+
+    /// Adds the next turn of a run. Attempts before it no longer count.
     fn turn(&self, run: &str, turn: Turn) -> Answer<'_, ()>;
 
     /// Adds calls, or what came of calls that were added before.
     fn calls(&self, run: &str, calls: Vec<Call>) -> Answer<'_, ()>;
 
-    /// Notes how a run stands. One that has ended gives its `turns` to its session in the same step, and what programs kept for the run alone
-    /// is dropped.
-    fn stand(&self, run: &str, status: Status, turns: Vec<Message>) -> Answer<'_, ()>;
+    /// Ends a run. In the same step its `turns` are added to its session, and what programs kept for the run alone is dropped. `sealed` is
+    /// what the last seal of its trace says.
+    fn end(&self, run: &str, turns: Vec<Message>, sealed: Option<Sealed>) -> Answer<'_, ()>;
 
     /// One run, where there is such a one.
     fn run(&self, run: &str) -> Answer<'_, Option<Opened>>;
 
-    /// The runs, the newest first; only those that stand so where that is said.
+    /// The runs, the newest first; only those of that status if one is given. One that cannot be read is left out and logged.
     fn runs(&self, status: Option<Status>) -> Answer<'_, Vec<Opened>>;
 
     /// The turns of a run, in their order.
@@ -94,7 +110,7 @@ impl std::fmt::Debug for Hold {
 pub enum Status {
     /// It is under way, or was when its process was stopped.
     Open,
-    /// It waits for what a person has to say.
+    /// It waits for what a person has to say: answers to its questions, or, after it ended its process twice, its release.
     Parked,
     /// It came to its end.
     Ended,
@@ -125,6 +141,10 @@ pub struct Opened {
     pub made: u64,
     /// When something was written last.
     pub used: u64,
+    /// How many times a process has begun to drive the run since its last turn.
+    pub attempts: u32,
+    /// Why an operator has to look at it, if that is why it is parked.
+    pub reason: Option<String>,
     /// What it began with.
     pub opening: Opening,
 }

@@ -277,7 +277,7 @@ fn is_of_files(effect: Effect) -> bool {
 }
 
 /// A call as a person reads it.
-fn shown(mark: &Mark) -> String {
+pub(super) fn shown(mark: &Mark) -> String {
     match &*mark.function {
         PROGRAM => "the program's text or arguments".to_owned(),
         function => format!("{function}({})", mark.args),

@@ -5,10 +5,12 @@ use sha2::{Digest, Sha256};
 /// A SHA-256.
 pub(super) type Hash = [u8; 32];
 
-/// The head before the first line: it belongs to that run of that tenant alone.
-pub(super) fn genesis(run: &str, tenant: &str) -> Hash {
+/// The head before the first line: it belongs to that run of that tenant alone, and to its position: `behind` is the hash of the line of
+/// the ledger before the run's first seal. A run of version 1 has none.
+pub(super) fn genesis(run: &str, tenant: &str, behind: Option<&str>) -> Hash {
+    let version = if behind.is_some() { "wattle ledger 2" } else { "wattle ledger 1" };
     let mut hash = Sha256::new();
-    for part in ["wattle ledger 1", run, tenant] {
+    for part in [version, run, tenant].into_iter().chain(behind) {
         hash.update(part);
         hash.update([0]);
     }

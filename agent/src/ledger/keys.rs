@@ -1,6 +1,6 @@
 //! The keys of tenants, made at their first use: one that traces are sealed with, one that secrets are encrypted with.
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -9,6 +9,7 @@ use ed25519_dalek::{Signer as _, SigningKey, VerifyingKey};
 use serde::{Deserialize, Serialize};
 
 use super::chain::{Hash, hex, of, unhex};
+use crate::store::make_folder;
 
 /// A folder of keys that only its owner can look into. For each tenant it holds a secret key and, beside it, the public key that
 /// traces are held against.
@@ -89,6 +90,7 @@ impl Keys {
 
     fn seed(&self, tenant: &str, kind: &str) -> Result<Hash, KeyError> {
         let path = self.path(tenant, kind);
+        shut(&self.folder);
         let seed = match self.secret(tenant, &path) {
             Ok(Some(seed)) => Ok(seed),
             Ok(None) => self.make(tenant, &path),
@@ -119,11 +121,7 @@ impl Keys {
     }
 
     fn make(&self, tenant: &str, path: &Path) -> Result<Hash, Cause> {
-        let mut builder = std::fs::DirBuilder::new();
-        builder.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(&self.folder)?;
+        make_folder(&self.folder)?;
         let mut seed = [0; 32];
         getrandom::fill(&mut seed).map_err(|error| error.to_string())?;
         write_new(path, &KeyFile { tenant: tenant.to_owned(), secret: Some(hex(&seed)), public: None })?;
@@ -187,9 +185,17 @@ type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// Reads a key file of that tenant; `None` where there is none.
 fn read_file(path: &Path, tenant: &str) -> Result<Option<KeyFile>, Cause> {
-    let file = match File::open(path) {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags.bits().cast_signed());
+    }
+    let file = match options.open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(_) if path.is_symlink() => return Err("it is a link".into()),
         Err(error) => return Err(error.into()),
     };
     let mut text = String::new();
@@ -210,6 +216,8 @@ fn write_new(path: &Path, content: &KeyFile) -> Result<(), Cause> {
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let written = || -> Result<(), Cause> {
         let mut file = options.open(&whole)?;
+        #[cfg(unix)]
+        file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
         file.write_all(&serde_json::to_vec(content)?)?;
         file.sync_all()?;
         match std::fs::hard_link(&whole, path) {
@@ -221,6 +229,22 @@ fn write_new(path: &Path, content: &KeyFile) -> Result<(), Cause> {
     _ = std::fs::remove_file(&whole);
     done
 }
+
+/// Takes away what others may do in the folder of the keys, if it is there.
+#[cfg(unix)]
+fn shut(folder: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    let Ok(mode) = std::fs::symlink_metadata(folder).map(|meta| meta.permissions().mode() & 0o777) else { return };
+    if mode & 0o077 == 0 || folder.is_symlink() {
+        return;
+    }
+    if let Err(error) = std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700)) {
+        tracing::warn!(folder = %folder.display(), %error, "others may look into the folder of the keys, and its mode cannot be changed");
+    }
+}
+
+#[cfg(not(unix))]
+fn shut(_: &Path) {}
 
 /// Fails where others than the owner may read the file.
 #[cfg(unix)]

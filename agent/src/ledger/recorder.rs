@@ -1,21 +1,24 @@
 //! Recording: a line of the trace, and its seal behind it.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::chain::{Hash, genesis, next, of, unhex};
-use super::seal::{Occasion, Seal};
-use super::{LEDGER_FILE, Signer};
 use serde::{Deserialize, Serialize};
-use wattle_capability::files::whole_lines;
+use wattle_capability::files::{cut_torn_line, read_own};
 
+use super::chain::{Hash, genesis, hex, next, of, unhex};
+use super::file::Locked;
+use super::seal::{Behind, Occasion, Seal};
+use super::{LEDGER_FILE, Sealed, Signer};
+use crate::lines::{Line, Lines};
 use crate::trace::append;
 use crate::{STEPS_FILE, now_ms};
 
 /// Appends the lines of one run to `_steps.jsonl`, and seals each in `_ledger.jsonl`.
 #[derive(Debug)]
 pub struct Recorder {
-    steps: PathBuf,
+    folder: PathBuf,
     lines: u64,
     seals: Option<Seals>,
 }
@@ -23,45 +26,61 @@ pub struct Recorder {
 /// The chain of one run, as far as it is sealed.
 #[derive(Debug)]
 struct Seals {
-    path: PathBuf,
     run: String,
     signer: Arc<Signer>,
     count: u64,
-    head: Hash,
+    /// The head; `None` before the first seal, which decides what the chain begins with.
+    head: Option<Hash>,
 }
 
 impl Recorder {
-    /// The trace of that run in that folder; without a key it is not sealed. A run that is taken up again goes on where it was: a
-    /// line that the process wrote and did not come to seal is sealed now, with a mark.
+    /// The trace of that run in that folder; without a key it is not sealed. A run that is resumed goes on where it was: a line that the
+    /// process wrote and did not come to seal is sealed now, with a mark.
     ///
     /// # Errors
-    /// Where a file cannot be read or written.
-    pub fn open(folder: &Path, run: &str, signer: Option<Arc<Signer>>) -> std::io::Result<Recorder> {
-        Recorder::take_up(folder, run, signer).map(|(recorder, _)| recorder)
+    /// If a file cannot be read or written.
+    pub fn open(folder: &Path, run: &str, signer: Option<Arc<Signer>>) -> io::Result<Recorder> {
+        Recorder::resume(folder, run, signer, &mut |_| {})
     }
 
     /// The trace of a run that begins: nothing of it is there, so nothing is read.
     #[must_use]
     pub fn begin(folder: &Path, run: &str, signer: Option<Arc<Signer>>) -> Recorder {
-        let seals = signer.map(|signer| Seals::begin(folder.join(LEDGER_FILE), run, signer));
-        Recorder { steps: folder.join(STEPS_FILE), lines: 0, seals }
+        let seals = signer.map(|signer| Seals { run: run.to_owned(), signer, count: 0, head: None });
+        Recorder { folder: folder.to_owned(), lines: 0, seals }
     }
 
-    /// As [`Recorder::open`], with the lines that the run has, each without its newline.
+    /// As [`Recorder::open`]; `each` gets the lines that the run has, each without its line break. The files are read line by line, so
+    /// they may be of any size.
     ///
     /// # Errors
     /// As [`Recorder::open`].
-    pub fn take_up(folder: &Path, run: &str, signer: Option<Arc<Signer>>) -> std::io::Result<(Recorder, Vec<Vec<u8>>)> {
+    pub fn resume(
+        folder: &Path,
+        run: &str,
+        signer: Option<Arc<Signer>>,
+        each: &mut dyn FnMut(&[u8]),
+    ) -> io::Result<Recorder> {
         let mut recorder = Recorder::begin(folder, run, signer);
-        let written = lines_of(&recorder.steps, run)?;
-        recorder.lines = written.len() as u64;
         if let Some(seals) = &mut recorder.seals {
-            seals.go_on()?;
-            for line in written.iter().skip(usize::try_from(seals.count).unwrap_or(usize::MAX)) {
-                seals.add(line, Occasion::Late(of(line)))?;
+            seals.go_on(&folder.join(LEDGER_FILE))?;
+        }
+        let steps = folder.join(STEPS_FILE);
+        cut_torn_line(&steps)?;
+        let Some(file) = read_own(&steps)? else { return Ok(recorder) };
+        let mut lines = Lines::of(file);
+        while let Some((_, line)) = lines.next()? {
+            let Line::Whole(line) = line else { continue };
+            if !is_of(line, run) {
+                continue;
+            }
+            recorder.lines += 1;
+            each(line);
+            if let Some(seals) = recorder.seals.as_mut().filter(|seals| seals.count < recorder.lines) {
+                seals.add(&mut Locked::open(&folder.join(LEDGER_FILE))?, line, Occasion::Late(of(line)))?;
             }
         }
-        Ok((recorder, written))
+        Ok(recorder)
     }
 
     /// How many lines of the run there are.
@@ -70,68 +89,94 @@ impl Recorder {
         self.lines
     }
 
-    /// Appends a line, and seals it.
+    /// Appends a line, and seals it. If it cannot be sealed, it is written all the same, and the run's later lines are not sealed:
+    /// verifying then says so.
     ///
     /// # Errors
-    /// Where a file cannot be written.
-    pub fn line(&mut self, line: &impl Serialize) -> std::io::Result<()> {
-        let bytes = serde_json::to_vec(line)?;
-        append(&self.steps, &bytes)?;
+    /// If a file cannot be written.
+    pub fn line(&mut self, line: &impl Serialize) -> io::Result<()> {
+        let (bytes, steps) = (serde_json::to_vec(line)?, self.folder.join(STEPS_FILE));
         self.lines += 1;
-        match &mut self.seals {
-            Some(seals) => seals.add(&bytes, Occasion::Line(of(&bytes))),
-            None => Ok(()),
+        let Some(seals) = &mut self.seals else { return append(&steps, &bytes) };
+        // The lock is held over both: so lines and seals stand in the same order.
+        let sealed = match Locked::open(&self.folder.join(LEDGER_FILE)) {
+            Ok(mut ledger) => {
+                append(&steps, &bytes)?;
+                seals.add(&mut ledger, &bytes, Occasion::Line(of(&bytes)))
+            }
+            Err(error) => append(&steps, &bytes).and(Err(error)),
+        };
+        if sealed.is_err() {
+            self.seals = None;
         }
+        sealed
     }
 
-    /// Seals the end of the run.
+    /// Seals the end of the run, and returns what the seal says; `None` if the run is not sealed.
     ///
     /// # Errors
-    /// Where the ledger cannot be written.
-    pub fn end(&mut self) -> std::io::Result<()> {
-        self.seals.as_ref().map_or(Ok(()), |seals| seals.write(Occasion::End))
+    /// If the ledger cannot be written.
+    pub fn end(&mut self) -> io::Result<Option<Sealed>> {
+        let Some(seals) = &mut self.seals else { return Ok(None) };
+        let head = seals.write(&mut Locked::open(&self.folder.join(LEDGER_FILE))?, Occasion::End)?;
+        let folder = self.folder.canonicalize()?;
+        Ok(Some(Sealed { run: seals.run.clone(), folder, lines: seals.count, head: hex(&head) }))
     }
 }
 
 impl Seals {
-    fn begin(path: PathBuf, run: &str, signer: Arc<Signer>) -> Seals {
-        let head = genesis(run, signer.tenant());
-        Seals { path, run: run.to_owned(), signer, count: 0, head }
-    }
-
-    /// Goes on behind the run's last seal.
-    fn go_on(&mut self) -> std::io::Result<()> {
-        for line in lines(&whole_lines(&self.path)?) {
-            let seal = serde_json::from_slice::<Seal>(line).ok().filter(|seal| seal.run == self.run && !seal.last);
-            if let Some((seal, sealed)) = seal.and_then(|seal| unhex(&seal.head).map(|head| (seal, head))) {
-                (self.count, self.head) = (seal.count, sealed);
+    /// Goes on behind the run's last seal that is ours.
+    fn go_on(&mut self, path: &Path) -> io::Result<()> {
+        let Some(file) = read_own(path)? else { return Ok(()) };
+        let key = self.signer.public();
+        let mut lines = Lines::of(file);
+        while let Some((_, line)) = lines.next()? {
+            let Line::Whole(line) = line else { continue };
+            let Some(seal) = Seal::read(line).filter(|seal| seal.run == self.run) else { continue };
+            if let Some(head) = unhex(&seal.head).filter(|_| seal.is_signed_by(&key.0)) {
+                (self.count, self.head) = (seal.count, Some(head));
             }
         }
         Ok(())
     }
 
-    fn add(&mut self, line: &[u8], occasion: Occasion) -> std::io::Result<()> {
-        (self.count, self.head) = (self.count + 1, next(&self.head, line));
-        self.write(occasion)
+    fn add(&mut self, ledger: &mut Locked, line: &[u8], occasion: Occasion) -> io::Result<()> {
+        let behind = Behind::of(ledger.last()?.as_deref());
+        let head = next(&self.head(&behind), line);
+        self.put(ledger, (self.count + 1, head), occasion, behind)?;
+        (self.count, self.head) = (self.count + 1, Some(head));
+        Ok(())
     }
 
-    fn write(&self, occasion: Occasion) -> std::io::Result<()> {
-        let seal = Seal::sign(&self.signer, &self.run, self.count, &self.head, occasion, now_ms());
-        append(&self.path, &serde_json::to_vec(&seal)?)
+    fn write(&mut self, ledger: &mut Locked, occasion: Occasion) -> io::Result<Hash> {
+        let behind = Behind::of(ledger.last()?.as_deref());
+        let head = self.head(&behind);
+        self.put(ledger, (self.count, head), occasion, behind)?;
+        self.head = Some(head);
+        Ok(head)
+    }
+
+    fn head(&self, behind: &Behind) -> Hash {
+        self.head.unwrap_or_else(|| genesis(&self.run, self.signer.tenant(), Some(&behind.hash)))
+    }
+
+    fn put(
+        &self,
+        ledger: &mut Locked,
+        (count, head): (u64, Hash),
+        occasion: Occasion,
+        behind: Behind,
+    ) -> io::Result<()> {
+        let seal = Seal::sign(&self.signer, &self.run, (count, &head), occasion, behind, now_ms());
+        ledger.add(&serde_json::to_vec(&seal)?)
     }
 }
 
-/// The lines of that run, as they stand in the file.
-fn lines_of(path: &Path, run: &str) -> std::io::Result<Vec<Vec<u8>>> {
+/// If true, a line belongs to that run.
+fn is_of(line: &[u8], run: &str) -> bool {
     #[derive(Deserialize)]
     struct OfRun {
         run_id: String,
     }
-    let bytes = whole_lines(path)?;
-    let of_run = |line: &&[u8]| serde_json::from_slice::<OfRun>(line).is_ok_and(|of| of.run_id == run);
-    Ok(lines(&bytes).filter(of_run).map(<[u8]>::to_vec).collect())
-}
-
-fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    bytes.split(|byte| *byte == b'\n')
+    serde_json::from_slice::<OfRun>(line).is_ok_and(|of| of.run_id == run)
 }

@@ -1,15 +1,30 @@
-//! Verifying: what became of a trace since it was sealed.
+//! Verifying: whether a trace is as it was sealed.
+//!
+//! Both files are read line by line, each once where all is sound, with a memory that grows with the number of runs and not of lines: of
+//! each run the last head tells everything, since it follows from all lines before it. Only where something is wrong the lines of that
+//! run are compared one by one (`diagnosis`).
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value as Json;
+use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
 
-use super::chain::{Hash, genesis, next, of, unhex};
+use super::chain::{Hash, genesis, hex, next, of, unhex};
+use super::diagnosis::{first_out_of_order, look_closer};
+use super::finding::Finding;
 use super::seal::{Seal, VERSION};
-use super::{KeyError, Keys, LEDGER_FILE, PublicKey};
+use super::{KeyError, Keys, LEDGER_FILE, PublicKey, Sealed};
 use crate::STEPS_FILE;
+use crate::lines::{Line, Lines};
+
+/// Maximum number of runs of one trace.
+const RUNS: usize = 250_000;
+
+/// Maximum number of findings about a file as a whole.
+const FINDINGS: usize = 50;
 
 /// Where the public keys come from that seals are checked by.
 #[derive(Clone, Debug)]
@@ -20,152 +35,35 @@ pub enum Pins {
     One(PublicKey),
 }
 
-/// What verifying found out about one run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What verifying a trace found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verified {
+    /// A verdict on each run, in the order of their first lines.
+    pub runs: Vec<Verdict>,
+    /// What is wrong with the files beside that: at most 50 findings.
+    pub files: Vec<Finding>,
+}
+
+/// What verifying found about one run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// The run.
     pub run: String,
     /// Whose run it is, as its seals say.
     pub tenant: Option<String>,
+    /// The version of its seals; 0 if it has none. One of version 1 is not chained to the seals before it: that a run before it was
+    /// removed is not seen.
+    pub version: u32,
     /// How many of its lines are as they were sealed, from the first on.
     pub sealed: u64,
     /// When the last of them was sealed, in milliseconds since 1970.
     pub time: Option<u64>,
-    /// Whether the seal is there that ends a run. Where it is not, the run was cut short, is under way, or its end was cut off.
+    /// If true, the seal is there that ends a run. If not, the run was cut short, is under way, or its end was cut off.
     pub ended: bool,
     /// How many lines were sealed at a restart.
     pub late: u64,
-    /// The first thing that is wrong; `None` where all is as it was sealed.
+    /// The first thing that is wrong; `None` if all is as it was sealed.
     pub finding: Option<Finding>,
-}
-
-/// What is wrong with a trace. Lines are counted from 1 in the file that is named.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Finding {
-    /// The ledger is not there.
-    NoLedger,
-    /// The run has lines and no seal.
-    NoSeals {
-        /// Its first line in the trace.
-        line: usize,
-    },
-    /// No public key is pinned for the tenant that the seals name.
-    NoKey,
-    /// The seals are of another key than the pinned one.
-    OtherKey {
-        /// The line in the ledger.
-        line: usize,
-        /// The fingerprint of the key that sealed.
-        found: String,
-        /// That of the pinned one.
-        pinned: String,
-    },
-    /// A line of the ledger is no seal, or of another version.
-    BadSeal {
-        /// The line in the ledger.
-        line: usize,
-    },
-    /// A seal's signature does not fit what it says.
-    Forged {
-        /// The line in the ledger.
-        line: usize,
-    },
-    /// The seals begin with another run or tenant than they say.
-    OtherGenesis {
-        /// The line in the ledger.
-        line: usize,
-    },
-    /// Seals are missing, or in another order.
-    SealsBroken {
-        /// The line in the ledger where the count does not go on.
-        line: usize,
-        /// The count that should stand there.
-        expected: u64,
-        /// The count that stands there.
-        found: u64,
-    },
-    /// A line has another content.
-    Edited {
-        /// The line in the trace.
-        line: usize,
-    },
-    /// Lines were taken out.
-    Removed {
-        /// The line in the trace that now stands where they stood.
-        line: usize,
-        /// How many.
-        lines: u64,
-    },
-    /// A line was put in.
-    Inserted {
-        /// The line in the trace.
-        line: usize,
-    },
-    /// Lines stand in another order.
-    Reordered {
-        /// The first line in the trace that does not stand in its place.
-        line: usize,
-    },
-    /// The end of the trace is missing.
-    Truncated {
-        /// How many lines were sealed.
-        sealed: u64,
-        /// How many there are.
-        found: u64,
-    },
-    /// Lines follow the last seal: written when the process stopped before it sealed them, or put there by somebody.
-    Unsealed {
-        /// The first of them in the trace.
-        line: usize,
-        /// How many.
-        lines: u64,
-    },
-}
-
-/// What is wrong in words, with the file and line.
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (steps, ledger) = (STEPS_FILE, LEDGER_FILE);
-        match self {
-            Finding::NoLedger => write!(f, "the ledger `{ledger}` is missing"),
-            Finding::NoSeals { line } => write!(f, "{steps} line {line}: the run has no seal in `{ledger}`"),
-            Finding::NoKey => write!(f, "no public key is pinned for this tenant; give the right one with `--key`"),
-            Finding::OtherKey { line, found, pinned } => {
-                write!(f, "{ledger} line {line}: sealed with another key ({found}; the pinned one is {pinned})")
-            }
-            Finding::BadSeal { line } => write!(f, "{ledger} line {line}: not a seal of version {VERSION}"),
-            Finding::Forged { line } => {
-                write!(
-                    f,
-                    "{ledger} line {line}: the signature does not fit; the count, the time or the head was changed"
-                )
-            }
-            Finding::OtherGenesis { line } => {
-                write!(f, "{ledger} line {line}: the chain was begun for another run or another tenant")
-            }
-            Finding::SealsBroken { line, expected, found } => write!(
-                f,
-                "{ledger} line {line}: this is seal {found}, and seal {expected} should stand here; seals were removed or reordered"
-            ),
-            Finding::Edited { line } => write!(f, "{steps} line {line}: edited"),
-            Finding::Removed { line, lines: 1 } => write!(f, "{steps} line {line}: the line before it was removed"),
-            Finding::Removed { line, lines } => write!(f, "{steps} line {line}: {lines} lines before it were removed"),
-            Finding::Inserted { line } => write!(f, "{steps} line {line}: inserted"),
-            Finding::Reordered { line } => write!(f, "{steps} line {line}: reordered"),
-            Finding::Truncated { sealed, found } => {
-                write!(f, "{steps}: truncated; {sealed} lines were sealed, {found} are there")
-            }
-            Finding::Unsealed { line, lines: 1 } => {
-                write!(
-                    f,
-                    "{steps} line {line}: written after the last seal; the process stopped before it, or it was added"
-                )
-            }
-            Finding::Unsealed { line, lines } => {
-                write!(f, "{steps} line {line}: {lines} lines were added after the last seal")
-            }
-        }
-    }
 }
 
 /// Why a trace cannot be verified.
@@ -179,210 +77,349 @@ pub enum VerifyError {
         /// Why not.
         cause: std::io::Error,
     },
+    /// It has too many runs.
+    #[error("failed to verify `{}`: it has more than {RUNS} runs", .0.display())]
+    TooMany(PathBuf),
     /// A pinned key cannot be read.
     #[error(transparent)]
     Key(#[from] KeyError),
 }
 
-/// Holds the trace in a folder against its ledger: one verdict a run, in the order of their first lines.
+/// Verifies the trace in a folder by its ledger. `known` is what a store knows of the ends of its runs: each of them must be there.
 ///
 /// # Errors
-/// Where there is no trace, or a file cannot be read.
-pub fn verify(folder: &Path, pins: &Pins) -> Result<Vec<Verdict>, VerifyError> {
-    let read = |name: &str| {
-        let path = folder.join(name);
-        std::fs::read(&path).map_err(|cause| VerifyError::Read { path, cause })
-    };
-    let steps = read(STEPS_FILE)?;
-    let ledger = match read(LEDGER_FILE) {
-        Err(VerifyError::Read { cause, .. }) if cause.kind() == std::io::ErrorKind::NotFound => None,
-        other => Some(other?),
-    };
-    let seals = Seals::read(ledger.as_deref().unwrap_or_default());
-    let trace = Trace::read(&steps, &seals);
-    let mut order: Vec<&str> = trace.order.iter().map(String::as_str).collect();
-    order.extend(seals.runs.keys().map(String::as_str).filter(|run| !trace.runs.contains_key(*run)));
-    let mut verdicts = Vec::with_capacity(order.len());
-    for run in order {
-        let lines = trace.runs.get(run).map(Vec::as_slice).unwrap_or_default();
-        let sealed = seals.runs.get(run).map(Vec::as_slice).unwrap_or_default();
-        let mut verdict = Verdict::of(run, sealed);
-        verdict.finding = match (ledger.is_some(), lines.first()) {
-            (false, _) => Some(Finding::NoLedger),
-            (true, Some(first)) if sealed.is_empty() => Some(Finding::NoSeals { line: first.number }),
-            _ => judge(&mut verdict, lines, sealed, &trace.strays, pins)?,
-        };
-        verdicts.push(verdict);
-    }
-    if let (Some(line), Some(first)) = (seals.bad, verdicts.iter_mut().find(|verdict| verdict.finding.is_none())) {
-        first.finding = Some(Finding::BadSeal { line });
-    }
-    Ok(verdicts)
-}
-
-impl Verdict {
-    fn of(run: &str, seals: &[(usize, Seal)]) -> Verdict {
-        Verdict {
-            run: run.to_owned(),
-            tenant: seals.first().map(|(_, seal)| seal.tenant.clone()),
-            sealed: 0,
-            time: None,
-            ended: seals.last().is_some_and(|(_, seal)| seal.last),
-            late: seals.iter().filter(|(_, seal)| seal.late).count() as u64,
-            finding: None,
+/// If there is no trace, or a file cannot be read.
+pub fn verify(folder: &Path, pins: &Pins, known: &[Sealed]) -> Result<Verified, VerifyError> {
+    let files = Files { steps: folder.join(STEPS_FILE), ledger: folder.join(LEDGER_FILE) };
+    let has_ledger = files.ledger()?.is_some();
+    let mut found = Found::default();
+    found.read_ledger(&files, pins)?;
+    found.read_steps(&files, known.is_empty())?;
+    let suspects: Vec<String> =
+        found.runs.iter().filter(|(_, run)| run.is_suspect()).map(|(id, _)| id.clone()).collect();
+    for (run, suspect) in look_closer(&files, &suspects, &found)? {
+        if let Some(seen) = found.runs.get_mut(&run) {
+            (seen.verified, seen.verdict.time) = (suspect.sealed, suspect.time.or(seen.verdict.time));
+            seen.verdict.finding = Some(suspect.finding);
         }
     }
+    let is_sound = found.runs.values().all(|run| run.verdict.finding.is_none());
+    if is_sound && found.files.is_empty() && found.in_ledger.clone().finalize() != found.in_steps.clone().finalize() {
+        let line = first_out_of_order(&files, &found)?;
+        found.files.push(Finding::OtherOrder { line });
+    }
+    Ok(found.finish(has_ledger, known))
 }
 
-/// The seals of a ledger, by run, each with its line.
+/// The files of a trace.
+pub(super) struct Files {
+    steps: PathBuf,
+    ledger: PathBuf,
+}
+
+impl Files {
+    fn open(path: &Path) -> Result<Option<File>, VerifyError> {
+        match File::open(path) {
+            Ok(file) => Ok(Some(file)),
+            Err(cause) if cause.kind() == ErrorKind::NotFound => Ok(None),
+            Err(cause) => Err(VerifyError::Read { path: path.to_owned(), cause }),
+        }
+    }
+
+    fn ledger(&self) -> Result<Option<File>, VerifyError> {
+        Files::open(&self.ledger)
+    }
+
+    /// Gives each line of a file to a function; nothing if there is no such file. Returns how many there are, and whether the last one has
+    /// its line break.
+    fn each(
+        path: &Path,
+        file: Option<File>,
+        mut take: impl FnMut(u64, Line<'_>) -> Result<(), VerifyError>,
+    ) -> Result<(u64, bool), VerifyError> {
+        let Some(file) = file else { return Ok((0, true)) };
+        let (mut lines, mut count) = (Lines::of(file), 0);
+        loop {
+            let line = lines.next().map_err(|cause| VerifyError::Read { path: path.to_owned(), cause })?;
+            let Some((number, line)) = line else { break };
+            count = number;
+            take(number, line)?;
+            if !lines.is_ended() {
+                return Ok((count, false));
+            }
+        }
+        Ok((count, true))
+    }
+
+    /// Gives each line of the trace to a function.
+    pub(super) fn each_step(
+        &self,
+        take: impl FnMut(u64, Line<'_>) -> Result<(), VerifyError>,
+    ) -> Result<(u64, bool), VerifyError> {
+        Files::each(&self.steps, Files::open(&self.steps)?, take)
+    }
+
+    /// Gives each line of the ledger to a function.
+    pub(super) fn each_seal(
+        &self,
+        take: impl FnMut(u64, Line<'_>) -> Result<(), VerifyError>,
+    ) -> Result<(u64, bool), VerifyError> {
+        Files::each(&self.ledger, self.ledger()?, take)
+    }
+}
+
+/// What was found in both files.
 #[derive(Default)]
-struct Seals {
-    runs: BTreeMap<String, Vec<(usize, Seal)>>,
-    /// The first line that is none.
-    bad: Option<usize>,
+pub(super) struct Found {
+    pub(super) runs: HashMap<String, Run>,
+    files: Vec<Finding>,
+    /// The lines that are sealed in the order in which they stand, as the ledger has them and as the trace has them.
+    in_ledger: Sha256,
+    in_steps: Sha256,
 }
 
-impl Seals {
-    fn read(text: &[u8]) -> Seals {
-        let mut seals = Seals::default();
-        for (number, line) in lines(text) {
-            match serde_json::from_slice::<Seal>(line) {
-                Ok(seal) if seal.v == VERSION => seals.runs.entry(seal.run.clone()).or_default().push((number, seal)),
-                _ => seals.bad = seals.bad.or(Some(number)),
-            }
-        }
-        seals
+/// One run.
+#[derive(Default)]
+pub(super) struct Run {
+    verdict: Verdict,
+    /// The first line in the trace, and in the ledger.
+    first: Option<u64>,
+    first_seal: Option<u64>,
+    /// How many lines are sealed.
+    count: u64,
+    /// What the chain begins with.
+    pub(super) genesis: Hash,
+    /// The last head by the seals.
+    head: Option<Hash>,
+    /// Seals from this count on are of the newer version.
+    newer_from: Option<u64>,
+    /// The lines that were sealed at a restart.
+    late: Vec<u64>,
+    /// How many lines were seen in the trace, and the head that follows from those that are sealed.
+    lines: u64,
+    reached: Option<Hash>,
+    /// How many lines are as they were sealed.
+    verified: u64,
+}
+
+impl Run {
+    /// If true, its seals are well and its lines are not as they say.
+    fn is_suspect(&self) -> bool {
+        let is_same = self.lines == self.count && (self.count == 0 || self.reached == self.head);
+        self.has_seals() && self.verdict.finding.is_none() && !is_same
+    }
+
+    /// If true, the ledger has seals of it.
+    pub(super) fn has_seals(&self) -> bool {
+        self.first_seal.is_some()
+    }
+
+    /// If true, the line of that count stands in the trace where its seal stands in the ledger.
+    pub(super) fn is_in_order(&self, count: u64) -> bool {
+        count <= self.count
+            && self.newer_from.is_some_and(|from| count >= from)
+            && self.late.binary_search(&count).is_err()
     }
 }
 
-/// A line of the trace.
-struct Line<'a> {
-    number: usize,
-    bytes: &'a [u8],
-    hash: Hash,
-}
-
-/// The lines of a trace, by run.
-struct Trace<'a> {
-    runs: BTreeMap<String, Vec<Line<'a>>>,
-    order: Vec<String>,
-    /// The numbers of lines that belong to no run which has seals: they may be edited lines of one that has.
-    strays: BTreeSet<usize>,
-}
-
-impl<'a> Trace<'a> {
-    fn read(text: &'a [u8], seals: &Seals) -> Trace<'a> {
-        let mut trace = Trace { runs: BTreeMap::new(), order: Vec::new(), strays: BTreeSet::new() };
-        for (number, bytes) in lines(text) {
-            let found: Option<Json> = serde_json::from_slice(bytes).ok();
-            let run = found.as_ref().and_then(|line| line.get("run_id")).and_then(Json::as_str).unwrap_or_default();
-            if !seals.runs.contains_key(run) {
-                trace.strays.insert(number);
-            }
-            if !trace.runs.contains_key(run) {
-                trace.order.push(run.to_owned());
-            }
-            trace.runs.entry(run.to_owned()).or_default().push(Line { number, bytes, hash: of(bytes) });
+impl Found {
+    fn about(&mut self, finding: Finding) {
+        if self.files.len() < FINDINGS {
+            self.files.push(finding);
         }
-        trace
+    }
+
+    fn run(&mut self, id: &str, path: &Path) -> Result<&mut Run, VerifyError> {
+        if !self.runs.contains_key(id) && self.runs.len() >= RUNS {
+            return Err(VerifyError::TooMany(path.to_owned()));
+        }
+        Ok(self
+            .runs
+            .entry(id.to_owned())
+            .or_insert_with(|| Run { verdict: Verdict { run: id.to_owned(), ..Verdict::default() }, ..Run::default() }))
+    }
+
+    fn read_ledger(&mut self, files: &Files, pins: &Pins) -> Result<(), VerifyError> {
+        let mut keys = BTreeMap::new();
+        let mut before: Option<String> = Some(String::new());
+        let (last, is_ended) = files.each_seal(|line, text| {
+            let behind = before.take();
+            let Line::Whole(bytes) = text else {
+                self.about(Finding::TooLong { file: LEDGER_FILE, line });
+                return Ok(());
+            };
+            before = Some(hex(&of(bytes)));
+            match Seal::read(bytes) {
+                Some(seal) => self.seal(line, seal, behind.as_deref(), files, (pins, &mut keys)),
+                None if bytes.is_empty() => Ok(self.about(Finding::Blank { file: LEDGER_FILE, line })),
+                None => Ok(self.about(Finding::BadSeal { line })),
+            }
+        })?;
+        if !is_ended {
+            self.about(Finding::NoLineBreak { file: LEDGER_FILE, line: last });
+        }
+        Ok(())
+    }
+
+    /// Takes one seal in, which stands behind a line with that hash.
+    fn seal(
+        &mut self,
+        line: u64,
+        seal: Seal,
+        behind: Option<&str>,
+        files: &Files,
+        (pins, keys): (&Pins, &mut BTreeMap<String, Option<PublicKey>>),
+    ) -> Result<(), VerifyError> {
+        if seal.prev.is_some() && seal.prev.as_deref() != behind {
+            self.about(Finding::Unchained { line, behind: seal.prev_run.clone().unwrap_or_default() });
+        }
+        let run = self.run(&seal.run, &files.ledger)?;
+        // A run has one tenant: the one that its first seal names.
+        let tenant = run.verdict.tenant.as_ref().unwrap_or(&seal.tenant);
+        let key = match pins {
+            Pins::One(key) => Some(*key),
+            Pins::Keys(all) => match keys.get(tenant) {
+                Some(known) => *known,
+                None => *keys.entry(tenant.clone()).or_insert(all.pinned(tenant)?),
+            },
+        };
+        let is_ordered = run.take(line, &seal, key);
+        if is_ordered && let Some(hash) = unhex::<32>(&seal.line) {
+            self.in_ledger.update(hash);
+        }
+        Ok(())
+    }
+
+    fn read_steps(&mut self, files: &Files, must_be_there: bool) -> Result<(), VerifyError> {
+        if must_be_there && Files::open(&files.steps)?.is_none() {
+            let cause = ErrorKind::NotFound.into();
+            return Err(VerifyError::Read { path: files.steps.clone(), cause });
+        }
+        let (last, is_ended) = files.each_step(|number, line| {
+            let Line::Whole(bytes) = line else {
+                self.about(Finding::TooLong { file: STEPS_FILE, line: number });
+                return Ok(());
+            };
+            if bytes.is_empty() {
+                self.about(Finding::Blank { file: STEPS_FILE, line: number });
+                return Ok(());
+            }
+            let run = self.run(&run_of(bytes), &files.steps)?;
+            run.first.get_or_insert(number);
+            run.lines += 1;
+            if run.lines <= run.count {
+                let head = next(&run.reached.unwrap_or(run.genesis), bytes);
+                run.reached = Some(head);
+            }
+            if run.is_in_order(run.lines) {
+                self.in_steps.update(of(bytes));
+            }
+            Ok(())
+        })?;
+        if !is_ended {
+            self.about(Finding::NoLineBreak { file: STEPS_FILE, line: last });
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, has_ledger: bool, known: &[Sealed]) -> Verified {
+        for sealed in known {
+            let known = || Verdict { run: sealed.run.clone(), ..Verdict::default() };
+            let run = self.runs.entry(sealed.run.clone()).or_insert_with(|| Run { verdict: known(), ..Run::default() });
+            if run.verdict.finding.is_none() {
+                run.verdict.finding = run.against(sealed);
+            }
+        }
+        let mut runs: Vec<Run> = self.runs.into_values().collect();
+        // Those that have no line come last, in the order of their ids.
+        runs.sort_by_cached_key(|run| (run.first.unwrap_or(u64::MAX), run.verdict.run.clone()));
+        let runs = runs.into_iter().map(|mut run| {
+            let is_sound = run.verdict.finding.is_none();
+            run.verdict.finding = match (run.verdict.finding, run.first, run.head) {
+                (Some(known @ (Finding::RunRemoved { .. } | Finding::EndRemoved { .. })), None, _) => Some(known),
+                (_, Some(_), _) if !has_ledger => Some(Finding::NoLedger),
+                (_, Some(line), None) if run.first_seal.is_none() => Some(Finding::NoSeals { line }),
+                (finding, ..) => finding,
+            };
+            run.verdict.sealed = if is_sound { run.count.min(run.lines) } else { run.verified };
+            run.verdict
+        });
+        Verified { runs: runs.collect(), files: self.files }
     }
 }
 
-/// The lines of a file, numbered from 1; one that has no newline yet counts, one that is empty does not.
-fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
-    (1..).zip(text.split(|byte| *byte == b'\n')).filter(|(_, line)| !line.is_empty())
-}
+impl Run {
+    /// Takes the next seal of the run in. Returns true if the line that it seals stands in the trace where the seal stands in the ledger.
+    fn take(&mut self, line: u64, seal: &Seal, key: Option<PublicKey>) -> bool {
+        let is_first = self.first_seal.is_none();
+        self.first_seal.get_or_insert(line);
+        if is_first {
+            self.verdict.tenant = Some(seal.tenant.clone());
+            self.verdict.version = seal.v;
+            self.genesis = genesis(&seal.run, &seal.tenant, seal.prev.as_deref());
+        }
+        self.verdict.ended = seal.last;
+        self.verdict.late += u64::from(seal.late);
+        if self.verdict.finding.is_some() {
+            return false;
+        }
+        self.verdict.finding = self.wrong_with(line, seal, key);
+        if self.verdict.finding.is_some() {
+            return false;
+        }
+        self.head = unhex(&seal.head);
+        if seal.last {
+            return false;
+        }
+        (self.count, self.verdict.time) = (seal.count, Some(seal.time));
+        if seal.late {
+            self.late.push(seal.count);
+        }
+        if seal.v == VERSION {
+            self.newer_from.get_or_insert(seal.count);
+        }
+        self.is_in_order(seal.count)
+    }
 
-/// The first thing that is wrong with a run. What its seals say is checked first: by what they say, its lines are judged.
-fn judge(
-    verdict: &mut Verdict,
-    lines: &[Line<'_>],
-    seals: &[(usize, Seal)],
-    strays: &BTreeSet<usize>,
-    pins: &Pins,
-) -> Result<Option<Finding>, VerifyError> {
-    let tenant = verdict.tenant.clone().unwrap_or_default();
-    let key = match pins {
-        Pins::One(key) => Some(*key),
-        Pins::Keys(keys) => keys.pinned(&tenant)?,
-    };
-    let Some(key) = key else { return Ok(Some(Finding::NoKey)) };
-    let mut heads = BTreeMap::new();
-    for (line, seal) in seals {
-        let line = *line;
+    fn wrong_with(&self, line: u64, seal: &Seal, key: Option<PublicKey>) -> Option<Finding> {
+        let Some(key) = key else { return Some(Finding::NoKey) };
         if seal.key != key.fingerprint() {
             let (found, pinned) = (seal.key.clone(), key.fingerprint());
-            return Ok(Some(Finding::OtherKey { line, found, pinned }));
+            return Some(Finding::OtherKey { line, found, pinned });
         }
         if !seal.is_signed_by(&key.0) {
-            return Ok(Some(Finding::Forged { line }));
+            return Some(Finding::Forged { line });
         }
-        let expected = heads.len() as u64 + u64::from(!seal.last);
-        if seal.tenant != tenant {
-            return Ok(Some(Finding::OtherGenesis { line }));
+        if self.verdict.tenant.as_deref() != Some(&seal.tenant) {
+            return Some(Finding::OtherGenesis { line });
         }
+        let expected = self.count + u64::from(!seal.last);
         if seal.count != expected {
-            return Ok(Some(Finding::SealsBroken { line, expected, found: seal.count }));
+            return Some(Finding::SealsBroken { line, expected, found: seal.count });
         }
-        if !seal.last {
-            heads.insert(seal.count, (line, seal));
-        }
+        // The seal that ends a run repeats the head before it.
+        let repeats = self.head.unwrap_or(self.genesis);
+        (seal.last && unhex(&seal.head) != Some(repeats)).then_some(Finding::OtherGenesis { line })
     }
-    let sealed: Vec<(usize, &Seal)> = heads.into_values().collect();
-    let hashes: Vec<Option<Hash>> = sealed.iter().map(|(_, seal)| unhex(&seal.line)).collect();
-    let mut head = genesis(&verdict.run, &tenant);
-    for (at, (seal_line, seal)) in sealed.iter().enumerate() {
-        let expected = hashes.get(at).copied().flatten();
-        let Some(line) = lines.get(at) else { return Ok(Some(missing(lines, &hashes, strays))) };
-        if Some(line.hash) != expected {
-            return Ok(Some(moved(at, lines, &hashes, strays)));
-        }
-        head = next(&head, line.bytes);
-        if unhex(&seal.head) != Some(head) {
-            return Ok(Some(Finding::OtherGenesis { line: *seal_line }));
-        }
-        (verdict.sealed, verdict.time) = (seal.count, Some(seal.time));
-    }
-    Ok(lines.get(sealed.len()).map(|first| after(first, lines, &hashes)))
-}
 
-/// What lines behind the last seal are.
-fn after(first: &Line<'_>, lines: &[Line<'_>], hashes: &[Option<Hash>]) -> Finding {
-    if hashes.contains(&Some(first.hash)) {
-        return Finding::Inserted { line: first.number };
-    }
-    Finding::Unsealed { line: first.number, lines: (lines.len() - hashes.len()) as u64 }
-}
-
-/// What it means that there are fewer lines than were sealed, and all that are there are right.
-fn missing(lines: &[Line<'_>], hashes: &[Option<Hash>], strays: &BTreeSet<usize>) -> Finding {
-    let end = lines.last().map_or(0, |line| line.number);
-    // The lines at the end were changed so that they are no lines of the run any more.
-    match strays.range(end + 1..).next() {
-        Some(line) => Finding::Edited { line: *line },
-        None => Finding::Truncated { sealed: hashes.len() as u64, found: lines.len() as u64 },
+    /// Compares the run with what the store knows of its end.
+    fn against(&self, known: &Sealed) -> Option<Finding> {
+        if self.first_seal.is_none() {
+            return Some(Finding::RunRemoved { lines: known.lines });
+        }
+        if self.count < known.lines || !self.verdict.ended {
+            return Some(Finding::EndRemoved { lines: known.lines, found: self.count });
+        }
+        let is_same = self.count == known.lines && self.head.is_some_and(|head| hex(&head) == known.head);
+        (!is_same).then_some(Finding::OtherEnd)
     }
 }
 
-/// What it means that another line stands where the line `at` was sealed.
-fn moved(at: usize, lines: &[Line<'_>], hashes: &[Option<Hash>], strays: &BTreeSet<usize>) -> Finding {
-    let Some(found) = lines.get(at) else { return missing(lines, hashes, strays) };
-    let line = found.number;
-    let rest = hashes.get(at..).unwrap_or_default();
-    let is_there = |hash: Option<Hash>| lines.iter().skip(at).any(|line| Some(line.hash) == hash);
-    let expected_is_later = is_there(rest.first().copied().flatten());
-    match rest.iter().position(|hash| *hash == Some(found.hash)) {
-        // A line that was sealed further on stands here.
-        Some(_) if expected_is_later => Finding::Reordered { line },
-        Some(ahead) => {
-            let before = at.checked_sub(1).and_then(|before| lines.get(before)).map_or(0, |line| line.number);
-            match strays.range(before + 1..line).next() {
-                // It is there, but its run is not to be read from it any more.
-                Some(stray) => Finding::Edited { line: *stray },
-                None => Finding::Removed { line, lines: ahead as u64 },
-            }
-        }
-        None if expected_is_later => Finding::Inserted { line },
-        None => Finding::Edited { line },
+/// The run that a line of the trace belongs to; empty if it says none.
+pub(super) fn run_of(line: &[u8]) -> String {
+    #[derive(Deserialize)]
+    struct OfRun {
+        run_id: String,
     }
+    serde_json::from_slice::<OfRun>(line).map(|of| of.run_id).unwrap_or_default()
 }

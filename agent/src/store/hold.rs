@@ -8,22 +8,29 @@ use std::time::Duration;
 use rusqlite::{OptionalExtension, TransactionBehavior, params};
 use tokio::task::JoinHandle;
 
-use super::{Store, StoreError, now};
+use super::{StoreError, TenantStore, now};
 use crate::journal::Hold;
 
 /// How often a holder is heard of, and how long it may not be.
 const BEAT: Duration = Duration::from_secs(10);
 const SILENT: i64 = 60_000;
 
-/// Takes a name, where nobody holds it.
-pub(super) async fn take(store: Store, name: String) -> Result<Option<Hold>, StoreError> {
+/// Takes a name of the tenant, if nobody holds it. It goes on where the caller no longer waits: a hold that nobody takes is released.
+pub(super) async fn take(of: TenantStore, name: String) -> Result<Option<Hold>, StoreError> {
+    match tokio::spawn(taken(of, name)).await {
+        Ok(taken) => taken,
+        Err(stopped) => Err(StoreError::new("write")(stopped.into())),
+    }
+}
+
+async fn taken(of: TenantStore, name: String) -> Result<Option<Hold>, StoreError> {
     let me = Holder::me();
-    let mine = format!("{} {}", me.text(), ulid::Ulid::generate());
-    let (wanted, holder) = (name.clone(), mine.clone());
-    let taken = store.with(StoreError::new("write"), move |connection| {
+    let held = Held { holder: format!("{} {}", me.text(), ulid::Ulid::generate()), of, name };
+    let (tenant, name, holder) = held.key();
+    let taken = held.of.store.with(StoreError::new("write"), move |connection| {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let held: Option<(String, i64)> = transaction
-            .query_row("SELECT holder, beat FROM hold WHERE name = ?1", params![wanted], |row| {
+            .query_row("SELECT holder, beat FROM hold WHERE tenant = ?1 AND name = ?2", params![tenant, name], |row| {
                 Ok((row.get(0)?, row.get(1)?))
             })
             .optional()?;
@@ -31,9 +38,9 @@ pub(super) async fn take(store: Store, name: String) -> Result<Option<Hold>, Sto
             return Ok(false);
         }
         transaction.execute(
-            "INSERT INTO hold (name, holder, beat) VALUES (?1, ?2, ?3)
-             ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, beat = excluded.beat",
-            params![wanted, holder, now()],
+            "INSERT INTO hold (tenant, name, holder, beat) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (tenant, name) DO UPDATE SET holder = excluded.holder, beat = excluded.beat",
+            params![tenant, name, holder, now()],
         )?;
         transaction.commit()?;
         Ok(true)
@@ -41,39 +48,53 @@ pub(super) async fn take(store: Store, name: String) -> Result<Option<Hold>, Sto
     if !taken.await? {
         return Ok(None);
     }
-    let (beating, beaten, by) = (store.clone(), name.clone(), mine.clone());
-    let beats = tokio::spawn(async move {
-        loop {
-            tokio::time::sleep(BEAT).await;
-            let (name, by) = (beaten.clone(), by.clone());
-            let beat = beating.with(StoreError::new("write"), move |connection| {
-                connection
-                    .execute("UPDATE hold SET beat = ?3 WHERE name = ?1 AND holder = ?2", params![name, by, now()])
-            });
-            if let Err(error) = beat.await {
-                tracing::warn!(%error, "failed to tell that this process is alive");
-            }
+    let beats = tokio::spawn(beat(held.clone()));
+    Ok(Some(Hold::new(Beating { held, beats })))
+}
+
+/// Notes now and then that the holder is alive.
+async fn beat(held: Held) {
+    loop {
+        tokio::time::sleep(BEAT).await;
+        let (tenant, name, holder) = held.key();
+        let update = "UPDATE hold SET beat = ?4 WHERE tenant = ?1 AND name = ?2 AND holder = ?3";
+        let beat = held.of.store.with(StoreError::new("write"), move |connection| {
+            connection.execute(update, params![tenant, name, holder, now()])
+        });
+        if let Err(error) = beat.await {
+            tracing::warn!(%error, "failed to note that this process is alive");
         }
-    });
-    Ok(Some(Hold::new(Held { store, name, holder: mine, beats })))
+    }
 }
 
 /// A name that this process holds.
+#[derive(Clone)]
 struct Held {
-    store: Store,
+    of: TenantStore,
     name: String,
     holder: String,
+}
+
+impl Held {
+    fn key(&self) -> (String, String, String) {
+        (self.of.tenant.to_string(), self.name.clone(), self.holder.clone())
+    }
+}
+
+/// A name that is held until this is dropped.
+struct Beating {
+    held: Held,
     beats: JoinHandle<()>,
 }
 
-impl Drop for Held {
+impl Drop for Beating {
     fn drop(&mut self) {
         self.beats.abort();
-        let connection = self.store.connection.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let freed =
-            connection.execute("DELETE FROM hold WHERE name = ?1 AND holder = ?2", params![self.name, self.holder]);
-        if let Err(error) = freed {
-            tracing::warn!(%error, "failed to free what this process held; it is free when the process has ended");
+        let (tenant, name, holder) = self.held.key();
+        let connection = self.held.of.store.connection.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let delete = "DELETE FROM hold WHERE tenant = ?1 AND name = ?2 AND holder = ?3";
+        if let Err(error) = connection.execute(delete, params![tenant, name, holder]) {
+            tracing::warn!(%error, "failed to release what this process held; it is free when the process has ended");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The journal of runs in the store.
 
 use std::borrow::Cow;
+use std::path::Path;
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
@@ -9,8 +10,10 @@ use wattle_machine::Message;
 use wattle_rt::Effect;
 use wattle_rt::tape::{Mark, decode, encode};
 
-use super::{Store, StoreError, hold, now, write_turns};
+use super::session::write_turns;
+use super::{StoreError, Tenant, TenantStore, hold, now};
 use crate::journal::{Answer, Call, Hold, Journal, Opened, Status, Turn};
+use crate::ledger::Sealed;
 
 /// How long a run that has ended is kept: 30 days, in milliseconds.
 const KEPT: i64 = 30 * 24 * 3_600 * 1_000;
@@ -21,27 +24,73 @@ pub fn own_session(run: &str) -> String {
     format!("run/{run}")
 }
 
-impl Journal for Store {
+impl Journal for TenantStore {
+    fn tenant(&self) -> &Tenant {
+        &self.tenant
+    }
+
     fn open(&self, run: Opened) -> Answer<'_, ()> {
-        Box::pin(self.journal("write", move |transaction| {
+        Box::pin(self.journal("write", move |transaction, tenant| {
             let oldest = now().saturating_sub(KEPT);
-            transaction.execute("DELETE FROM run WHERE status = 'ended' AND used < ?1", params![oldest])?;
             transaction.execute(
-                "INSERT INTO run (id, session, status, made, used, opening) VALUES (?1, ?2, ?3, ?4, ?4, ?5)",
-                params![run.id, run.session, run.status.name(), now(), json(&run.opening)?],
+                "DELETE FROM run WHERE tenant = ?1 AND status = 'ended' AND used < ?2",
+                params![tenant, oldest],
+            )?;
+            transaction.execute(
+                "INSERT INTO run (tenant, id, session, status, made, used, attempts, opening)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7)",
+                params![tenant, run.id, run.session, run.status.name(), now(), run.attempts, json(&run.opening)?],
             )?;
             Ok(())
         }))
     }
 
+    fn attempt(&self, run: &str) -> Answer<'_, u32> {
+        let run = run.to_owned();
+        Box::pin(self.durably(move |transaction, tenant| {
+            Ok(transaction.query_row(
+                "UPDATE run SET status = 'open', attempts = attempts + 1, used = ?3 WHERE tenant = ?1 AND id = ?2
+                 RETURNING attempts",
+                params![tenant, run, now()],
+                |row| row.get(0),
+            )?)
+        }))
+    }
+
+    fn park(&self, run: &str, reason: Option<String>) -> Answer<'_, ()> {
+        let run = run.to_owned();
+        Box::pin(self.durably(move |transaction, tenant| {
+            one(transaction.execute(
+                "UPDATE run SET status = 'parked', reason = ?3, used = ?4 WHERE tenant = ?1 AND id = ?2",
+                params![tenant, run, reason, now()],
+            )?)
+        }))
+    }
+
+    fn release(&self, run: &str) -> Answer<'_, bool> {
+        let run = run.to_owned();
+        Box::pin(self.journal("write", move |transaction, tenant| {
+            let released = transaction.execute(
+                "UPDATE run SET status = 'open', reason = NULL, attempts = 0, used = ?3
+                 WHERE tenant = ?1 AND id = ?2 AND status = 'parked' AND reason IS NOT NULL",
+                params![tenant, run, now()],
+            )?;
+            Ok(released > 0)
+        }))
+    }
+
     fn turn(&self, run: &str, turn: Turn) -> Answer<'_, ()> {
         let run = run.to_owned();
-        Box::pin(self.journal("write", move |transaction| {
-            transaction.execute("UPDATE run SET used = ?2 WHERE id = ?1", params![run, now()])?;
+        Box::pin(self.journal("write", move |transaction, tenant| {
+            // A turn is progress: of the attempts only this one counts for the next turn.
             transaction.execute(
-                "INSERT INTO turn (run, number, body)
-                 SELECT ?1, COALESCE(MAX(number) + 1, 0), ?2 FROM turn WHERE run = ?1",
-                params![run, json(&turn)?],
+                "UPDATE run SET used = ?3, attempts = MIN(attempts, 1) WHERE tenant = ?1 AND id = ?2",
+                params![tenant, run, now()],
+            )?;
+            transaction.execute(
+                "INSERT INTO turn (tenant, run, number, body)
+                 SELECT ?1, ?2, COALESCE(MAX(number) + 1, 0), ?3 FROM turn WHERE tenant = ?1 AND run = ?2",
+                params![tenant, run, json(&turn)?],
             )?;
             Ok(())
         }))
@@ -49,17 +98,18 @@ impl Journal for Store {
 
     fn calls(&self, run: &str, calls: Vec<Call>) -> Answer<'_, ()> {
         let run = run.to_owned();
-        Box::pin(self.journal("write", move |transaction| {
+        Box::pin(self.journal("write", move |transaction, tenant| {
             let mut statement = transaction.prepare_cached(
-                "INSERT INTO call (run, turn, program, path, number, times, function, effect, digest, args, came)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
-                 ON CONFLICT (run, turn, program, path, number)
+                "INSERT INTO call (tenant, run, turn, program, path, number, times, function, effect, digest, args, came)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+                 ON CONFLICT (tenant, run, turn, program, path, number)
                  DO UPDATE SET times = excluded.times, came = COALESCE(excluded.came, came)",
             )?;
             for Call { turn, program, mark, times, came } in calls {
                 let Mark { path, number, function, effect, digest, args } = mark;
                 let path: Vec<String> = path.iter().map(u32::to_string).collect();
                 statement.execute(params![
+                    tenant,
                     run,
                     turn,
                     program,
@@ -77,64 +127,138 @@ impl Journal for Store {
         }))
     }
 
-    fn stand(&self, run: &str, status: Status, turns: Vec<Message>) -> Answer<'_, ()> {
+    fn end(&self, run: &str, turns: Vec<Message>, sealed: Option<Sealed>) -> Answer<'_, ()> {
         let run = run.to_owned();
-        Box::pin(self.journal("write", move |transaction| {
+        Box::pin(self.journal("write", move |transaction, tenant| {
             let session: Option<String> = transaction.query_row(
-                "UPDATE run SET status = ?2, used = ?3 WHERE id = ?1 RETURNING session",
-                params![run, status.name(), now()],
+                "UPDATE run SET status = 'ended', reason = NULL, sealed = ?3, used = ?4
+                 WHERE tenant = ?1 AND id = ?2 RETURNING session",
+                params![tenant, run, sealed.as_ref().map(json).transpose()?, now()],
                 |row| row.get(0),
             )?;
             if let Some(session) = session.filter(|_| !turns.is_empty()) {
-                write_turns(transaction, &session, &turns)?;
+                write_turns(transaction, tenant, &session, &turns)?;
             }
-            if status == Status::Ended {
-                transaction.execute("DELETE FROM session WHERE id = ?1", params![own_session(&run)])?;
-                // `0` is what comes behind `/`.
-                transaction.execute("DELETE FROM changed WHERE call > ?1 || '/' AND call < ?1 || '0'", params![run])?;
-            }
+            let own = own_session(&run);
+            transaction.execute("DELETE FROM session WHERE tenant = ?1 AND id = ?2", params![tenant, own])?;
+            // `0` is what comes behind `/`.
+            transaction.execute(
+                "DELETE FROM changed WHERE tenant = ?1 AND call > ?2 || '/' AND call < ?2 || '0'",
+                params![tenant, run],
+            )?;
             Ok(())
         }))
     }
 
     fn run(&self, run: &str) -> Answer<'_, Option<Opened>> {
         let run = run.to_owned();
-        Box::pin(self.journal("read", move |transaction| {
-            let mut statement = transaction.prepare("SELECT * FROM run WHERE id = ?1")?;
-            statement.query_row(params![run], |row| Ok(opened(row))).optional()?.transpose()
+        Box::pin(self.journal("read", move |transaction, tenant| {
+            let mut statement = transaction.prepare("SELECT * FROM run WHERE tenant = ?1 AND id = ?2")?;
+            statement.query_row(params![tenant, run], |row| Ok(opened(row))).optional()?.transpose()
         }))
     }
 
     fn runs(&self, status: Option<Status>) -> Answer<'_, Vec<Opened>> {
-        Box::pin(self.journal("read", move |transaction| {
-            let mut statement =
-                transaction.prepare("SELECT * FROM run WHERE ?1 IS NULL OR status = ?1 ORDER BY made DESC, id DESC")?;
-            let rows = statement.query_map(params![status.map(Status::name)], |row| Ok(opened(row)))?;
-            rows.map(|row| row?).collect()
+        Box::pin(self.journal("read", move |transaction, tenant| {
+            let mut statement = transaction.prepare(
+                "SELECT * FROM run WHERE tenant = ?1 AND (?2 IS NULL OR status = ?2) ORDER BY made DESC, id DESC",
+            )?;
+            let mut rows = statement.query(params![tenant, status.map(Status::name)])?;
+            let mut runs = Vec::new();
+            while let Some(row) = rows.next()? {
+                match opened(row) {
+                    Ok(run) => runs.push(run),
+                    // One that cannot be read must not keep the others from being listed and resumed.
+                    Err(error) => tracing::error!(run = row.get::<_, String>("id").unwrap_or_default(), %error, "a run cannot be read"),
+                }
+            }
+            Ok(runs)
         }))
     }
 
     fn turns(&self, run: &str) -> Answer<'_, Vec<Turn>> {
         let run = run.to_owned();
-        Box::pin(self.journal("read", move |transaction| {
-            let mut statement = transaction.prepare("SELECT body FROM turn WHERE run = ?1 ORDER BY number")?;
-            let rows = statement.query_map(params![run], |row| row.get::<_, String>(0))?;
+        Box::pin(self.journal("read", move |transaction, tenant| {
+            let mut statement =
+                transaction.prepare("SELECT body FROM turn WHERE tenant = ?1 AND run = ?2 ORDER BY number")?;
+            let rows = statement.query_map(params![tenant, run], |row| row.get::<_, String>(0))?;
             rows.map(|body| parse(&body?)).collect()
         }))
     }
 
     fn calls_of(&self, run: &str, turn: u32) -> Answer<'_, Vec<Call>> {
         let run = run.to_owned();
-        Box::pin(self.journal("read", move |transaction| {
-            let mut statement = transaction
-                .prepare("SELECT * FROM call WHERE run = ?1 AND turn = ?2 ORDER BY program, path, number")?;
-            let rows = statement.query_map(params![run, turn], |row| Ok(call(row)))?;
+        Box::pin(self.journal("read", move |transaction, tenant| {
+            let mut statement = transaction.prepare(
+                "SELECT * FROM call WHERE tenant = ?1 AND run = ?2 AND turn = ?3 ORDER BY program, path, number",
+            )?;
+            let rows = statement.query_map(params![tenant, run, turn], |row| Ok(call(row)))?;
             rows.map(|row| row?).collect()
         }))
     }
 
     fn hold(&self, name: &str) -> Answer<'_, Option<Hold>> {
         Box::pin(hold::take(self.clone(), name.to_owned()))
+    }
+}
+
+impl TenantStore {
+    /// What the store knows of the ends of the tenant's runs: for each whose trace was sealed in that folder, what the last seal says.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub async fn sealed(&self, folder: &Path) -> Result<Vec<Sealed>, StoreError> {
+        let folder = folder.to_owned();
+        self.journal("read", move |transaction, tenant| {
+            let mut statement = transaction.prepare(
+                "SELECT sealed FROM run WHERE tenant = ?1 AND status = 'ended' AND sealed IS NOT NULL ORDER BY made, id",
+            )?;
+            let rows = statement.query_map(params![tenant], |row| row.get::<_, String>(0))?;
+            let sealed = rows.map(|text| parse::<Sealed>(&text?)).filter(|sealed| match sealed {
+                Ok(sealed) => sealed.folder == folder,
+                Err(_) => true,
+            });
+            sealed.collect()
+        })
+        .await
+    }
+
+    /// Works in one transaction of the tenant.
+    async fn journal<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        work: impl FnOnce(&Transaction<'_>, &str) -> Result<T, Bad> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let tenant = self.tenant.clone();
+        let behavior = if what == "read" { TransactionBehavior::Deferred } else { TransactionBehavior::Immediate };
+        let worked = self.store.with(StoreError::new(what), move |connection: &mut Connection| {
+            let transaction = connection.transaction_with_behavior(behavior)?;
+            Ok(match work(&transaction, tenant.as_str()) {
+                Ok(done) => transaction.commit().map(|()| Ok(done))?,
+                Err(bad) => Err(bad),
+            })
+        });
+        worked.await?.map_err(StoreError::new(what))
+    }
+
+    /// As [`journal`](TenantStore::journal), on the disk when it returns: it is known even where the machine stops.
+    async fn durably<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>, &str) -> Result<T, Bad> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let tenant = self.tenant.clone();
+        let worked = self.store.with(StoreError::new("write"), move |connection: &mut Connection| {
+            connection.pragma_update(None, "synchronous", "FULL")?;
+            let done = (|| {
+                let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+                let done = work(&transaction, tenant.as_str())?;
+                transaction.commit()?;
+                Ok(done)
+            })();
+            connection.pragma_update(None, "synchronous", "NORMAL")?;
+            Ok(done)
+        });
+        worked.await?.map_err(StoreError::new("write"))
     }
 }
 
@@ -153,6 +277,8 @@ fn opened(row: &Row<'_>) -> Result<Opened, Bad> {
             .ok_or("a run has an unknown status")?,
         made: row.get::<_, i64>("made")?.cast_unsigned(),
         used: row.get::<_, i64>("used")?.cast_unsigned(),
+        attempts: row.get("attempts")?,
+        reason: row.get("reason")?,
         opening: parse(&opening)?,
     })
 }
@@ -175,29 +301,15 @@ fn call(row: &Row<'_>) -> Result<Call, Bad> {
     Ok(Call { turn: row.get("turn")?, program: row.get("program")?, mark, times: row.get("times")?, came })
 }
 
+/// Fails unless there was exactly one such run.
+fn one(changed: usize) -> Result<(), Bad> {
+    if changed == 1 { Ok(()) } else { Err("there is no such run".into()) }
+}
+
 fn json(value: &impl serde::Serialize) -> Result<String, Bad> {
     Ok(serde_json::to_string(value)?)
 }
 
 fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Bad> {
     Ok(serde_json::from_str(text)?)
-}
-
-impl Store {
-    /// Does something in one transaction.
-    async fn journal<T: Send + 'static>(
-        &self,
-        what: &'static str,
-        work: impl FnOnce(&Transaction<'_>) -> Result<T, Bad> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        let behavior = if what == "read" { TransactionBehavior::Deferred } else { TransactionBehavior::Immediate };
-        let worked = self.with(StoreError::new(what), move |connection: &mut Connection| {
-            let transaction = connection.transaction_with_behavior(behavior)?;
-            Ok(match work(&transaction) {
-                Ok(done) => transaction.commit().map(|()| Ok(done))?,
-                Err(bad) => Err(bad),
-            })
-        });
-        worked.await?.map_err(StoreError::new(what))
-    }
 }

@@ -1,31 +1,34 @@
-//! The store: sessions with their key-value state, the state of tenants, and the journal of runs, in one SQLite file, shared by every process that opens it.
+//! The store: sessions with their key-value state, the state of tenants, and the journal of runs, in one SQLite file that every process
+//! which opens it shares.
+//!
+//! A [`Store`] is the file; what it holds belongs to tenants. [`Store::tenant`] gives a [`TenantStore`], which has all functions on data:
+//! a function without a tenant does not exist.
 
 mod hold;
 mod journal;
+mod private;
 mod schema;
 mod secret;
 mod session;
 mod state;
+mod tenant;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rusqlite::{Connection, params};
-use wattle_machine::{Message, Role};
+use rusqlite::{Connection, OpenFlags};
+use wattle_machine::Role;
 
 pub use journal::own_session;
+pub(crate) use private::make_folder;
+pub use private::{Privacy, privacy};
 pub use secret::{LateSecrets, StoredSecrets};
 pub use session::{Exported, Kept, SESSION_ID, SessionLine, is_session_id};
 pub use state::{LateState, State};
+pub use tenant::{DEFAULT_TENANT, Tenant, TenantError, TenantStore};
 
-/// The most characters of earlier turns that a session gives to a new run; older turns are left out.
-const HISTORY_CHARS: usize = 100_000;
-
-/// The tenant of a run that names none.
-pub const DEFAULT_TENANT: &str = "default";
-
-/// Sessions with their conversation and state, and the state of tenants. Cheap to clone.
+/// The file of a store. Cheap to clone.
 #[derive(Clone)]
 pub struct Store {
     connection: Arc<Mutex<Connection>>,
@@ -61,16 +64,19 @@ impl StoreError {
 }
 
 impl Store {
-    /// Opens the file, making it and its folder where they are absent. Sessions that saw nothing for `ttl` are forgotten.
+    /// Opens the file, making it and its folder if they are absent, readable by their owner alone. Sessions that nobody used for `ttl`
+    /// are dropped.
     ///
     /// # Errors
-    /// Where the file cannot be opened, is no store, or is one of a newer version.
+    /// If the file cannot be opened, is a link, is not a store, is one of a newer version, or is in a folder that others can write.
     pub fn open(path: &Path, ttl: Duration) -> Result<Store, StoreError> {
         let open = || -> Result<Connection, Cause> {
-            if let Some(folder) = path.parent() {
-                std::fs::create_dir_all(folder)?;
-            }
-            Ok(Connection::open(path)?)
+            let path = private::make_ready(path)?;
+            let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+                | OpenFlags::SQLITE_OPEN_CREATE
+                | OpenFlags::SQLITE_OPEN_NO_MUTEX
+                | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+            Ok(Connection::open_with_flags(path, flags)?)
         };
         let ready = open().and_then(|connection| Store::ready(connection, ttl));
         ready.map_err(|cause| StoreError::open(path, cause))
@@ -91,67 +97,6 @@ impl Store {
         Ok(Store { connection: Arc::new(Mutex::new(connection)), ttl })
     }
 
-    /// The earlier turns of a session, oldest first, and empty for a new one. Using it keeps the session alive.
-    ///
-    /// # Errors
-    /// Where the file cannot be read or written.
-    pub async fn history(&self, session: &str) -> Result<Vec<Message>, StoreError> {
-        let (session, ttl) = (session.to_owned(), self.ttl);
-        self.with(StoreError::new("read"), move |connection| {
-            let transaction = connection.transaction()?;
-            let now = now();
-            let oldest = now.saturating_sub(i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX));
-            // A run that is not at its end needs what it had.
-            transaction.execute(
-                "DELETE FROM session WHERE used < ?1 AND NOT EXISTS (SELECT 1 FROM run
-                 WHERE status <> 'ended' AND (run.session = session.id OR 'run/' || run.id = session.id))",
-                params![oldest],
-            )?;
-            transaction.execute(
-                "INSERT INTO session (id, made, used) VALUES (?1, ?2, ?2) ON CONFLICT (id) DO UPDATE SET used = ?2",
-                params![session, now],
-            )?;
-            let history = read_history(&transaction, &session)?;
-            transaction.commit()?;
-            Ok(history)
-        })
-        .await
-    }
-
-    /// Adds the turns of a finished run to a session.
-    ///
-    /// # Errors
-    /// Where the file cannot be written; then none of them was added.
-    pub async fn extend(&self, session: &str, messages: Vec<Message>) -> Result<(), StoreError> {
-        let session = session.to_owned();
-        self.with(StoreError::new("write"), move |connection| {
-            let transaction = connection.transaction()?;
-            write_turns(&transaction, &session, &messages)?;
-            transaction.commit()
-        })
-        .await
-    }
-
-    /// The state of a session, for the `kv` capability. It goes with the session.
-    #[must_use]
-    pub fn state(&self, session: &str) -> State {
-        State::of_session(self.clone(), session.to_owned())
-    }
-
-    /// The state that all sessions of a tenant share. It stays until its keys are deleted.
-    #[must_use]
-    pub fn tenant(&self, name: &str) -> State {
-        State::of_tenant(self.clone(), name.to_owned())
-    }
-
-    /// Tells whether the store can be written.
-    ///
-    /// # Errors
-    /// Why it cannot.
-    pub async fn check(&self) -> Result<(), StoreError> {
-        self.with(StoreError::new("write"), |c| c.execute_batch("BEGIN IMMEDIATE; ROLLBACK")).await
-    }
-
     /// Works on the database away from the threads that run programs.
     async fn with<T: Send + 'static, E>(
         &self,
@@ -170,48 +115,14 @@ impl Store {
     }
 }
 
-fn write_turns(connection: &Connection, session: &str, messages: &[Message]) -> rusqlite::Result<()> {
-    connection.execute(
-        "INSERT INTO session (id, made, used) VALUES (?1, ?2, ?2) ON CONFLICT (id) DO UPDATE SET used = ?2",
-        params![session, now()],
-    )?;
-    for message in messages {
-        connection.execute(
-            "INSERT INTO message (session, role, content, whole) VALUES (?1, ?2, ?3, ?4)",
-            params![session, role_name(message.role), message.content, whole(message)],
-        )?;
+impl TenantStore {
+    /// Checks that the store can be written.
+    ///
+    /// # Errors
+    /// If it cannot.
+    pub async fn check(&self) -> Result<(), StoreError> {
+        self.store.with(StoreError::new("write"), |c| c.execute_batch("BEGIN IMMEDIATE; ROLLBACK")).await
     }
-    Ok(())
-}
-
-fn read_history(connection: &Connection, session: &str) -> rusqlite::Result<Vec<Message>> {
-    let mut statement =
-        connection.prepare("SELECT role, content, whole FROM message WHERE session = ?1 ORDER BY id DESC")?;
-    let mut rows = statement.query(params![session])?;
-    let (mut newest_first, mut chars) = (Vec::new(), 0);
-    while let Some(row) = rows.next()? {
-        let (role, content, whole): (String, String, Option<String>) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        chars += content.len() + whole.as_ref().map_or(0, String::len);
-        if chars > HISTORY_CHARS {
-            break;
-        }
-        let whole = whole.and_then(|whole| serde_json::from_str(&whole).ok());
-        if let Some(message) = whole {
-            newest_first.push(message);
-            continue;
-        }
-        newest_first.push(if role == "user" { Message::user(content) } else { Message::assistant(content) });
-    }
-    newest_first.reverse();
-    // A history begins with what a user said, not in the middle of a turn.
-    let begin = newest_first.iter().position(|m| m.role == Role::User).unwrap_or(newest_first.len());
-    Ok(newest_first.split_off(begin))
-}
-
-/// A message with calls of functions, or with the result of one, as JSON.
-fn whole(message: &Message) -> Option<String> {
-    let is_plain = message.calls.is_empty() && message.answers.is_none();
-    if is_plain { None } else { serde_json::to_string(message).ok() }
 }
 
 fn role_name(role: Role) -> &'static str {

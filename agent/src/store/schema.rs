@@ -95,6 +95,7 @@ const STEPS: &[&str] = &[
         PRIMARY KEY (tenant, name)
     ) STRICT, WITHOUT ROWID;
 ",
+    include_str!("tenants.sql"),
 ];
 
 /// Brings the file to the newest version and sets the connection up: write-ahead log, other processes waited for.

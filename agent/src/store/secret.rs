@@ -8,13 +8,12 @@ use wattle_capability::Answer;
 use wattle_capability::secrets::{Secret, SecretHost, Secrets};
 use wattle_rt::{Code, Failure};
 
-use super::{Store, StoreError};
+use super::{StoreError, TenantStore};
 use crate::ledger::Cipher;
 
 /// The secrets of one tenant.
 pub struct StoredSecrets {
-    store: Store,
-    tenant: String,
+    of: TenantStore,
     cipher: Cipher,
 }
 
@@ -26,10 +25,10 @@ struct Row {
 }
 
 impl StoredSecrets {
-    /// The secrets of that tenant in that store, encrypted with that key.
+    /// The secrets of a tenant, encrypted with that key.
     #[must_use]
-    pub fn new(store: Store, tenant: String, cipher: Cipher) -> StoredSecrets {
-        StoredSecrets { store, tenant, cipher }
+    pub fn new(of: TenantStore, cipher: Cipher) -> StoredSecrets {
+        StoredSecrets { of, cipher }
     }
 
     /// Keeps a secret, in place of one of the same name. It may go to those hosts alone.
@@ -45,14 +44,15 @@ impl StoredSecrets {
         let sealed = self.cipher.0.encrypt(&XNonce::from(nonce), payload);
         let sealed = sealed.map_err(|_| StoreError::new("write")("the secret cannot be encrypted".into()))?;
         let hosts = serde_json::json!(hosts.iter().map(ToString::to_string).collect::<Vec<_>>()).to_string();
-        let (tenant, name) = (self.tenant.clone(), name.to_owned());
-        self.store
+        let (tenant, name) = (self.of.tenant.clone(), name.to_owned());
+        self.of
+            .store
             .with(StoreError::new("write"), move |connection| {
                 connection.execute(
                     "INSERT INTO secret (tenant, name, hosts, nonce, sealed) VALUES (?1, ?2, ?3, ?4, ?5)
                      ON CONFLICT (tenant, name) DO UPDATE
                      SET hosts = excluded.hosts, nonce = excluded.nonce, sealed = excluded.sealed",
-                    params![tenant, name, hosts, nonce, sealed],
+                    params![tenant.as_str(), name, hosts, nonce, sealed],
                 )
             })
             .await
@@ -64,12 +64,13 @@ impl StoredSecrets {
     /// # Errors
     /// Where the store cannot be read.
     pub async fn list(&self) -> Result<Vec<(String, String)>, StoreError> {
-        let tenant = self.tenant.clone();
-        self.store
+        let tenant = self.of.tenant.clone();
+        self.of
+            .store
             .with(StoreError::new("read"), move |connection| {
                 let mut statement =
                     connection.prepare("SELECT name, hosts FROM secret WHERE tenant = ?1 ORDER BY name")?;
-                let rows = statement.query_map(params![tenant], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                let rows = statement.query_map(params![tenant.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
                 rows.collect()
             })
             .await
@@ -80,27 +81,28 @@ impl StoredSecrets {
     /// # Errors
     /// Where the store cannot be written.
     pub async fn remove(&self, name: &str) -> Result<bool, StoreError> {
-        let (tenant, name) = (self.tenant.clone(), name.to_owned());
+        let (tenant, name) = (self.of.tenant.clone(), name.to_owned());
         let delete = "DELETE FROM secret WHERE tenant = ?1 AND name = ?2";
-        let removed = self
-            .store
-            .with(StoreError::new("write"), move |connection| connection.execute(delete, params![tenant, name]));
+        let removed = self.of.store.with(StoreError::new("write"), move |connection| {
+            connection.execute(delete, params![tenant.as_str(), name])
+        });
         removed.await.map(|rows| rows > 0)
     }
 
     /// What an entry is bound to: one that is moved to another tenant or name cannot be read.
     fn place(&self, name: &str) -> Vec<u8> {
-        [self.tenant.as_bytes(), b"\0", name.as_bytes()].concat()
+        [self.of.tenant.as_str().as_bytes(), b"\0", name.as_bytes()].concat()
     }
 
     async fn row(&self, name: &str) -> Result<Option<Row>, StoreError> {
-        let (tenant, name) = (self.tenant.clone(), name.to_owned());
-        self.store
+        let (tenant, name) = (self.of.tenant.clone(), name.to_owned());
+        self.of
+            .store
             .with(StoreError::new("read"), move |connection| {
                 let query = "SELECT hosts, nonce, sealed FROM secret WHERE tenant = ?1 AND name = ?2";
                 let read =
                     |row: &rusqlite::Row<'_>| Ok(Row { hosts: row.get(0)?, nonce: row.get(1)?, sealed: row.get(2)? });
-                connection.query_row(query, params![tenant, name], read).optional()
+                connection.query_row(query, params![tenant.as_str(), name], read).optional()
             })
             .await
     }

@@ -8,86 +8,92 @@ use wattle_capability::Answer;
 use wattle_capability::kv::{Backend, Change};
 use wattle_rt::{Code, Failure};
 
-use super::{Store, StoreError, now};
+use super::{StoreError, TenantStore, now};
 
 /// The most bytes that the state of one session or of one tenant may hold.
 const STATE_BYTES: i64 = 64 << 20;
 
-/// The state of one session or of one tenant. What is written is there for every process that opens the store.
+/// The state of one session of a tenant, or of the tenant itself. What is written is there for every process that opens the store.
 pub struct State {
-    store: Store,
+    of: TenantStore,
     tables: &'static Tables,
-    owner: String,
+    /// The session; empty for the tenant's own state.
+    session: String,
 }
 
-/// The statements on the tables of one kind of owner; the first parameter is the owner, the second the key.
+/// The statements on the tables of one kind of owner. The first parameter is the tenant, the second the session, the third the key.
 struct Tables {
     get: &'static str,
     set: &'static str,
     remove: &'static str,
-    /// The keys from ?2 on, in the order of their bytes.
+    /// The keys from ?3 on, in the order of their bytes.
     keys: &'static str,
-    /// Adds ?2 to the bytes that the owner holds at the time ?3, makes the owner where it is new, and gives the sum.
+    /// Adds ?3 to the bytes that the owner holds at the time ?4, makes the owner if it is new, and returns the sum.
     grow: &'static str,
 }
 
 const SESSION: Tables = Tables {
-    get: "SELECT value FROM state WHERE session = ?1 AND key = ?2",
-    set: "INSERT INTO state (session, key, value) VALUES (?1, ?2, ?3)
-          ON CONFLICT (session, key) DO UPDATE SET value = excluded.value",
-    remove: "DELETE FROM state WHERE session = ?1 AND key = ?2",
-    keys: "SELECT key FROM state WHERE session = ?1 AND key >= ?2 ORDER BY key",
-    grow: "INSERT INTO session (id, bytes, made, used) VALUES (?1, ?2, ?3, ?3)
-           ON CONFLICT (id) DO UPDATE SET used = excluded.used, bytes = bytes + excluded.bytes RETURNING bytes",
+    get: "SELECT value FROM state WHERE tenant = ?1 AND session = ?2 AND key = ?3",
+    set: "INSERT INTO state (tenant, session, key, value) VALUES (?1, ?2, ?3, ?4)
+          ON CONFLICT (tenant, session, key) DO UPDATE SET value = excluded.value",
+    remove: "DELETE FROM state WHERE tenant = ?1 AND session = ?2 AND key = ?3",
+    keys: "SELECT key FROM state WHERE tenant = ?1 AND session = ?2 AND key >= ?3 ORDER BY key",
+    grow: "INSERT INTO session (tenant, id, bytes, made, used) VALUES (?1, ?2, ?3, ?4, ?4)
+           ON CONFLICT (tenant, id) DO UPDATE SET used = excluded.used, bytes = bytes + excluded.bytes RETURNING bytes",
 };
 
 const TENANT: Tables = Tables {
-    get: "SELECT value FROM variable WHERE tenant = ?1 AND key = ?2",
-    set: "INSERT INTO variable (tenant, key, value) VALUES (?1, ?2, ?3)
+    get: "SELECT value FROM variable WHERE tenant = ?1 AND key = ?3",
+    set: "INSERT INTO variable (tenant, key, value) VALUES (?1, ?3, ?4)
           ON CONFLICT (tenant, key) DO UPDATE SET value = excluded.value",
-    remove: "DELETE FROM variable WHERE tenant = ?1 AND key = ?2",
-    keys: "SELECT key FROM variable WHERE tenant = ?1 AND key >= ?2 ORDER BY key",
-    grow: "INSERT INTO tenant (name, bytes, made, used) VALUES (?1, ?2, ?3, ?3)
+    remove: "DELETE FROM variable WHERE tenant = ?1 AND key = ?3",
+    keys: "SELECT key FROM variable WHERE tenant = ?1 AND key >= ?3 ORDER BY key",
+    grow: "INSERT INTO tenant (name, bytes, made, used) VALUES (?1, ?3, ?4, ?4)
            ON CONFLICT (name) DO UPDATE SET used = excluded.used, bytes = bytes + excluded.bytes RETURNING bytes",
 };
 
-impl State {
-    pub(super) fn of_session(store: Store, session: String) -> Self {
-        State { store, tables: &SESSION, owner: session }
-    }
-
-    pub(super) fn of_tenant(store: Store, tenant: String) -> Self {
-        State { store, tables: &TENANT, owner: tenant }
+impl TenantStore {
+    /// The state that all sessions of the tenant share. It stays until its keys are deleted.
+    #[must_use]
+    pub fn variables(&self) -> State {
+        State { of: self.clone(), tables: &TENANT, session: String::new() }
     }
 }
 
 impl State {
+    pub(super) fn of_session(of: TenantStore, session: String) -> Self {
+        State { of, tables: &SESSION, session }
+    }
+
     /// Changes a key, in the same transaction as it notes the call that wanted it; a call that is noted already changes nothing.
     async fn change(&self, call: Option<String>, key: String, change: Change) -> Result<(), Failure> {
-        let (tables, owner) = (self.tables, self.owner.clone());
-        let work = self.store.with(broken, move |connection| {
+        let (tables, session, tenant) = (self.tables, self.session.clone(), self.of.tenant.clone());
+        let work = self.of.store.with(broken, move |connection| {
+            let tenant = tenant.as_str();
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            if let Some(met) = call.as_ref().map(|call| met(&transaction, call)).transpose()?.flatten() {
+            if let Some(met) = call.as_ref().map(|call| met(&transaction, tenant, call)).transpose()?.flatten() {
                 return Ok(change(met).map(drop));
             }
-            let old = tables.value(&transaction, &owner, &key)?;
+            let old = tables.value(&transaction, tenant, &session, &key)?;
             let held = old.as_ref().map_or(0, |value| size(&key, value));
             if let Some(call) = &call {
-                transaction.execute("INSERT INTO changed (call, met) VALUES (?1, ?2)", params![call, old])?;
+                let note = "INSERT INTO changed (tenant, call, met) VALUES (?1, ?2, ?3)";
+                transaction.execute(note, params![tenant, call, old])?;
             }
             let new = match change(old) {
                 Ok(new) => new,
                 Err(told) => return Ok(Err(told)),
             };
             let grown = new.as_ref().map_or(0, |value| size(&key, value)) - held;
-            let bytes: i64 = transaction.query_row(tables.grow, params![owner, grown, now()], |row| row.get(0))?;
+            let owner = params![tenant, session, grown, now()];
+            let bytes: i64 = transaction.query_row(tables.grow, owner, |row| row.get(0))?;
             if bytes > STATE_BYTES && grown > 0 {
                 // The transaction ends here without a commit, so nothing of it stays.
                 return Ok(Err(Failure::new(Code::EBUDGET, "the state is full (64 MiB); delete keys first")));
             }
             match new {
-                Some(value) => transaction.execute(tables.set, params![owner, key, value])?,
-                None => transaction.execute(tables.remove, params![owner, key])?,
+                Some(value) => transaction.execute(tables.set, params![tenant, session, key, value])?,
+                None => transaction.execute(tables.remove, params![tenant, session, key])?,
             };
             transaction.commit()?;
             Ok(Ok(()))
@@ -97,13 +103,20 @@ impl State {
 }
 
 /// The value that a call met when it was made; `None` where it was not made.
-fn met(connection: &Connection, call: &str) -> rusqlite::Result<Option<Option<Vec<u8>>>> {
-    connection.query_row("SELECT met FROM changed WHERE call = ?1", params![call], |row| row.get(0)).optional()
+fn met(connection: &Connection, tenant: &str, call: &str) -> rusqlite::Result<Option<Option<Vec<u8>>>> {
+    let noted = "SELECT met FROM changed WHERE tenant = ?1 AND call = ?2";
+    connection.query_row(noted, params![tenant, call], |row| row.get(0)).optional()
 }
 
 impl Tables {
-    fn value(&self, connection: &Connection, owner: &str, key: &str) -> rusqlite::Result<Option<Vec<u8>>> {
-        connection.query_row(self.get, params![owner, key], |row| row.get(0)).optional()
+    fn value(
+        &self,
+        connection: &Connection,
+        tenant: &str,
+        session: &str,
+        key: &str,
+    ) -> rusqlite::Result<Option<Vec<u8>>> {
+        connection.query_row(self.get, params![tenant, session, key], |row| row.get(0)).optional()
     }
 }
 
@@ -118,8 +131,9 @@ fn broken(cause: super::Cause) -> Failure {
 
 impl Backend for State {
     fn get(&self, key: String) -> Answer<'_, Option<Vec<u8>>> {
-        let (tables, owner) = (self.tables, self.owner.clone());
-        Box::pin(self.store.with(broken, move |connection| tables.value(connection, &owner, &key)))
+        let (tables, session, tenant) = (self.tables, self.session.clone(), self.of.tenant.clone());
+        let get = move |connection: &mut Connection| tables.value(connection, tenant.as_str(), &session, &key);
+        Box::pin(self.of.store.with(broken, get))
     }
 
     fn update(&self, key: String, change: Change) -> Answer<'_, ()> {
@@ -131,33 +145,36 @@ impl Backend for State {
     }
 
     fn keys(&self, prefix: String) -> Answer<'_, Vec<String>> {
-        let (tables, owner) = (self.tables, self.owner.clone());
-        Box::pin(self.store.with(broken, move |connection| {
+        let (tables, session, tenant) = (self.tables, self.session.clone(), self.of.tenant.clone());
+        Box::pin(self.of.store.with(broken, move |connection| {
             let mut statement = connection.prepare(tables.keys)?;
-            let keys = statement.query_map(params![owner, prefix], |row| row.get::<_, String>(0))?;
+            let from = params![tenant.as_str(), session, prefix];
+            let keys = statement.query_map(from, |row| row.get::<_, String>(0))?;
             keys.take_while(|key| key.as_ref().map_or(true, |key| key.starts_with(&prefix))).collect()
         }))
     }
 }
 
+/// What opens the store of a tenant.
+type OpenStore = Arc<dyn Fn() -> Result<TenantStore, StoreError> + Send + Sync>;
+
 /// The state of a tenant in a store that is opened at the first use of it: most runs have none.
 pub struct LateState {
-    open: Arc<dyn Fn() -> Result<Store, StoreError> + Send + Sync>,
-    tenant: String,
+    open: OpenStore,
     state: OnceCell<State>,
 }
 
 impl LateState {
-    /// The state of that tenant, in the store that `open` opens.
-    pub fn new(tenant: String, open: impl Fn() -> Result<Store, StoreError> + Send + Sync + 'static) -> Self {
-        LateState { open: Arc::new(open), tenant, state: OnceCell::new() }
+    /// The state of the tenant whose store `open` opens; it may block.
+    pub fn new(open: impl Fn() -> Result<TenantStore, StoreError> + Send + Sync + 'static) -> Self {
+        LateState { open: Arc::new(open), state: OnceCell::new() }
     }
 
     async fn state(&self) -> Result<&State, Failure> {
         let open = async || {
             let open = Arc::clone(&self.open);
             match tokio::task::spawn_blocking(move || open()).await {
-                Ok(Ok(store)) => Ok(State::of_tenant(store, self.tenant.clone())),
+                Ok(Ok(store)) => Ok(store.variables()),
                 Ok(Err(error)) => Err(Failure::new(Code::EREMOTE, error.to_string())),
                 Err(stopped) => Err(broken(stopped.into())),
             }

@@ -1,23 +1,37 @@
 //! Digest and feed: what runs tried and what failed, for those who run them; who was active when, for everybody.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use wattle_capability::files::ISSUES_FILE;
 
-use super::{Steps, clip};
+use super::{Read, Step, clip};
+use crate::lines::{Line, Lines};
 
-/// The most failures of one run that are told, and the most characters of each.
+/// Maximum number of failures of one run that are told, and of characters of each.
 const FAILURES: usize = 5;
 const FAILURE_CHARS: usize = 160;
+
+/// Maximum number of runs, of tools of one run, of agents, and of tickets that are told; of tickets the newest.
+const RUNS: usize = 10_000;
+const TOOLS: usize = 200;
+const AGENTS: usize = 2_000;
+const TICKETS: usize = 1_000;
+
+/// Maximum number of characters of a name.
+const NAME_CHARS: usize = 200;
+const OTHERS: &str = "(others)";
 
 /// What runs tried, what failed, and which tickets they left.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Digest {
-    /// The runs, in the order of their first calls.
+    /// The runs, in the order of their first calls; at most 10,000.
     pub runs: Vec<RunDigest>,
-    /// The tickets, oldest first.
+    /// How many calls of further runs there are.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub more: usize,
+    /// The tickets, oldest first; at most the newest 1,000 of each folder.
     pub tickets: Vec<Ticket>,
 }
 
@@ -74,54 +88,104 @@ pub struct Activity {
     pub last: u64,
 }
 
-impl Digest {
-    /// Sums up traces and the tickets that stand beside them.
-    #[must_use]
-    pub fn of(steps: &Steps) -> Digest {
-        let mut digest = Digest::default();
-        for step in &steps.steps {
-            let at = match digest.runs.iter().position(|run| run.run_id == step.run_id) {
-                Some(at) => at,
-                None => {
-                    let (run_id, agent) = (step.run_id.clone(), step.agent.clone());
-                    digest.runs.push(RunDigest { run_id, agent, from: step.ts, ..RunDigest::default() });
-                    digest.runs.len() - 1
-                }
-            };
-            let Some(run) = digest.runs.get_mut(at) else { continue };
-            run.to = run.to.max(step.ts);
-            *run.tried.entry(step.tool.clone()).or_default() += 1;
-            if !step.succeeded() {
-                run.failures += 1;
-                if run.failed.len() < FAILURES {
-                    let why = step.error.as_deref().unwrap_or("it left a code other than 0");
-                    run.failed.push(format!("{}: {}", step.tool, clip(&why.replace('\n', " "), FAILURE_CHARS)));
-                }
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+/// Sums up what runs did, step by step.
+#[derive(Default)]
+pub struct Digesting {
+    digest: Digest,
+    /// Where each run is.
+    at: HashMap<String, usize>,
+}
+
+impl Digesting {
+    /// Adds a step.
+    pub fn add(&mut self, step: &Step) {
+        let at = match self.at.get(&step.run_id) {
+            Some(at) => *at,
+            None if self.digest.runs.len() >= RUNS => {
+                self.digest.more += 1;
+                return;
+            }
+            None => {
+                let (run_id, agent) = (step.run_id.clone(), clip(&step.agent, NAME_CHARS));
+                self.at.insert(run_id.clone(), self.digest.runs.len());
+                self.digest.runs.push(RunDigest { run_id, agent, from: step.ts, ..RunDigest::default() });
+                self.digest.runs.len() - 1
+            }
+        };
+        let Some(run) = self.digest.runs.get_mut(at) else { return };
+        run.to = run.to.max(step.ts);
+        *run.tried.entry(name(&run.tried, &step.tool, TOOLS)).or_default() += 1;
+        if !step.succeeded() {
+            run.failures += 1;
+            if run.failed.len() < FAILURES {
+                let why = step.error.as_deref().unwrap_or("it left a code other than 0");
+                let why = clip(&why.replace('\n', " "), FAILURE_CHARS);
+                run.failed.push(format!("{}: {why}", clip(&step.tool, NAME_CHARS)));
             }
         }
-        let folders: BTreeSet<&Path> = steps.files.iter().filter_map(|file| file.parent()).collect();
+    }
+
+    /// The digest, with the tickets beside the traces that were read.
+    #[must_use]
+    pub fn done(self, read: &Read) -> Digest {
+        let mut digest = self.digest;
+        let folders: BTreeSet<&Path> = read.files.iter().filter_map(|file| file.parent()).collect();
         for folder in folders {
-            let text = std::fs::read_to_string(folder.join(ISSUES_FILE)).unwrap_or_default();
-            digest.tickets.extend(text.lines().filter_map(|line| serde_json::from_str::<Ticket>(line).ok()));
+            digest.tickets.extend(tickets(&folder.join(ISSUES_FILE)));
         }
         digest.tickets.sort_by_key(|ticket| ticket.ts);
         digest
     }
 }
 
-impl Feed {
-    /// Sums up traces, without anything that a run worked on.
-    #[must_use]
-    pub fn of(steps: &Steps) -> Feed {
-        let mut feed = Feed::default();
-        let mut runs = BTreeSet::new();
-        for step in &steps.steps {
-            let activity = feed.agents.entry(step.agent.clone()).or_default();
-            activity.runs += usize::from(runs.insert((step.agent.as_str(), step.run_id.as_str())));
-            activity.calls += 1;
-            *activity.tools.entry(step.tool.clone()).or_default() += 1;
-            activity.last = activity.last.max(step.ts);
+/// The newest tickets of a file.
+fn tickets(path: &Path) -> VecDeque<Ticket> {
+    let mut tickets = VecDeque::new();
+    let Ok(file) = std::fs::File::open(path) else { return tickets };
+    let mut lines = Lines::of(file);
+    while let Ok(Some((_, line))) = lines.next() {
+        let Line::Whole(line) = line else { continue };
+        let Ok(ticket) = serde_json::from_slice::<Ticket>(line) else { continue };
+        if tickets.len() == TICKETS {
+            tickets.pop_front();
         }
-        feed
+        tickets.push_back(ticket);
     }
+    tickets
+}
+
+/// Sums up who was active, step by step, without anything that a run worked on.
+#[derive(Default)]
+pub struct Feeding {
+    feed: Feed,
+    runs: HashSet<(String, String)>,
+}
+
+impl Feeding {
+    /// Adds a step.
+    pub fn add(&mut self, step: &Step) {
+        let agent = name(&self.feed.agents, &step.agent, AGENTS);
+        let is_new = self.runs.len() < RUNS * 100 && self.runs.insert((agent.clone(), step.run_id.clone()));
+        let activity = self.feed.agents.entry(agent).or_default();
+        activity.runs += usize::from(is_new);
+        activity.calls += 1;
+        *activity.tools.entry(name(&activity.tools, &step.tool, TOOLS)).or_default() += 1;
+        activity.last = activity.last.max(step.ts);
+    }
+
+    /// The feed.
+    #[must_use]
+    pub fn done(self) -> Feed {
+        self.feed
+    }
+}
+
+/// A name as it is counted: as one of others, if there are too many.
+fn name<T>(known: &BTreeMap<String, T>, name: &str, most: usize) -> String {
+    let name = clip(name, NAME_CHARS);
+    if known.len() < most || known.contains_key(&name) { name } else { OTHERS.to_owned() }
 }

@@ -1,8 +1,8 @@
 //! The trace: what a run did, one [`Step`] a call, written by the host and not by the model.
 //!
 //! One event, several places where it goes: `_steps.jsonl` in the workdir, sealed line by line in the [ledger](crate::ledger), and
-//! `events.org` beside it when the run ends. A place that cannot be written never disturbs the run. [`Steps::read`] reads traces
-//! again, [`Telemetry`] and [`Digest`] sum them up.
+//! `events.org` beside it when the run ends. A place that cannot be written never disturbs the run. [`read`] gives the
+//! lines of traces of any size one by one; [`Telemetry`], [`Digest`] and [`Feed`] sum them up.
 
 mod digest;
 mod line;
@@ -18,22 +18,30 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 use wattle_machine::{Call, Ending, Execution};
 
-use crate::ledger::{Recorder, Signer};
+use crate::ledger::{Recorder, Sealed, Signer};
 use crate::model::Mask;
 use crate::now_ms;
 use org::Org;
+use taken::Lines;
 
-pub use digest::{Digest, Feed, Ticket};
+pub use digest::{Digest, Digesting, Feed, Feeding, Ticket};
 pub(crate) use line::append;
 pub use org::EVENTS_FILE;
-pub use steps::Steps;
-pub use telemetry::{Telemetry, Tool};
+pub use steps::{Read, read};
+pub use telemetry::{Sum, Telemetry, Tool};
 
 /// The file's name in the workdir.
 pub const STEPS_FILE: &str = wattle_capability::files::TRACE_FILE;
 
-/// The most characters of an output that a line of `_steps.jsonl` carries.
+/// Maximum number of characters of an output that a line of `_steps.jsonl` carries.
 const LINE_CHARS: usize = 200;
+
+/// Maximum number of characters of what else a line carries: its arguments as JSON, its error, what was fixed in the program. So a line is
+/// never longer than readers take.
+const ARGS_CHARS: usize = 500_000;
+const ERROR_CHARS: usize = 100_000;
+const MENDED_CHARS: usize = 1_000;
+const MENDED: usize = 100;
 
 /// One call of a run, and what became of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -98,8 +106,8 @@ pub(crate) struct Trace<'a> {
     model: &'a str,
     mask: Mask,
     places: Option<Mutex<Places>>,
-    /// The lines that the run left before it was taken up: none is written twice.
-    there: Mutex<Vec<Json>>,
+    /// The lines that the run left before it was resumed: none is written twice.
+    there: Mutex<Lines>,
 }
 
 /// Where the trace goes.
@@ -109,21 +117,20 @@ struct Places {
 }
 
 impl<'a> Trace<'a> {
-    /// The trace of that run, with the model's key masked; it goes nowhere where there is no workdir. A run that is `taken_up` again goes on where it was.
+    /// The trace of that run, with the model's key masked; it goes nowhere if there is no workdir. A run that is `resumed` goes on where
+    /// it was.
     pub(crate) fn open(
         run_id: &'a str,
         (agent, model): (&'a str, &'a str),
         (workdir, mask): (Option<&Path>, Mask),
         signer: Option<Arc<Signer>>,
-        taken_up: bool,
+        resumed: bool,
     ) -> Self {
-        let mut there = Vec::new();
+        let mut there = Lines::default();
         let places = workdir.and_then(|workdir| {
-            let recorder = if taken_up {
-                let taken = Recorder::take_up(workdir, run_id, signer);
-                let (recorder, lines) = told(&workdir.join(STEPS_FILE), taken)?;
-                there = taken::said_in(&lines);
-                recorder
+            let recorder = if resumed {
+                let recorder = Recorder::resume(workdir, run_id, signer, &mut |line| there.add(line));
+                told(&workdir.join(STEPS_FILE), recorder)?
             } else {
                 Recorder::begin(workdir, run_id, signer)
             };
@@ -152,30 +159,35 @@ impl<'a> Trace<'a> {
             agent: self.agent.to_owned(),
             model: self.model.to_owned(),
             tool: mask.text(call.label()),
-            args: mask.json(args),
+            args: bounded(mask.json(args)),
             output: clip(&output, LINE_CHARS),
             exit_code: left.exit_code,
-            error: left.error.as_deref().map(|error| mask.text(error)),
-            mended: left.mended.iter().map(|change| mask.text(change)).collect(),
+            error: left.error.as_deref().map(|error| clip(&mask.text(error), ERROR_CHARS)),
+            mended: left.mended.iter().take(MENDED).map(|text| clip(&mask.text(text), MENDED_CHARS)).collect(),
             dur_ms,
             ts: now_ms(),
         };
         let mut places = places.lock().unwrap_or_else(PoisonError::into_inner);
-        if !taken::is_there(&mut self.there.lock().unwrap_or_else(PoisonError::into_inner), &step) {
+        if !self.there.lock().unwrap_or_else(PoisonError::into_inner).has(&step) {
             let written = places.recorder.line(&step);
             told(Path::new(STEPS_FILE), written);
         }
         places.org.add(&step, &output);
     }
 
-    /// Writes down how the run ended.
-    pub(crate) fn end(&self, ending: &Ending) {
-        let Some(places) = &self.places else { return };
-        let mut places = places.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Writes down how the run ended. Returns what the last seal says, if the trace is sealed.
+    pub(crate) fn end(&self, ending: &Ending) -> Option<Sealed> {
+        let mut places = self.places.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
         let sealed = places.recorder.end();
-        told(Path::new(crate::ledger::LEDGER_FILE), sealed);
         told(Path::new(EVENTS_FILE), places.org.end(&self.mask.text(ending.text())));
+        told(Path::new(crate::ledger::LEDGER_FILE), sealed).flatten()
     }
+}
+
+/// Arguments as they are, or, if they are too long for a line, their beginning and end as text.
+fn bounded(args: Json) -> Json {
+    let text = args.to_string();
+    if text.len() <= ARGS_CHARS { args } else { json!({"clipped": clip(&text, ARGS_CHARS)}) }
 }
 
 /// A trace that cannot be written is told to the operator, and disturbs nobody else.

@@ -1,10 +1,18 @@
 //! Telemetry: traces in figures.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::hash_map::RandomState;
+use std::collections::{BTreeMap, HashSet};
+use std::hash::BuildHasher as _;
 
 use serde::Serialize;
 
-use super::Steps;
+use super::{Step, clip};
+
+/// Maximum number of different tools, agents or models that are told apart, and of characters of their names. All further ones are
+/// counted as one, so that a trace of any size takes a bounded memory.
+const NAMES: usize = 2_000;
+const NAME_CHARS: usize = 200;
+const OTHERS: &str = "(others)";
 
 /// What traces come to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -42,39 +50,57 @@ pub struct Tool {
     pub p95_ms: u64,
 }
 
-impl Telemetry {
-    /// Sums up traces.
-    #[must_use]
-    pub fn of(steps: &Steps) -> Telemetry {
-        let (mut runs, mut of_runs) = (BTreeSet::new(), BTreeSet::new());
-        let mut tools: BTreeMap<&str, (usize, Vec<u64>)> = BTreeMap::new();
-        let mut all = Telemetry { broken: steps.broken, calls: steps.steps.len(), ..Telemetry::default() };
-        for step in &steps.steps {
-            runs.insert(step.run_id.as_str());
-            of_runs.insert((step.run_id.as_str(), step.step));
-            let (failures, times) = tools.entry(&step.tool).or_default();
-            times.push(step.dur_ms);
-            if !step.succeeded() {
-                *failures += 1;
-                all.failures += 1;
-            }
-            *all.agents.entry(step.agent.clone()).or_default() += 1;
-            if !step.model.is_empty() {
-                *all.models.entry(step.model.clone()).or_default() += 1;
-            }
+/// Sums traces up, step by step.
+#[derive(Default)]
+pub struct Sum {
+    all: Telemetry,
+    tools: BTreeMap<String, (usize, Vec<u32>)>,
+    /// The runs, and the steps of runs, by their hashes.
+    runs: HashSet<u64>,
+    steps: HashSet<u64>,
+    hashes: RandomState,
+}
+
+impl Sum {
+    /// Adds a step.
+    pub fn add(&mut self, step: &Step) {
+        self.runs.insert(self.hashes.hash_one(&step.run_id));
+        self.steps.insert(self.hashes.hash_one((&step.run_id, step.step)));
+        let (failures, times) = self.tools.entry(name(&self.tools, &step.tool)).or_default();
+        times.push(u32::try_from(step.dur_ms).unwrap_or(u32::MAX));
+        self.all.calls += 1;
+        if !step.succeeded() {
+            *failures += 1;
+            self.all.failures += 1;
         }
-        (all.runs, all.steps) = (runs.len(), of_runs.len());
-        all.tools = tools.into_iter().map(|(tool, (failures, times))| Tool::of(tool, failures, times)).collect();
+        *self.all.agents.entry(name(&self.all.agents, &step.agent)).or_default() += 1;
+        if !step.model.is_empty() {
+            *self.all.models.entry(name(&self.all.models, &step.model)).or_default() += 1;
+        }
+    }
+
+    /// The figures, with that many lines that could not be read.
+    #[must_use]
+    pub fn done(self, broken: usize) -> Telemetry {
+        let mut all = Telemetry { broken, runs: self.runs.len(), steps: self.steps.len(), ..self.all };
+        all.tools = self.tools.into_iter().map(|(tool, (failures, times))| Tool::of(&tool, failures, times)).collect();
         all.tools.sort_by(|a, b| b.calls.cmp(&a.calls).then_with(|| a.tool.cmp(&b.tool)));
         all
     }
 }
 
+/// A name as it is counted.
+fn name<T>(known: &BTreeMap<String, T>, name: &str) -> String {
+    let name = clip(name, NAME_CHARS);
+    if known.len() < NAMES || known.contains_key(&name) { name } else { OTHERS.to_owned() }
+}
+
 impl Tool {
-    fn of(tool: &str, failures: usize, mut times: Vec<u64>) -> Tool {
+    fn of(tool: &str, failures: usize, mut times: Vec<u32>) -> Tool {
         times.sort_unstable();
         // The smallest time that so many of a hundred calls did not pass.
-        let at = |percent: usize| times.get((times.len() * percent).div_ceil(100).saturating_sub(1)).copied();
+        let at =
+            |percent: usize| times.get((times.len() * percent).div_ceil(100).saturating_sub(1)).copied().map(u64::from);
         let (p50_ms, p95_ms) = (at(50).unwrap_or(0), at(95).unwrap_or(0));
         Tool { tool: tool.to_owned(), calls: times.len(), failures, p50_ms, p95_ms }
     }

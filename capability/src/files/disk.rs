@@ -239,24 +239,48 @@ pub fn append_line(path: &Path, line: &[u8]) -> io::Result<()> {
     own_file(path, std::fs::OpenOptions::new().create(true).append(true))?.write_all(line)
 }
 
-/// Reads a file of the host's own in a workdir; nothing where it is not there. A last line that broke off, because the process was stopped
-/// in the middle of it, is taken out of the file.
+/// Opens a file of the host's own in a workdir for reading and appending; it is made if it is absent. A link in its place is not followed.
 ///
 /// # Errors
-/// Where it is no plain file, or cannot be read, or not be mended.
-pub fn whole_lines(path: &Path) -> io::Result<Vec<u8>> {
-    let mut file = match own_file(path, std::fs::OpenOptions::new().read(true).write(true)) {
-        Err(cause) if is_absent(&cause) => return Ok(Vec::new()),
+/// If it is not a plain file, or cannot be opened.
+pub fn own_lines(path: &Path) -> io::Result<std::fs::File> {
+    own_file(path, std::fs::OpenOptions::new().create(true).read(true).append(true))
+}
+
+/// Opens a file of the host's own in a workdir for reading; `None` if it is absent. A link in its place is not followed.
+///
+/// # Errors
+/// If it is not a plain file, or cannot be opened.
+pub fn read_own(path: &Path) -> io::Result<Option<std::fs::File>> {
+    match own_file(path, std::fs::OpenOptions::new().read(true)) {
+        Err(cause) if is_absent(&cause) => Ok(None),
+        opened => opened.map(Some),
+    }
+}
+
+/// Cuts a last line off that has no line break, because a process was stopped within it. Nothing is done to a file that is absent.
+///
+/// # Errors
+/// If it is not a plain file, or cannot be changed.
+pub fn cut_torn_line(path: &Path) -> io::Result<()> {
+    const CHUNK: u64 = 1 << 16;
+    let file = match own_file(path, std::fs::OpenOptions::new().read(true).write(true)) {
+        Err(cause) if is_absent(&cause) => return Ok(()),
         opened => opened?,
     };
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
-    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-    if whole < bytes.len() {
-        file.set_len(whole as u64)?;
-        bytes.truncate(whole);
+    let length = file.metadata()?.len();
+    let mut end = length;
+    while end > 0 {
+        let from = end.saturating_sub(CHUNK);
+        let mut chunk = vec![0; usize::try_from(end - from).unwrap_or(0)];
+        file.read_exact_at(&mut chunk, from)?;
+        if let Some(at) = chunk.iter().rposition(|byte| *byte == b'\n') {
+            end = from + at as u64 + 1;
+            break;
+        }
+        end = from;
     }
-    Ok(bytes)
+    if end < length { file.set_len(end) } else { Ok(()) }
 }
 
 /// Opens a file of the host's own, where a plain one stands there.

@@ -62,7 +62,7 @@ use std::time::SystemTime;
 use bytes::Bytes;
 
 pub use base::Base;
-pub use disk::{append_line, whole_lines};
+pub use disk::{append_line, cut_torn_line, own_lines, read_own};
 pub use error::{ApplyError, ErrorKind, FilesError};
 pub use guarded::PathGuard;
 pub use host_files::HostFiles;

@@ -6,6 +6,7 @@ use serde_json::{Value as Json, json};
 use wattle_agent::capability::egress::{Limits, Request};
 use wattle_agent::capability::files::Files;
 use wattle_agent::rt::Grants;
+use wattle_agent::{Privacy, privacy};
 
 use crate::args::DoctorArgs;
 use crate::config::{Config, Layer};
@@ -112,8 +113,15 @@ async fn store(setup: &Setup) -> Found {
     const MEND: &str = "name another file with `--store FILE`";
     let store = setup.store().map_err(|fault| wrong(fault, MEND))?;
     store.check().await.map_err(|error| wrong(error, MEND))?;
-    let path = setup.config.store.value.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
-    Ok(format!("`{path}` can be written"))
+    let path = setup.config.store.value.clone().unwrap_or_default();
+    let Privacy { open_folder, open_files } = privacy(&path);
+    if let Some((file, mode)) = open_files.first() {
+        let what = format!("others may read `{}` (mode {mode:03o})", file.display());
+        return Err(wrong(what, "make it private with `chmod go= FILE`"));
+    }
+    // What others can list is the names of files; their content is private.
+    let seen = open_folder.map(|(folder, mode)| format!("; others can list `{}` (mode {mode:03o})", folder.display()));
+    Ok(format!("`{}` can be written, and only you can read it{}", path.display(), seen.unwrap_or_default()))
 }
 
 /// Something says which model answers, and the key that it needs is there.

@@ -1,7 +1,9 @@
 //! `wattle ledger`: whether traces are as they were written.
 
+use std::path::Path;
+
 use serde_json::json;
-use wattle_agent::ledger::{Pins, PublicKey, Verdict, verify};
+use wattle_agent::ledger::{Finding, Pins, PublicKey, Sealed, Verdict, Verified, verify};
 
 use crate::args::LedgerCommand;
 use crate::config::{Config, Layer};
@@ -9,14 +11,18 @@ use crate::fault::{Exit, Fault};
 use crate::output::{self, BAD, GOOD, paint};
 use crate::setup;
 
+/// What is said of runs whose seals are of the first version.
+const OLD: &str = ", version 1: a run before it that was removed is not seen";
+
 /// Verifies a trace, or tells the key that others verify it by.
-pub(crate) fn ledger(command: LedgerCommand, outer: Layer) -> Result<Exit, Fault> {
+pub(crate) async fn ledger(command: LedgerCommand, outer: Layer) -> Result<Exit, Fault> {
     match command {
         LedgerCommand::Verify { dir, run, key, json, flags } => {
             let config = Config::gather(&[(*flags).into(), outer])?;
             let pins = pins(&config, key.as_deref())?;
             let wrong = |error: wattle_agent::ledger::VerifyError| Fault::usage(error.to_string());
-            let mut verdicts = verify(&dir, &pins).map_err(wrong)?;
+            let known = if key.is_none() { known(&config, &dir).await? } else { Vec::new() };
+            let Verified { runs: mut verdicts, files } = verify(&dir, &pins, &known).map_err(wrong)?;
             if let Some(run) = &run {
                 verdicts.retain(|verdict| verdict.run.starts_with(run));
                 if verdicts.is_empty() {
@@ -24,17 +30,18 @@ pub(crate) fn ledger(command: LedgerCommand, outer: Layer) -> Result<Exit, Fault
                 }
             }
             if json {
-                output::json(&verdicts.iter().map(document).collect())?;
+                output::json(&verdicts.iter().map(document).chain(files.iter().map(file_document)).collect())?;
             } else {
                 verdicts.iter().try_for_each(|verdict| output::styled(&words(verdict)))?;
+                files.iter().try_for_each(|finding| output::styled(&broken(finding)))?;
             }
-            let sound = verdicts.iter().all(|verdict| verdict.finding.is_none());
+            let sound = files.is_empty() && verdicts.iter().all(|verdict| verdict.finding.is_none());
             Ok(if sound { Exit::Done } else { Exit::Failed })
         }
         LedgerCommand::Key { flags } => {
             let config = Config::gather(&[(*flags).into(), outer])?;
             let tenant = setup::tenant(&config)?;
-            let pinned = keys(&config)?.pinned(&tenant).map_err(|error| Fault::failed(error.to_string()))?;
+            let pinned = keys(&config)?.pinned(tenant.as_str()).map_err(|error| Fault::failed(error.to_string()))?;
             let key = pinned.ok_or_else(|| {
                 Fault::failed(format!("tenant `{tenant}` has no key yet")).hint("its first run makes one")
             })?;
@@ -42,6 +49,14 @@ pub(crate) fn ledger(command: LedgerCommand, outer: Layer) -> Result<Exit, Fault
             Ok(Exit::Done)
         }
     }
+}
+
+/// What the tenant's store knows of the ends of runs in that folder; nothing if there is no store.
+async fn known(config: &Config, folder: &Path) -> Result<Vec<Sealed>, Fault> {
+    let (Some(store), Ok(folder)) = (setup::store_if_there(config)?, folder.canonicalize()) else {
+        return Ok(Vec::new());
+    };
+    store.sealed(&folder).await.map_err(|error| Fault::failed(error.to_string()))
 }
 
 fn keys(config: &Config) -> Result<wattle_agent::ledger::Keys, Fault> {
@@ -72,9 +87,19 @@ fn words(verdict: &Verdict) -> String {
             } else {
                 ", no end: the run is under way, was cut short, or its end was cut off"
             };
-            format!("{run}: {} {} lines{late}{end}", paint(GOOD, "sound"), verdict.sealed)
+            let old = if verdict.version == 1 { OLD } else { "" };
+            format!("{run}: {} {} lines{late}{end}{old}", paint(GOOD, "sound"), verdict.sealed)
         }
     }
+}
+
+/// What is wrong with a file as a whole.
+fn broken(finding: &Finding) -> String {
+    format!("{} {}", paint(BAD, "BROKEN"), output::visible(&finding.to_string()))
+}
+
+fn file_document(finding: &Finding) -> serde_json::Value {
+    json!({"run": null, "sound": false, "finding": finding.to_string()})
 }
 
 fn document(verdict: &Verdict) -> serde_json::Value {
@@ -87,5 +112,6 @@ fn document(verdict: &Verdict) -> serde_json::Value {
         "late": verdict.late,
         "time": verdict.time,
         "ended": verdict.ended,
+        "version": verdict.version,
     })
 }

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::files::Files;
 use wattle_agent::journal::{self, Ended, Hold, Opened, Parked, ResumeError, Resumed, SharedJournal};
 use wattle_agent::machine::{Bound, Ending, Envelope};
-use wattle_agent::{Job, Meter, Report, Store, own_session};
+use wattle_agent::{Job, Meter, Report, TenantStore, own_session};
 
 use crate::args::RunArgs;
 use crate::changes::{self, Fate};
@@ -25,13 +25,13 @@ pub(crate) async fn run(args: RunArgs, outer: Layer) -> Result<Exit, Fault> {
     match (&args.resume, &args.fork) {
         (Some(run), _) => {
             let (store, opened) = find(run, &[flags.clone(), outer.clone()]).await?;
-            take_up(&how, &store, opened, answers(&args), vec![flags, outer]).await
+            take_up(&how, &store, opened, (answers(&args), args.release), vec![flags, outer]).await
         }
         (None, Some(run)) => {
             let (store, opened) = find(run, &[flags.clone(), outer.clone()]).await?;
             let message = args.prompt.as_deref().map(input::prompt).transpose()?;
             let opened = fork(&store, &opened, args.step.unwrap_or_default(), message).await?;
-            take_up(&how, &store, opened, Vec::new(), vec![flags, outer]).await
+            take_up(&how, &store, opened, (Vec::new(), false), vec![flags, outer]).await
         }
         (None, None) => {
             let mut setup = Setup::new(Config::gather(&[flags, outer])?)?;
@@ -92,6 +92,7 @@ async fn begin(how: &How, setup: &Setup, prompt: &str) -> Result<Exit, Fault> {
     let job = Job {
         message,
         history,
+        tenant: setup.tenant()?,
         session_id: session.as_ref().map(|session| session.id.clone()),
         grants: setup.grants(access),
         workdir: Some(setup.config.root.value.clone()),
@@ -115,15 +116,15 @@ async fn begin(how: &How, setup: &Setup, prompt: &str) -> Result<Exit, Fault> {
 /// Goes on with a run that was stopped, with what it was granted then.
 async fn take_up(
     how: &How,
-    store: &Store,
+    store: &TenantStore,
     opened: Opened,
-    answers: Vec<(String, bool)>,
+    (answers, release): (Vec<(String, bool)>, bool),
     flags: Vec<Layer>,
 ) -> Result<Exit, Fault> {
     let origin = &opened.opening.origin;
     if origin.get("by").is_none_or(|by| by != "run") {
         let message = format!("the run `{}` was not begun by `wattle run`", opened.id);
-        return Err(Fault::usage(message).hint("what the server began it takes up at its next start"));
+        return Err(Fault::usage(message).hint("a server resumes its runs when it starts"));
     }
     let granted = Layer::of_granted(origin.get("granted").unwrap_or(&Json::Null))?;
     let mut setup = Setup::new(Config::gather(&[vec![granted], flags].concat())?)?;
@@ -148,6 +149,7 @@ async fn take_up(
         settings,
         meter,
         answers,
+        release,
     };
     let followed = Followed::new(how, &setup);
     let sink = |envelope: &Envelope| followed.show(envelope);
@@ -159,6 +161,8 @@ async fn take_up(
             Fault::new(Exit::Parked, error.to_string())
                 .hint(format!("`wattle run --resume {run} --approve {call}`, or `--refuse {call}`"))
         }
+        ResumeError::Parked { run, .. } => Fault::new(Exit::Parked, error.to_string())
+            .hint(format!("`wattle run --resume {run} --release` tries it once more")),
         ResumeError::Store(_) => failed(error),
         _ => Fault::usage(error.to_string()),
     })?;
@@ -171,7 +175,7 @@ async fn hold(session: Option<&Session>) -> Result<Option<Hold>, Fault> {
     journal::hold_session(&journal, id).await.map(Some).map_err(failed)
 }
 
-async fn fork(store: &Store, of: &Opened, step: u32, message: Option<String>) -> Result<Opened, Fault> {
+async fn fork(store: &TenantStore, of: &Opened, step: u32, message: Option<String>) -> Result<Opened, Fault> {
     let journal: SharedJournal = Arc::new(store.clone());
     let id = journal::new_id();
     journal::fork(&journal, of, step, message, id.clone()).await.map_err(|error| match error {
@@ -185,7 +189,7 @@ async fn fork(store: &Store, of: &Opened, step: u32, message: Option<String>) ->
 ///
 /// # Errors
 /// Where there is no such run, or no store.
-pub(crate) async fn find(run: &str, flags: &[Layer]) -> Result<(Store, Opened), Fault> {
+pub(crate) async fn find(run: &str, flags: &[Layer]) -> Result<(TenantStore, Opened), Fault> {
     let setup = Config::gather(flags)?;
     let store = setup::store(&setup)?;
     let journal: SharedJournal = Arc::new(store.clone());

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
-use wattle_agent::journal::{self, Opened, SharedJournal, Status};
+use wattle_agent::journal::{self, Journal as _, Opened, SharedJournal, Status};
 use wattle_agent::machine::Role;
-use wattle_agent::{Exported, SESSION_ID, SessionLine, Store, StoreError, is_session_id, now_ms};
+use wattle_agent::{Exported, SESSION_ID, SessionLine, StoreError, TenantStore, is_session_id, now_ms};
 
 use crate::args::{ReplArgs, SessionCommand, SessionFlags};
 use crate::config::{Config, Layer};
@@ -19,7 +19,7 @@ const SHOWN: usize = 60;
 
 /// Does it.
 pub(crate) async fn session(command: SessionCommand, outer: Layer) -> Result<Exit, Fault> {
-    let place = |flags: SessionFlags| -> Result<(Store, bool), Fault> {
+    let place = |flags: SessionFlags| -> Result<(TenantStore, bool), Fault> {
         let json = flags.json;
         Ok((setup::store(&Config::gather(&[flags.into(), outer.clone()])?)?, json))
     };
@@ -51,6 +51,7 @@ pub(crate) async fn session(command: SessionCommand, outer: Layer) -> Result<Exi
             }
             import(&store, id.unwrap_or_else(|| session.id.clone()), session, json).await?;
         }
+        SessionCommand::Release { run, flags } => release(&place(flags)?.0, &run).await?,
         SessionCommand::Rm { ids, flags } => remove(&place(flags)?.0, &ids).await?,
     }
     Ok(Exit::Done)
@@ -60,7 +61,7 @@ fn failed(error: StoreError) -> Fault {
     Fault::failed(error.to_string())
 }
 
-async fn list((store, json): (Store, bool)) -> Result<(), Fault> {
+async fn list((store, json): (TenantStore, bool)) -> Result<(), Fault> {
     let sessions = store.sessions().await.map_err(failed)?;
     if json {
         return output::json(&serde_json::to_value(sessions).unwrap_or_default());
@@ -75,13 +76,13 @@ async fn list((store, json): (Store, bool)) -> Result<(), Fault> {
     output::data(sessions.iter().map(line).collect::<String>().as_bytes())
 }
 
-async fn runs((store, json): (Store, bool)) -> Result<(), Fault> {
+async fn runs((store, json): (TenantStore, bool)) -> Result<(), Fault> {
     let journal: SharedJournal = Arc::new(store);
     let runs = journal.runs(None).await.map_err(failed)?;
     let mut lines = Vec::new();
     for run in &runs {
-        let waiting =
-            if run.status == Status::Parked { journal::waiting(&journal, &run.id).await } else { Ok(Vec::new()) };
+        let asks = run.status == Status::Parked && run.reason.is_none();
+        let waiting = if asks { journal::waiting(&journal, &run.id).await } else { Ok(Vec::new()) };
         lines.push((run, waiting.map_err(failed)?));
     }
     if json {
@@ -90,7 +91,7 @@ async fn runs((store, json): (Store, bool)) -> Result<(), Fault> {
                 waiting.iter().map(|open| json!({"call": open.call, "question": open.question})).collect();
             json!({
                 "run": run.id, "status": run.status.name(), "session": run.session, "made": run.made, "used": run.used,
-                "message": run.opening.message, "waiting": waiting,
+                "message": run.opening.message, "waiting": waiting, "attempts": run.attempts, "reason": run.reason,
             })
         };
         return output::json(&lines.iter().map(one).collect::<Json>());
@@ -102,12 +103,15 @@ async fn runs((store, json): (Store, bool)) -> Result<(), Fault> {
         let session = run.session.as_deref().unwrap_or("-");
         let message: String = run.opening.message.lines().next().unwrap_or_default().chars().take(SHOWN).collect();
         let open = waiting.iter().map(|open| format!("  waits: call {}: {}\n", open.call, visible(&open.question)));
-        format!("{} {:<7} {session:<20} {}\n{}", run.id, run.status.name(), visible(&message), open.collect::<String>())
+        let reason =
+            run.reason.iter().map(|reason| format!("  {}; `wattle session release {}`\n", visible(reason), run.id));
+        let below: String = reason.chain(open).collect();
+        format!("{} {:<7} {session:<20} {}\n{below}", run.id, run.status.name(), visible(&message))
     };
     output::data(lines.iter().map(line).collect::<String>().as_bytes())
 }
 
-async fn show((store, json): (Store, bool), id: &str) -> Result<(), Fault> {
+async fn show((store, json): (TenantStore, bool), id: &str) -> Result<(), Fault> {
     let session = whole(&store, id).await?;
     if json {
         return output::json(&serde_json::to_value(session.messages).unwrap_or_default());
@@ -120,7 +124,7 @@ async fn show((store, json): (Store, bool), id: &str) -> Result<(), Fault> {
 }
 
 /// A session of that id.
-async fn whole(store: &Store, id: &str) -> Result<Exported, Fault> {
+async fn whole(store: &TenantStore, id: &str) -> Result<Exported, Fault> {
     store.export(id).await.map_err(failed)?.ok_or_else(|| none(id))
 }
 
@@ -128,7 +132,7 @@ fn none(id: &str) -> Fault {
     Fault::usage(format!("no session `{id}`")).hint("`wattle session list` shows those that there are")
 }
 
-async fn import(store: &Store, id: String, session: Exported, json: bool) -> Result<(), Fault> {
+async fn import(store: &TenantStore, id: String, session: Exported, json: bool) -> Result<(), Fault> {
     if !is_session_id(&id) {
         return Err(Fault::usage(format!("a session id is {SESSION_ID}, not {id:?}")));
     }
@@ -138,7 +142,16 @@ async fn import(store: &Store, id: String, session: Exported, json: bool) -> Res
     if json { output::json(&json!({"id": id})) } else { output::text(&id) }
 }
 
-async fn remove(store: &Store, ids: &[String]) -> Result<(), Fault> {
+/// Lets a run that was parked, because it ended its process, be tried again.
+async fn release(store: &TenantStore, run: &str) -> Result<(), Fault> {
+    if store.release(run).await.map_err(failed)? {
+        return Ok(());
+    }
+    let message = format!("no run `{run}` is parked because it ended its process");
+    Err(Fault::usage(message).hint("`wattle session runs` shows which runs are parked, and why"))
+}
+
+async fn remove(store: &TenantStore, ids: &[String]) -> Result<(), Fault> {
     for id in ids {
         if !store.remove(id).await.map_err(failed)? {
             return Err(none(id));

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use wattle_agent::capability::json::jq;
 use wattle_agent::now_ms;
-use wattle_agent::trace::{Digest, Feed, Step, Steps, Telemetry, clip};
+use wattle_agent::trace::{self, Digesting, Feeding, Read, Step, Sum, Telemetry, clip};
 
 use crate::args::{TraceArgs, TraceCommand};
 use crate::fault::{Exit, Fault};
@@ -15,6 +15,9 @@ use crate::output::{self, BAD, DIM, GOOD, NAME, paint};
 
 /// How long a query may take.
 const QUERY: Duration = Duration::from_secs(60);
+
+/// Maximum size of all steps as the document of a query, in bytes.
+const DOCUMENT: usize = 16 << 20;
 
 /// The most characters of arguments and of an output that a line shows.
 const SHOWN: usize = 100;
@@ -31,7 +34,9 @@ pub(crate) async fn trace(command: TraceCommand) -> Result<Exit, Fault> {
 
 /// Sums traces up in figures.
 pub(crate) fn telemetry(args: &TraceArgs) -> Result<Exit, Fault> {
-    let all = Telemetry::of(&read(&args.path)?);
+    let mut sum = Sum::default();
+    let read = read(&args.path, |step| Ok(sum.add(&step)))?;
+    let all = sum.done(read.broken);
     if args.json {
         output::json(&json!(all))?;
         return Ok(Exit::Done);
@@ -59,57 +64,96 @@ pub(crate) fn telemetry(args: &TraceArgs) -> Result<Exit, Fault> {
     Ok(Exit::Done)
 }
 
-/// Reads traces, and says what of them could not be read.
-fn read(path: &Path) -> Result<Steps, Fault> {
-    let steps = Steps::read(path)
-        .map_err(|error| Fault::usage(format!("failed to read the trace `{}`: {error}", path.display())))?;
-    if steps.files.is_empty() {
+/// Why a trace is not read to its end.
+enum Stopped {
+    Read(std::io::Error),
+    Told(Fault),
+}
+
+impl From<std::io::Error> for Stopped {
+    fn from(error: std::io::Error) -> Stopped {
+        Stopped::Read(error)
+    }
+}
+
+/// Reads traces step by step, and says what of them could not be read.
+fn read(path: &Path, mut step: impl FnMut(Step) -> Result<(), Fault>) -> Result<Read, Fault> {
+    let read = trace::read(path, |found| step(found).map_err(Stopped::Told)).map_err(|stopped| match stopped {
+        Stopped::Read(error) => Fault::usage(format!("failed to read the trace `{}`: {error}", path.display())),
+        Stopped::Told(fault) => fault,
+    })?;
+    if read.files.is_empty() {
         let message = format!("there is no `_steps.jsonl` in `{}` nor below it", path.display());
         return Err(Fault::usage(message).hint("runs leave one in the folder that they work in"));
     }
-    if steps.broken > 0 {
-        output::warn(&format!("{} lines are no lines of a trace; they are left out", steps.broken));
+    if read.broken > 0 {
+        let long = if read.long > 0 { format!(" ({} are longer than 4 MiB)", read.long) } else { String::new() };
+        output::warn(&format!("{} lines are no lines of a trace{long}; they are left out", read.broken));
     }
-    Ok(steps)
+    Ok(read)
 }
 
 fn show(run: &str, args: &TraceArgs) -> Result<Exit, Fault> {
-    let steps = read(&args.path)?;
-    let found: Vec<&Step> = steps.of_run(run).collect();
-    if found.is_empty() && !run.is_empty() {
-        return Err(Fault::usage(format!("no run `{run}` in the trace")).hint("`wattle trace show` shows all"));
-    }
-    if args.json {
-        found.iter().try_for_each(|step| output::json(&json!(step)))?;
-        return Ok(Exit::Done);
-    }
-    let mut last = "";
-    for step in found {
+    let (mut last, mut found) = (String::new(), false);
+    read(&args.path, |step| {
+        if !step.run_id.starts_with(run) {
+            return Ok(());
+        }
+        found = true;
+        if args.json {
+            return output::json(&json!(step));
+        }
         if step.run_id != last {
-            last = &step.run_id;
-            output::styled(&format!("{} {}", paint(NAME, last), paint(DIM, &output::visible(&step.agent))))?;
+            last.clone_from(&step.run_id);
+            let id = output::visible(&clip(&step.run_id, SHOWN));
+            output::styled(&format!(
+                "{} {}",
+                paint(NAME, &id),
+                paint(DIM, &output::visible(&clip(&step.agent, SHOWN)))
+            ))?;
         }
-        let (style, mark) = if step.succeeded() { (GOOD, "ok") } else { (BAD, "failed") };
-        let tool = output::visible(&step.tool);
-        let args = clip(&step.args.to_string(), SHOWN);
-        let head = format!(
-            "  {:>3}  {} {tool} {args} {}",
-            step.step,
-            paint(style, mark),
-            paint(DIM, &format!("{} ms", step.dur_ms))
-        );
-        output::styled(&head)?;
-        let said = step.error.as_deref().unwrap_or(&step.output);
-        if !said.is_empty() {
-            output::styled(&format!("       {}", output::visible(&clip(&said.replace('\n', " ⏎ "), SHOWN))))?;
-        }
+        show_step(&step)
+    })?;
+    match found || run.is_empty() {
+        true => Ok(Exit::Done),
+        false => Err(Fault::usage(format!("no run `{run}` in the trace")).hint("`wattle trace show` shows all")),
     }
-    Ok(Exit::Done)
+}
+
+fn show_step(step: &Step) -> Result<(), Fault> {
+    let (style, mark) = if step.succeeded() { (GOOD, "ok") } else { (BAD, "failed") };
+    let tool = output::visible(&clip(&step.tool, SHOWN));
+    let args = output::visible(&clip(&step.args.to_string(), SHOWN));
+    let head = format!(
+        "  {:>3}  {} {tool} {args} {}",
+        step.step,
+        paint(style, mark),
+        paint(DIM, &format!("{} ms", step.dur_ms))
+    );
+    output::styled(&head)?;
+    let said = step.error.as_deref().unwrap_or(&step.output);
+    if said.is_empty() {
+        return Ok(());
+    }
+    output::styled(&format!("       {}", output::visible(&clip(&said.replace('\n', " ⏎ "), SHOWN))))
 }
 
 async fn query(filter: &str, path: &Path) -> Result<Exit, Fault> {
-    let steps = read(path)?;
-    let document = serde_json::to_vec(&steps.steps).map_err(|error| Fault::failed(error.to_string()))?;
+    let mut document = b"[".to_vec();
+    read(path, |step| {
+        if document.len() > 1 {
+            document.push(b',');
+        }
+        serde_json::to_writer(&mut document, &step).map_err(|error| Fault::failed(error.to_string()))?;
+        match document.len() > DOCUMENT {
+            true => {
+                Err(Fault::usage(format!("the traces have more than {} MiB, too much for a query", DOCUMENT >> 20))
+                    .hint("name one of them, or take the lines of `wattle trace show --run ID --json`"))
+            }
+            false => Ok(()),
+        }
+    })?;
+    document.push(b']');
     let found = jq(filter, &document, now_ms() as f64 / 1_000.0, Instant::now() + QUERY).await;
     let found = found.map_err(|failure| Fault::usage(failure.reason))?;
     output::text(&String::from_utf8_lossy(&found))?;
@@ -117,7 +161,9 @@ async fn query(filter: &str, path: &Path) -> Result<Exit, Fault> {
 }
 
 fn digest(args: &TraceArgs) -> Result<Exit, Fault> {
-    let digest = Digest::of(&read(&args.path)?);
+    let mut digest = Digesting::default();
+    let read = read(&args.path, |step| Ok(digest.add(&step)))?;
+    let digest = digest.done(&read);
     if args.json {
         output::json(&json!(digest))?;
         return Ok(Exit::Done);
@@ -127,6 +173,9 @@ fn digest(args: &TraceArgs) -> Result<Exit, Fault> {
         let tried: Vec<String> = run.tried.iter().map(|(tool, calls)| format!("{tool} {calls}×")).collect();
         _ = writeln!(text, "{} {}: {}; {} failed", run.run_id, run.agent, tried.join(", "), run.failures);
         run.failed.iter().for_each(|failed| _ = writeln!(text, "  {failed}"));
+    }
+    if digest.more > 0 {
+        _ = writeln!(text, "and {} calls of further runs", digest.more);
     }
     if !digest.tickets.is_empty() {
         _ = writeln!(text, "open tickets:");
@@ -139,7 +188,9 @@ fn digest(args: &TraceArgs) -> Result<Exit, Fault> {
 }
 
 fn feed(args: &TraceArgs) -> Result<Exit, Fault> {
-    let feed = Feed::of(&read(&args.path)?);
+    let mut feed = Feeding::default();
+    read(&args.path, |step| Ok(feed.add(&step)))?;
+    let feed = feed.done();
     if args.json {
         output::json(&json!(feed))?;
         return Ok(Exit::Done);

@@ -14,7 +14,7 @@ use crate::{input, output};
 pub(crate) async fn vars(command: VarsCommand, outer: Layer) -> Result<Exit, Fault> {
     let variables = |flags: crate::args::Flags| -> Result<_, Fault> {
         let setup = Setup::new(Config::gather(&[flags.into(), outer.clone()])?)?;
-        Ok(setup.store()?.tenant(&setup.tenant()?))
+        Ok(setup.store()?.variables())
     };
     let secrets = |flags: crate::args::Flags| setup::stored_secrets(&Config::gather(&[flags.into(), outer.clone()])?);
     match command {

@@ -13,7 +13,7 @@ use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
 use wattle_agent::catalog::Catalog;
 use wattle_agent::machine::{Envelope, Event};
 use wattle_agent::rt::Limits;
-use wattle_agent::{Access, Host, Job, Meter, STEPS_FILE, Settings};
+use wattle_agent::{Access, Host, Job, Meter, STEPS_FILE, Settings, Tenant};
 
 use crate::args::DemoArgs;
 use crate::changes::{self, Fate};
@@ -119,6 +119,7 @@ fn stage(host: &Host, site: &Site, demo: &Demo, cancel: &CancellationToken) -> R
     let job = Job {
         message: script.ask.clone(),
         history: Vec::new(),
+        tenant: Tenant::default(),
         session_id: None,
         grants: Arc::new(access.grants()),
         workdir: Some(workdir.path().to_owned()),
@@ -182,7 +183,7 @@ mod tests {
     async fn every_demo_plays_back_as_it_was() {
         let host = Host::new(Limits::default(), Catalog::built_in(), Egress::new(Policy::default())).unwrap();
         let site = Site::start().await.unwrap();
-        let store = Store::in_memory(Duration::from_secs(60)).unwrap();
+        let store = Store::in_memory(Duration::from_secs(60)).unwrap().tenant(&Tenant::default());
         let journal: SharedJournal = Arc::new(store.clone());
         for demo in DEMOS {
             let Stage { script, workdir, job, .. } = stage(&host, &site, demo, &CancellationToken::new()).unwrap();

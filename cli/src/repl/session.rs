@@ -55,7 +55,7 @@ impl Session {
             Some(session) => session,
             None => {
                 let store = Store::in_memory(Duration::MAX).map_err(|error| Fault::failed(error.to_string()))?;
-                setup::Session { id: "repl".to_owned(), store }
+                setup::Session { id: "repl".to_owned(), store: store.tenant(&setup.tenant()?) }
             }
         };
         let files = setup.files()?;
@@ -85,6 +85,7 @@ impl Session {
         let job = Job {
             message,
             history,
+            tenant: self.setup.tenant()?,
             session_id: Some(self.kept.id.clone()),
             grants: self.setup.grants(access),
             workdir: Some(self.setup.config.root.value.clone()),

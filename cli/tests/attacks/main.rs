@@ -68,6 +68,9 @@ macro_rules! classes {
 const LEAST: usize = 1;
 
 classes! {
+    ledger
+    poison
     pages
     shell
+    tenants
 }

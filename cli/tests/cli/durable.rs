@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use wattle_agent::Store;
 use wattle_agent::capability::kv::Backend as _;
+use wattle_agent::{Store, Tenant};
 use wattle_tests::provider::{Answer, Provider, Recorded};
 
 use crate::place::{Done, Place};
@@ -45,7 +45,7 @@ fn command(place: &Place, provider: &Provider, args: &[&str]) -> crate::place::C
 fn value(place: &Place, key: &str) -> Option<String> {
     let store = Store::open(&place.work().join("runs.db"), Duration::from_secs(3600)).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let value = runtime.block_on(store.state("s").get(key.to_owned())).unwrap();
+    let value = runtime.block_on(store.tenant(&Tenant::default()).state("s").get(key.to_owned())).unwrap();
     value.map(|bytes| String::from_utf8(bytes).unwrap())
 }
 
@@ -73,7 +73,8 @@ fn killed(place: &Place, provider: &Provider, random: &mut Moments) -> (usize, D
         child.kill().unwrap();
         child.wait().unwrap();
         kills += 1;
-        child = command(place, provider, &["--resume", "last"]).start();
+        // Killed twice between two turns, it is parked: whoever kills it knows that it is not to blame.
+        child = command(place, provider, &["--resume", "last", "--release"]).start();
     }
 }
 
@@ -255,4 +256,96 @@ fn processes_that_share_a_key_lose_nothing() {
         Done::of(child).code(0);
     }
     assert_eq!(value(&place, "n").as_deref(), Some("10000"));
+}
+
+/// An endpoint whose answers, as often as the test says, are the end of the process that asks.
+struct Killer {
+    provider: Provider,
+    /// The process that asks next.
+    child: std::sync::Arc<std::sync::Mutex<Option<u32>>>,
+    kills: std::sync::Arc<std::sync::atomic::AtomicUsize>,
+}
+
+impl Killer {
+    /// Kills whoever asks about a message that holds the word.
+    fn of(word: &'static str) -> Killer {
+        let child = std::sync::Arc::new(std::sync::Mutex::new(None::<u32>));
+        let kills = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(usize::MAX));
+        let (of, left) = (std::sync::Arc::clone(&child), std::sync::Arc::clone(&kills));
+        let provider = Provider::answering(move |request: &Recorded| {
+            let kills = request.body.contains(word) && left.load(std::sync::atomic::Ordering::SeqCst) > 0;
+            if !kills {
+                return Answer::text(done());
+            }
+            left.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
+            let pid = loop {
+                if let Some(pid) = of.lock().unwrap().take() {
+                    break pid;
+                }
+                sleep(Duration::from_millis(1));
+            };
+            std::process::Command::new("kill").args(["-KILL", &pid.to_string()]).status().unwrap();
+            Answer::close()
+        });
+        Killer { provider, child, kills }
+    }
+
+    fn run(&self, place: &Place, args: &[&str]) -> Done {
+        let child = command(place, &self.provider, args).start();
+        *self.child.lock().unwrap() = Some(child.id());
+        Done::of(child)
+    }
+}
+
+#[test]
+fn a_run_that_ends_its_process_is_parked_at_the_third_attempt_and_can_be_released() {
+    let place = Place::new();
+    let killer = Killer::of("poison");
+    assert_eq!(killer.run(&place, &["poison"]).code, -1);
+    assert_eq!(killer.run(&place, &["--resume", "last"]).code, -1);
+    let asked = killer.provider.requests().len();
+    let words = ["this run ended its process 2 times; it is parked", "step 1: the model was asked", "--release"];
+    killer.run(&place, &["--resume", "last"]).code(7).tells(&words);
+    killer.run(&place, &["--resume", "last"]).code(7).tells(&words);
+    assert_eq!(killer.provider.requests().len(), asked, "it is not driven");
+
+    let session = |args: &[&str]| place.wattle(["session"].iter().chain(args).chain(&["--store", "runs.db"])).run();
+    let listed = session(&["runs", "--json"]).code(0).json_lines().remove(0);
+    let run = listed[0]["run"].as_str().unwrap().to_owned();
+    assert_eq!((&listed[0]["status"], &listed[0]["waiting"]), (&"parked".into(), &serde_json::json!([])));
+    assert!(listed[0]["reason"].as_str().unwrap().starts_with("this run ended its process"), "{listed}");
+    let shown = session(&["runs"]).code(0).stdout;
+    assert!(shown.contains("it is parked") && shown.contains(&format!("wattle session release {run}")), "{shown}");
+    assert_eq!(killer.run(&place, &["hello"]).code(0).stdout, "all done\n", "other runs go on");
+
+    session(&["release", "none"]).code(2).tells(&["no run `none` is parked because"]);
+    session(&["release", &run, "--tenant", "bob"]).code(2);
+    session(&["release", &run]).code(0);
+    session(&["release", &run]).code(2);
+    assert_eq!(killer.run(&place, &["--resume", &run]).code, -1, "it is tried again");
+    assert_eq!(killer.run(&place, &["--resume", &run]).code, -1);
+    killer.run(&place, &["--resume", &run]).code(7);
+    killer.kills.store(0, std::sync::atomic::Ordering::SeqCst);
+    assert_eq!(killer.run(&place, &["--resume", &run, "--release"]).code(0).stdout, "all done\n");
+    killer.run(&place, &["--resume", &run]).code(2).tells(&["has ended"]);
+}
+
+#[test]
+fn a_run_that_is_removed_from_its_ledger_is_known_to_the_store() {
+    let place = Place::new();
+    let provider = endpoint(vec![wat("(resv \"x\")"), done()]);
+    command(&place, &provider, &["go"]).run().code(0);
+    let verify = |args: &[&str]| place.wattle(["ledger", "verify", "--store", "runs.db"].iter().chain(args)).run();
+    verify(&[]).code(0);
+    let steps = place.read("_steps.jsonl");
+    std::fs::remove_file(place.work().join("_ledger.jsonl")).unwrap();
+    place.write("_steps.jsonl", "");
+    let removed = verify(&[]).code(1);
+    assert!(removed.stdout.contains("the store knows this run, which ended with 1 sealed lines"), "{removed:?}");
+    let key = place.wattle(["ledger", "key", "--store", "runs.db"]).run().code(0).stdout;
+    verify(&["--key", key.trim()]).code(0);
+    let other = verify(&["--tenant", "other"]).code(0);
+    assert_eq!(other.stdout, "", "another tenant's runs are not compared");
+    place.write("_steps.jsonl", steps);
+    assert!(verify(&[]).code(1).stdout.contains("`_ledger.jsonl` is missing"));
 }

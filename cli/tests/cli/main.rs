@@ -12,6 +12,7 @@ mod models;
 mod place;
 mod readme;
 mod run;
+mod tenants;
 mod traces;
 mod transcripts;
 mod trust;

@@ -116,6 +116,29 @@ fn lines_that_are_none_are_counted_and_passed_over() {
 }
 
 #[test]
+fn a_long_line_is_passed_over_by_every_reader() {
+    let place = ran();
+    let (text, long) = (place.read("_steps.jsonl"), "x".repeat(5 << 20));
+    let step = format!("{{\"run_id\":\"big\",\"tool\":\"wat\",\"output\":\"{long}\"}}\n");
+    place.write("_steps.jsonl", format!("{step}{text}"));
+    let words = ["1 lines are no lines of a trace (1 are longer than 4 MiB)"];
+    for args in [
+        &["trace", "show"][..],
+        &["trace", "digest"],
+        &["trace", "feed"],
+        &["telemetry"],
+        &["trace", "query", "length"],
+    ] {
+        let done = wattle(&place, args).code(0).tells(&words);
+        assert!(!done.stdout.contains("xxx") && !done.stdout.is_empty(), "{args:?}");
+    }
+    let verified = wattle(&place, &["ledger", "verify"]).code(1);
+    assert!(verified.stdout.contains("_steps.jsonl line 1: longer than 4 MiB; it was not read"), "{}", verified.stdout);
+    place.write("_steps.jsonl", text.repeat(23_000));
+    wattle(&place, &["trace", "query", "length"]).code(2).tells(&["more than 16 MiB, too much for a query"]);
+}
+
+#[test]
 fn a_ledger_verifies_and_names_what_was_changed() {
     let place = ran();
     let sound = wattle(&place, &["ledger", "verify"]).code(0);

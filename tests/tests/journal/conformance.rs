@@ -2,17 +2,22 @@
 
 use std::time::Duration;
 
-use wattle_agent::Store;
+use wattle_agent::{Store, Tenant};
 use wattle_tests::journal::conformance;
 
 #[tokio::test]
 async fn the_store_is_a_journal() {
-    conformance(&|| std::sync::Arc::new(Store::in_memory(Duration::from_secs(60)).unwrap())).await;
+    conformance(&|| std::sync::Arc::new(Store::in_memory(Duration::from_secs(60)).unwrap().tenant(&Tenant::default())))
+        .await;
     let dir = tempfile::tempdir().unwrap();
     let count = std::sync::atomic::AtomicUsize::new(0);
     conformance(&|| {
         let number = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        std::sync::Arc::new(Store::open(&dir.path().join(format!("{number}.db")), Duration::from_secs(60)).unwrap())
+        std::sync::Arc::new(
+            Store::open(&dir.path().join(format!("{number}.db")), Duration::from_secs(60))
+                .unwrap()
+                .tenant(&Tenant::default()),
+        )
     })
     .await;
 }

@@ -7,5 +7,6 @@ mod fork;
 mod generated;
 mod park;
 mod place;
+mod poison;
 mod replay;
 mod stopped;

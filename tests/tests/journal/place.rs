@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -18,12 +18,12 @@ use wattle_agent::journal::{self, Ended, Opened, Resumed, SharedJournal, Status}
 use wattle_agent::machine::{Envelope, Message, Role};
 use wattle_agent::model::{Delta, Model, ModelError, ModelReply, ModelRequest};
 use wattle_agent::rt::{Grants, Limits};
-use wattle_agent::{Access, Host, Job, Meter, STEPS_FILE, Settings, Store};
+use wattle_agent::{Access, Host, Job, Meter, STEPS_FILE, Settings, Store, Tenant, TenantStore};
 
 /// Is a store, a workdir, a network and a host.
 pub(crate) struct Place {
     pub(crate) host: Host,
-    pub(crate) store: Store,
+    pub(crate) store: TenantStore,
     pub(crate) network: Arc<Network>,
     pub(crate) policy: policy::Policy,
     pub(crate) dir: tempfile::TempDir,
@@ -34,17 +34,33 @@ pub(crate) struct Place {
 pub(crate) struct Network {
     made: Mutex<BTreeMap<String, usize>>,
     all: AtomicUsize,
+    hangs: AtomicBool,
+    hung: tokio::sync::Notify,
 }
 
 impl Network {
     pub(crate) fn made(&self, what: &str) -> usize {
         self.made.lock().unwrap().get(what).copied().unwrap_or(0)
     }
+
+    /// Answers no request from now on.
+    pub(crate) fn hang(&self) {
+        self.hangs.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits for a request that is not answered.
+    pub(crate) async fn hung(&self) {
+        self.hung.notified().await;
+    }
 }
 
 impl http::Backend for Network {
     fn send(&self, request: http::Request) -> Answer<'_, http::Response> {
         *self.made.lock().unwrap().entry(format!("{} {}", request.method, request.url)).or_default() += 1;
+        if self.hangs.load(Ordering::Relaxed) {
+            self.hung.notify_one();
+            return Box::pin(std::future::pending());
+        }
         let number = self.all.fetch_add(1, Ordering::Relaxed);
         let status = if request.url.ends_with("/missing") { 404 } else { 200 };
         let body = format!("answer {number}").into_bytes();
@@ -99,7 +115,7 @@ impl Place {
         std::fs::write(dir.path().join("base.txt"), "base\n").unwrap();
         Place {
             host,
-            store: Store::in_memory(Duration::from_secs(3600)).unwrap(),
+            store: Store::in_memory(Duration::from_secs(3600)).unwrap().tenant(&Tenant::default()),
             network: Arc::default(),
             policy: policy::Policy::default(),
             dir,
@@ -125,7 +141,7 @@ impl Place {
         let files = Arc::new(Files::overlay(Some(base), OVERLAY_LIMIT));
         let access = Access {
             state: Arc::new(self.store.state(session)),
-            tenant: Arc::new(self.store.tenant("t")),
+            tenant: Arc::new(self.store.variables()),
             network: Arc::<Network>::clone(&self.network),
             ..Access::new(&self.host, Arc::clone(&files))
         };
@@ -133,12 +149,13 @@ impl Place {
         (files, Arc::new(access.grants().guarded(Arc::new(preflight))))
     }
 
-    /// Runs a job as the run `id` of a journal.
-    pub(crate) async fn run(&self, journal: &SharedJournal, model: &dyn Model, id: &str) -> (Ended, Vec<Envelope>) {
-        let (_, grants) = self.process("s");
+    /// A job of a new process, and its files.
+    pub(crate) fn job(&self) -> (Arc<Files>, Job) {
+        let (files, grants) = self.process("s");
         let job = Job {
             message: "go".to_owned(),
             history: Vec::new(),
+            tenant: Tenant::default(),
             session_id: Some("s".to_owned()),
             grants,
             workdir: Some(self.workdir().to_owned()),
@@ -146,6 +163,12 @@ impl Place {
             meter: Meter::default(),
             cancel: CancellationToken::new(),
         };
+        (files, job)
+    }
+
+    /// Runs a job as the run `id` of a journal.
+    pub(crate) async fn run(&self, journal: &SharedJournal, model: &dyn Model, id: &str) -> (Ended, Vec<Envelope>) {
+        let (_, job) = self.job();
         let events = Mutex::new(Vec::new());
         let sink = |event: &Envelope| events.lock().unwrap().push(event.clone());
         let kept = (journal, id.to_owned(), serde_json::json!({"by": "test"}));
@@ -168,6 +191,7 @@ impl Place {
             settings: Settings::default(),
             meter: Meter::default(),
             answers: answers.iter().map(|(call, yes)| ((*call).to_owned(), *yes)).collect(),
+            release: false,
         };
         let ended = journal::resume(&self.host, model, id, with, &|_: &Envelope| {}, &self.journal()).await;
         (ended, files)

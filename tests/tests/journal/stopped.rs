@@ -3,17 +3,18 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use wattle_agent::Store;
 use wattle_agent::journal::{
     Answer, Call, Ended, Hold, Journal, Opened, ResumeError, SharedJournal, Status, Turn, end,
 };
+use wattle_agent::ledger::Sealed;
 use wattle_agent::machine::Message;
+use wattle_agent::{Tenant, TenantStore};
 
 use crate::place::{ByTurn, Place, answer, done, status, told, wat};
 
 /// A journal of a process that is stopped at one of its writes: nothing comes back from there.
 struct Stopping {
-    store: Store,
+    store: TenantStore,
     left: AtomicUsize,
     /// Whether that write is still done.
     written: bool,
@@ -34,6 +35,9 @@ impl Stopping {
 }
 
 impl Journal for Stopping {
+    fn tenant(&self) -> &Tenant {
+        self.store.tenant()
+    }
     fn open(&self, run: Opened) -> Answer<'_, ()> {
         Box::pin(self.pass(self.store.open(run)))
     }
@@ -43,8 +47,17 @@ impl Journal for Stopping {
     fn calls(&self, run: &str, calls: Vec<Call>) -> Answer<'_, ()> {
         Box::pin(self.pass(self.store.calls(run, calls)))
     }
-    fn stand(&self, run: &str, status: Status, turns: Vec<Message>) -> Answer<'_, ()> {
-        Box::pin(self.pass(self.store.stand(run, status, turns)))
+    fn attempt(&self, run: &str) -> Answer<'_, u32> {
+        Box::pin(self.pass(self.store.attempt(run)))
+    }
+    fn park(&self, run: &str, reason: Option<String>) -> Answer<'_, ()> {
+        Box::pin(self.pass(self.store.park(run, reason)))
+    }
+    fn release(&self, run: &str) -> Answer<'_, bool> {
+        Box::pin(self.pass(self.store.release(run)))
+    }
+    fn end(&self, run: &str, turns: Vec<Message>, sealed: Option<Sealed>) -> Answer<'_, ()> {
+        Box::pin(self.pass(self.store.end(run, turns, sealed)))
     }
     fn run(&self, run: &str) -> Answer<'_, Option<Opened>> {
         self.store.run(run)

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use wattle_agent::Store;
 use wattle_agent::journal::{Journal as _, Opened, Opening, Status, Turn};
-use wattle_agent::machine::{Effect, Input, Setup, State, Usage, step};
+use wattle_agent::machine::{Effect, Input, Message, Setup, State, Usage, step};
+use wattle_agent::{Store, Tenant, TenantStore};
 
 use crate::world::World;
 
 /// A run as a server leaves it that is killed while it asks the model.
-async fn left_open(store: &Store, id: &str, session: &str, by: &str) {
+async fn left_open(store: &TenantStore, id: &str, session: &str, by: &str) {
     let setup = Setup { system: "prompt".to_owned(), session_id: Some(session.to_owned()), ..Setup::default() };
     let opening = Opening {
         setup: setup.clone(),
@@ -32,6 +32,8 @@ async fn left_open(store: &Store, id: &str, session: &str, by: &str) {
         status: Status::Open,
         made: 0,
         used: 0,
+        attempts: 1,
+        reason: None,
         opening,
     };
     store.open(run).await.unwrap();
@@ -46,7 +48,7 @@ async fn left_open(store: &Store, id: &str, session: &str, by: &str) {
 
 #[tokio::test]
 async fn open_runs_are_taken_up_once() {
-    let store = Store::in_memory(Duration::from_secs(3600)).unwrap();
+    let store = Store::in_memory(Duration::from_secs(3600)).unwrap().tenant(&Tenant::default());
     for (id, session, by) in [("r1", "a", "serve"), ("r2", "a", "serve"), ("r3", "b", "serve"), ("r4", "c", "run")] {
         left_open(&store, id, session, by).await;
     }
@@ -68,4 +70,62 @@ async fn open_runs_are_taken_up_once() {
     assert!(!done("r3").await, "another process works on it");
     assert!(!done("r4").await, "it is not a server's");
     drop(held);
+}
+
+#[tokio::test]
+async fn two_servers_try_a_run_once_and_park_the_one_that_ended_their_process() {
+    let store = Store::in_memory(Duration::from_secs(3600)).unwrap().tenant(&Tenant::default());
+    for (id, session) in [("poison", "a"), ("good", "b")] {
+        left_open(&store, id, session, "serve").await;
+    }
+    // Two processes have ended in the first one since its last turn.
+    assert_eq!(store.attempt("poison").await.unwrap(), 2);
+    let mut one = World::on(store.clone(), |_| {}).await;
+    let mut other = World::on(store.clone(), |_| {}).await;
+    let run = async |id: &str| store.run(id).await.unwrap().unwrap();
+    tokio::time::timeout(Duration::from_secs(4), async {
+        loop {
+            for world in [&mut one, &mut other] {
+                if let Some(question) = world.asked() {
+                    question.respond("fine");
+                }
+            }
+            if run("good").await.status == Status::Ended && run("poison").await.status == Status::Parked {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await
+    .unwrap();
+    assert!(run("poison").await.reason.unwrap().starts_with("this run ended its process 2 times; it is parked"));
+    assert_eq!(store.history("b").await.unwrap().len(), 2);
+    one.no_question();
+    other.no_question();
+    let answer = one.ask(crate::world::bare("GET /healthz", &["Host: localhost"])).await;
+    assert_eq!(answer.head.status, 200, "the server serves");
+}
+
+#[tokio::test]
+async fn a_request_gets_nothing_of_another_tenants_session() {
+    let file = Store::in_memory(Duration::from_secs(3600)).unwrap();
+    let (alice, bob) = (file.tenant(&Tenant::new("alice").unwrap()), file.tenant(&Tenant::new("bob").unwrap()));
+    let said = vec![Message::user("alice's question"), Message::assistant("alice's answer")];
+    alice.extend("main", said).await.unwrap();
+    left_open(&alice, "r", "main", "serve").await;
+    // Each route that the server has; the others say nothing of sessions.
+    let routes = include_str!("../../../server/src/routes.rs");
+    let routes: Vec<&str> = routes.split(".route(\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    assert_eq!(routes, ["/chat", "/healthz"], "a new route needs a line here");
+    let mut world = World::on(bob.clone(), |_| {}).await;
+    let _chat = world.chat(&crate::world::message("hello", "main")).await;
+    let question = world.question().await;
+    let asked = format!("{:?}", question.messages);
+    assert!(!asked.contains("alice"), "{asked}");
+    question.respond("for bob");
+    world.no_question();
+    let health = world.ask(crate::world::bare("GET /healthz", &["Host: localhost"])).await;
+    assert!(!health.body.contains("alice"));
+    assert_eq!(alice.history("main").await.unwrap().len(), 2);
+    assert_eq!(alice.run("r").await.unwrap().unwrap().status, Status::Open, "its run is not resumed for another");
 }

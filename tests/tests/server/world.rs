@@ -15,7 +15,7 @@ use wattle_agent::catalog::Catalog;
 use wattle_agent::machine::Message;
 use wattle_agent::model::{Cassette, Delta, Model, ModelError, ModelReply, ModelRequest};
 use wattle_agent::rt::Limits as Bounds;
-use wattle_agent::{Host, Settings, Store};
+use wattle_agent::{Host, Settings, Store, Tenant, TenantStore};
 use wattle_server::{App, Server, ServerSettings, Token};
 
 use crate::client::{Answer, Client, NEVER};
@@ -97,7 +97,7 @@ impl Model for Puppet {
 }
 
 /// What the server serves, with that model.
-fn app(model: Arc<dyn Model>, store: Store) -> App {
+fn app(model: Arc<dyn Model>, store: TenantStore) -> App {
     let host = Host::new(Bounds::default(), Catalog::default(), Egress::new(Policy::default())).unwrap();
     App::new(host, model, Settings::default(), store)
 }
@@ -113,16 +113,16 @@ impl World {
     }
 
     /// The same on a store that others know, too.
-    pub(crate) async fn on(store: Store, change: impl FnOnce(&mut ServerSettings)) -> World {
+    pub(crate) async fn on(store: TenantStore, change: impl FnOnce(&mut ServerSettings)) -> World {
         World::of(store, |app| app, change).await
     }
 
     /// As [`with`](World::with), of parts as the test wants them.
     pub(crate) async fn serving(parts: impl FnOnce(App) -> App, change: impl FnOnce(&mut ServerSettings)) -> World {
-        World::of(Store::in_memory(Duration::from_secs(3_600)).unwrap(), parts, change).await
+        World::of(Store::in_memory(Duration::from_secs(3_600)).unwrap().tenant(&Tenant::default()), parts, change).await
     }
 
-    async fn of(store: Store, parts: impl FnOnce(App) -> App, change: impl FnOnce(&mut ServerSettings)) -> World {
+    async fn of(store: TenantStore, parts: impl FnOnce(App) -> App, change: impl FnOnce(&mut ServerSettings)) -> World {
         let mut settings = ServerSettings::new(([127, 0, 0, 1], 0).into(), Token::new(TOKEN).unwrap());
         settings.limits.grace = Duration::from_millis(50);
         change(&mut settings);
@@ -156,6 +156,11 @@ impl World {
     /// The next question that the model is asked.
     pub(crate) async fn question(&mut self) -> Question {
         timeout(NEVER, self.questions.recv()).await.expect("the model is not asked").unwrap()
+    }
+
+    /// A question that waits, if there is one.
+    pub(crate) fn asked(&mut self) -> Option<Question> {
+        self.questions.try_recv().ok()
     }
 
     /// Asserts that no question waits.

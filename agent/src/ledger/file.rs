@@ -1,0 +1,133 @@
+//! The ledger's file: locked while a line and its seal are added, so that those of several processes stand in one order.
+
+use std::fs::{File, TryLockError};
+use std::io::{self, Error, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use wattle_capability::files::own_lines;
+
+use crate::lines::LINE_BYTES;
+
+/// How long a run waits for other processes that add to the same ledger, and how often it looks.
+const PATIENCE: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_millis(1);
+
+/// How much is read at once, from the end on.
+const CHUNK: u64 = 4_096;
+
+/// A ledger that nobody else adds to as long as this lives.
+pub(super) struct Locked(File);
+
+impl Locked {
+    /// Locks the file, which is made if it is absent. A last line that broke off, because a process was stopped within it, is cut off.
+    ///
+    /// # Errors
+    /// If it is not a plain file, cannot be written, or another process does not release it for 5 s.
+    pub(super) fn open(path: &Path) -> io::Result<Locked> {
+        let file = own_lines(path)?;
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::Error(error)) => return Err(error),
+                Err(TryLockError::WouldBlock) if Instant::now() < until => std::thread::sleep(LOOK),
+                Err(TryLockError::WouldBlock) => {
+                    return Err(Error::new(ErrorKind::WouldBlock, "another process keeps it locked"));
+                }
+            }
+        }
+        let mut locked = Locked(file);
+        locked.cut()?;
+        Ok(locked)
+    }
+
+    fn cut(&mut self) -> io::Result<()> {
+        let length = self.0.metadata()?.len();
+        let (begin, _) = self.last_line(length)?;
+        let is_whole = length == 0 || self.read(length - 1, length)? == b"\n";
+        if is_whole { Ok(()) } else { self.0.set_len(begin) }
+    }
+
+    /// The last line, without its line break; `None` if there is no line.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is too long to be a seal.
+    pub(super) fn last(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let length = self.0.metadata()?.len();
+        let Some(end) = length.checked_sub(1) else { return Ok(None) };
+        self.last_line(end).map(|(_, line)| Some(line))
+    }
+
+    /// The line that ends before `end`, and where it begins.
+    fn last_line(&mut self, end: u64) -> io::Result<(u64, Vec<u8>)> {
+        let mut line = Vec::new();
+        let mut from = end;
+        while from > 0 {
+            let to = from;
+            from = from.saturating_sub(CHUNK);
+            let chunk = self.read(from, to)?;
+            if let Some(at) = chunk.iter().rposition(|byte| *byte == b'\n') {
+                let begin = from + at as u64 + 1;
+                line.splice(0..0, chunk.into_iter().skip(at + 1));
+                return Ok((begin, line));
+            }
+            line.splice(0..0, chunk);
+            if line.len() > LINE_BYTES {
+                return Err(Error::new(ErrorKind::InvalidData, "its last line is too long to be a seal"));
+            }
+        }
+        Ok((0, line))
+    }
+
+    fn read(&mut self, from: u64, to: u64) -> io::Result<Vec<u8>> {
+        self.0.seek(SeekFrom::Start(from))?;
+        let mut bytes = Vec::new();
+        (&self.0).take(to.saturating_sub(from)).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Adds a line in one write.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub(super) fn add(&mut self, line: &[u8]) -> io::Result<()> {
+        self.0.write_all(&[line, b"\n"].concat())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_line_is_found_and_one_that_broke_off_is_cut() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ledger");
+        assert_eq!(Locked::open(&path).unwrap().last().unwrap(), None);
+        let long = "x".repeat(10_000);
+        for (text, last, left) in [
+            ("a\n".to_owned(), Some("a"), "a\n".to_owned()),
+            ("a\nb".to_owned(), Some("a"), "a\n".to_owned()),
+            ("torn".to_owned(), None, String::new()),
+            ("a\n\n".to_owned(), Some(""), "a\n\n".to_owned()),
+            (format!("a\n{long}\n"), Some(long.as_str()), format!("a\n{long}\n")),
+            (format!("a\n{long}"), Some("a"), "a\n".to_owned()),
+        ] {
+            std::fs::write(&path, &text).unwrap();
+            let found = Locked::open(&path).unwrap().last().unwrap();
+            assert_eq!(found.as_deref(), last.map(str::as_bytes));
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), left);
+        }
+        Locked::open(&path).unwrap().add(b"c").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "a\nc\n");
+    }
+
+    #[test]
+    fn a_last_line_without_end_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ledger");
+        std::fs::write(&path, "x".repeat(LINE_BYTES + 8_192)).unwrap();
+        assert_eq!(Locked::open(&path).err().unwrap().kind(), ErrorKind::InvalidData);
+    }
+}

@@ -1,0 +1,105 @@
+//! The lines of a file that may be of any size: one after the other, each in memory alone, none of them longer than a bound.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+
+/// Maximum length of a line of a trace or a ledger, in bytes. A longer one is passed over.
+pub(crate) const LINE_BYTES: usize = 4 << 20;
+
+/// One line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Line<'a> {
+    /// Its bytes, without the line break.
+    Whole(&'a [u8]),
+    /// It is longer than [`LINE_BYTES`], and was not kept.
+    Long,
+}
+
+/// Reads lines.
+pub(crate) struct Lines<R> {
+    reader: R,
+    line: Vec<u8>,
+    number: u64,
+    is_ended: bool,
+}
+
+impl Lines<BufReader<File>> {
+    /// The lines of a file, from where it stands.
+    pub(crate) fn of(file: File) -> Self {
+        Lines::new(BufReader::with_capacity(1 << 16, file))
+    }
+}
+
+impl<R: BufRead> Lines<R> {
+    pub(crate) fn new(reader: R) -> Self {
+        Lines { reader, line: Vec::new(), number: 0, is_ended: true }
+    }
+
+    /// If true, the line that was read last has its line break.
+    pub(crate) fn is_ended(&self) -> bool {
+        self.is_ended
+    }
+
+    /// The next line with its number, counted from 1; `None` at the end of the file. A last line without a line break counts.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub(crate) fn next(&mut self) -> io::Result<Option<(u64, Line<'_>)>> {
+        self.line.clear();
+        let (mut is_long, mut has_any) = (false, false);
+        self.is_ended = false;
+        while !self.is_ended {
+            let chunk = self.reader.fill_buf()?;
+            if chunk.is_empty() {
+                break;
+            }
+            has_any = true;
+            let end = chunk.iter().position(|byte| *byte == b'\n');
+            let part = chunk.get(..end.unwrap_or(chunk.len())).unwrap_or_default();
+            is_long = is_long || self.line.len() + part.len() > LINE_BYTES;
+            match is_long {
+                true => self.line.clear(),
+                false => self.line.extend_from_slice(part),
+            }
+            let used = part.len() + usize::from(end.is_some());
+            self.is_ended = end.is_some();
+            self.reader.consume(used);
+        }
+        if !has_any {
+            self.is_ended = true;
+            return Ok(None);
+        }
+        self.number += 1;
+        Ok(Some((self.number, if is_long { Line::Long } else { Line::Whole(&self.line) })))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(text: &[u8]) -> Vec<(u64, Option<Vec<u8>>, bool)> {
+        let mut lines = Lines::new(BufReader::with_capacity(7, text));
+        let mut found = Vec::new();
+        while let Some((number, line)) = lines.next().unwrap() {
+            let bytes = if let Line::Whole(bytes) = line { Some(bytes.to_vec()) } else { None };
+            found.push((number, bytes, lines.is_ended()));
+        }
+        found
+    }
+
+    #[test]
+    fn lines_are_read_one_by_one_and_long_ones_are_passed_over() {
+        let line = |number, text: &str, ended| (number, Some(text.as_bytes().to_vec()), ended);
+        assert_eq!(all(b""), []);
+        assert_eq!(all(b"\n"), [line(1, "", true)]);
+        assert_eq!(
+            all(b"a\n\nlonger than a chunk\r\nb"),
+            [line(1, "a", true), line(2, "", true), line(3, "longer than a chunk\r", true), line(4, "b", false),]
+        );
+        let long = [b"a\n".to_vec(), vec![b'x'; LINE_BYTES + 1], b"\nb\n".to_vec()].concat();
+        assert_eq!(all(&long), [line(1, "a", true), (2, None, true), line(3, "b", true)]);
+        let fits = [vec![b'x'; LINE_BYTES], b"\n".to_vec()].concat();
+        assert_eq!(all(&fits)[0].1.as_ref().map(Vec::len), Some(LINE_BYTES));
+    }
+}

@@ -1,0 +1,157 @@
+//! Tenants: whose data it is. Everything that a store keeps belongs to one tenant, and is reached through a [`TenantStore`] alone.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use sha2::{Digest as _, Sha256};
+
+use super::Store;
+
+/// Maximum length of a tenant's name, in bytes.
+const NAME_BYTES: usize = 64;
+
+/// The tenant of a run that names none.
+pub const DEFAULT_TENANT: &str = "default";
+
+/// The name of a tenant: 1 to 64 ASCII letters, digits, `.`, `_`, `-`, `@` and `+`, beginning with a letter or a digit.
+///
+/// Two names are the same tenant only if they are the same bytes: `bob` and `Bob` are two. Nothing beyond ASCII is allowed, so no two
+/// names look alike and differ, and none has a second spelling.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Tenant(Arc<str>);
+
+/// A text that is not the name of a tenant.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a tenant's name has 1 to {NAME_BYTES} ASCII letters, digits, `.`, `_`, `-`, `@` and `+`, and begins with a letter or a digit; {0:?} is not one"
+)]
+pub struct TenantError(String);
+
+impl Tenant {
+    /// Parses a name.
+    ///
+    /// # Errors
+    /// If the text is not a tenant's name.
+    pub fn new(name: &str) -> Result<Tenant, TenantError> {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-@+".contains(&byte);
+        let begins_well = name.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric);
+        if begins_well && name.len() <= NAME_BYTES && name.bytes().all(plain) {
+            return Ok(Tenant(name.into()));
+        }
+        Err(TenantError(name.chars().take(NAME_BYTES).collect()))
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// A file name for what belongs to the tenant: 32 hexadecimal digits, different for names that differ only in case.
+    #[must_use]
+    pub fn file_name(&self) -> String {
+        use fmt::Write as _;
+        let digest = Sha256::digest(self.0.as_bytes());
+        digest.iter().take(16).fold(String::with_capacity(32), |mut text, byte| {
+            _ = write!(text, "{byte:02x}");
+            text
+        })
+    }
+}
+
+/// The tenant `default`.
+impl Default for Tenant {
+    fn default() -> Tenant {
+        Tenant(DEFAULT_TENANT.into())
+    }
+}
+
+impl fmt::Display for Tenant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for Tenant {
+    type Err = TenantError;
+
+    fn from_str(name: &str) -> Result<Tenant, TenantError> {
+        Tenant::new(name)
+    }
+}
+
+/// What one tenant has in a store: its sessions, state, secrets and runs. Cheap to clone.
+///
+/// There is no way from here to another tenant's rows: each statement has the tenant in its key.
+#[derive(Clone)]
+pub struct TenantStore {
+    pub(super) store: Store,
+    pub(super) tenant: Tenant,
+}
+
+impl TenantStore {
+    /// The tenant.
+    #[must_use]
+    pub fn tenant(&self) -> &Tenant {
+        &self.tenant
+    }
+}
+
+impl Store {
+    /// What that tenant has in the store.
+    #[must_use]
+    pub fn tenant(&self, tenant: &Tenant) -> TenantStore {
+        TenantStore { store: self.clone(), tenant: tenant.clone() }
+    }
+}
+
+impl fmt::Debug for TenantStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TenantStore({})", self.tenant)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tenants_name_is_plain_ascii() {
+        for name in ["default", "Bob", "bob", "0", "a.b_c-d@e.example+f", &"x".repeat(64)] {
+            assert_eq!(Tenant::new(name).unwrap().as_str(), name);
+        }
+        let long = "x".repeat(65);
+        let hostile = [
+            "",
+            " ",
+            "a b",
+            "a\tb",
+            "a\0",
+            "a\n",
+            "../a",
+            ".a",
+            "-a",
+            "a/b",
+            "a%",
+            "a:b",
+            "bób",
+            "ｂob",
+            "b\u{200b}ob",
+            "a'b",
+            &long,
+        ];
+        for name in hostile {
+            let error = Tenant::new(name).unwrap_err().to_string();
+            assert!(error.starts_with("a tenant's name has 1 to 64 ASCII letters"), "{name:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn names_that_differ_in_case_are_two_tenants() {
+        let (one, other) = (Tenant::new("bob").unwrap(), Tenant::new("Bob").unwrap());
+        assert_ne!(one, other);
+        assert_ne!(one.file_name(), other.file_name());
+        assert!(one.file_name().len() == 32 && one.file_name().bytes().all(|byte| byte.is_ascii_hexdigit()));
+    }
+}

@@ -1,0 +1,322 @@
+//! A tenant in every key: nothing that a store does reaches what belongs to another tenant.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use wattle_agent::capability::kv::Backend as _;
+use wattle_agent::capability::secrets::Secrets as _;
+use wattle_agent::journal::{Call, Journal as _, Opened, Opening, Status, Turn};
+use wattle_agent::ledger::{Keys, Sealed};
+use wattle_agent::machine::{Input, Message, Setup, Usage};
+use wattle_agent::rt::Effect;
+use wattle_agent::rt::tape::{Kept as Recorded, Mark};
+use wattle_agent::{Exported, Store, StoredSecrets, Tenant, TenantStore};
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+fn opened(id: &str) -> Opened {
+    let opening = Opening {
+        setup: Setup::default(),
+        message: "alice's message".to_owned(),
+        agent: "a".to_owned(),
+        model: "m".to_owned(),
+        timeout_ms: None,
+        temperature: 0.0,
+        max_tokens: 1,
+        preamble: None,
+        granted: Vec::new(),
+        capabilities: [].into(),
+        workdir: None,
+        forked: None,
+        origin: serde_json::Value::Null,
+    };
+    let session = Some("s".to_owned());
+    Opened { id: id.to_owned(), session, status: Status::Open, made: 0, used: 0, attempts: 1, reason: None, opening }
+}
+
+fn turn() -> Turn {
+    let input = Input::Begin { message: "alice's message".to_owned() };
+    Turn { spent: Usage::default(), input, done: Vec::new(), seq: 1, elapsed_ms: 0, files: None }
+}
+
+fn call() -> Call {
+    let mark = Mark {
+        path: Arc::from([]),
+        number: 1,
+        function: Cow::Borrowed("kv.set"),
+        effect: Effect::Changes,
+        digest: [1; 16],
+        args: "alice".to_owned(),
+    };
+    Call { turn: 0, program: 0, mark, times: 1, came: Some(Ok(Recorded::Unit)) }
+}
+
+fn sealed(run: &str) -> Sealed {
+    Sealed { run: run.to_owned(), folder: "/work".into(), lines: 1, head: "00".repeat(32) }
+}
+
+fn secrets(of: &TenantStore, keys: &Path) -> StoredSecrets {
+    StoredSecrets::new(of.clone(), Keys::new(keys).cipher(of.tenant().as_str()).unwrap())
+}
+
+async fn value(of: &TenantStore, key: &str) -> Option<Vec<u8>> {
+    of.state("s").get(key.to_owned()).await.unwrap()
+}
+
+/// What alice has in the store.
+async fn furnish(alice: &TenantStore, keys: &Path) {
+    alice.extend("s", vec![Message::user("alice's question"), Message::assistant("alice's answer")]).await.unwrap();
+    for state in [alice.state("s"), alice.variables()] {
+        state.update("k".to_owned(), Box::new(|_| Ok(Some(b"alice's".to_vec())))).await.unwrap();
+        state
+            .update_once("r/0.0//1".to_owned(), "once".to_owned(), Box::new(|_| Ok(Some(b"1".to_vec()))))
+            .await
+            .unwrap();
+    }
+    secrets(alice, keys).set("token", "alice's secret", vec!["a.example".parse().unwrap()]).await.unwrap();
+    for run in ["r", "ended", "stuck"] {
+        alice.open(opened(run)).await.unwrap();
+    }
+    alice.turn("r", turn()).await.unwrap();
+    alice.calls("r", vec![call()]).await.unwrap();
+    alice.end("ended", Vec::new(), Some(sealed("ended"))).await.unwrap();
+    alice.park("stuck", Some("alice's reason".to_owned())).await.unwrap();
+}
+
+/// All that alice has, as text.
+async fn dump(alice: &TenantStore, keys: &Path) -> String {
+    let session = serde_json::to_string(&alice.export("s").await.unwrap()).unwrap();
+    let variables = alice.variables().keys(String::new()).await.unwrap();
+    let mut runs = alice.runs(None).await.unwrap();
+    runs.iter_mut().for_each(|run| run.used = 0);
+    let turns = alice.turns("r").await.unwrap();
+    let calls = alice.calls_of("r", 0).await.unwrap();
+    let secrets = secrets(alice, keys).list().await.unwrap();
+    let sealed = alice.sealed("/work".as_ref()).await.unwrap();
+    format!("{session} {variables:?} {runs:?} {turns:?} {calls:?} {secrets:?} {sealed:?}")
+}
+
+/// Every function on a store's data: each is called as bob with the names of what is alice's, and finds nothing of it. The second column
+/// is the function; a function of the store without a row here fails the test.
+async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
+    let set = || Box::new(|_| Ok(Some(b"bob's".to_vec())));
+    match function {
+        "TenantStore::tenant" => assert_eq!(bob.tenant().as_str(), "bob"),
+        "TenantStore::check" => bob.check().await.unwrap(),
+        "TenantStore::history" => assert_eq!(bob.history("s").await.unwrap(), []),
+        "TenantStore::extend" => {
+            bob.extend("s", vec![Message::user("bob's"), Message::assistant("b")]).await.unwrap();
+            assert_eq!(bob.export("s").await.unwrap().unwrap().messages.len(), 2);
+        }
+        "TenantStore::sessions" => assert_eq!(bob.sessions().await.unwrap(), []),
+        "TenantStore::export" => assert_eq!(bob.export("s").await.unwrap(), None),
+        "TenantStore::import" => {
+            let session = Exported { wattle_session: 1, id: "s".to_owned(), messages: Vec::new(), state: Vec::new() };
+            assert!(bob.import("s", session).await.unwrap(), "an id that another tenant uses is free");
+        }
+        "TenantStore::remove" => assert!(!bob.remove("s").await.unwrap()),
+        "TenantStore::state" => {
+            assert_eq!(value(bob, "k").await, None);
+            bob.state("s").update("k".to_owned(), set()).await.unwrap();
+            bob.state("s").update("once".to_owned(), Box::new(|_| Ok(None))).await.unwrap();
+            assert_eq!(bob.state("s").keys(String::new()).await.unwrap(), ["k"]);
+            // The same call of another tenant's run has not been made.
+            bob.state("s").update_once("r/0.0//1".to_owned(), "n".to_owned(), set()).await.unwrap();
+            assert_eq!(value(bob, "n").await.as_deref(), Some(&b"bob's"[..]));
+        }
+        "TenantStore::variables" => {
+            assert_eq!(bob.variables().keys(String::new()).await.unwrap(), [String::new(); 0]);
+            bob.variables().update("k".to_owned(), set()).await.unwrap();
+            bob.variables().update("once".to_owned(), Box::new(|_| Ok(None))).await.unwrap();
+        }
+        "TenantStore::sealed" => assert_eq!(bob.sealed("/work".as_ref()).await.unwrap(), []),
+        "StoredSecrets::new" | "StoredSecrets::list" => assert_eq!(secrets(bob, keys).list().await.unwrap(), []),
+        "StoredSecrets::set" => {
+            secrets(bob, keys).set("token", "bob's own secret", vec!["b.example".parse().unwrap()]).await.unwrap();
+        }
+        "StoredSecrets::remove" => assert!(!secrets(bob, keys).remove("token").await.unwrap()),
+        "StoredSecrets::find" => assert!(secrets(bob, keys).find("token".to_owned()).await.unwrap().is_none()),
+        "Journal::tenant" => assert_eq!(wattle_agent::journal::Journal::tenant(bob).as_str(), "bob"),
+        "Journal::open" => bob.open(opened("r")).await.unwrap(),
+        "Journal::attempt" => assert!(bob.attempt("r").await.is_err()),
+        "Journal::park" => assert!(bob.park("r", Some("bob's".to_owned())).await.is_err()),
+        "Journal::release" => assert!(!bob.release("stuck").await.unwrap()),
+        "Journal::turn" => assert!(bob.turn("r", turn()).await.is_err()),
+        "Journal::calls" => assert!(bob.calls("r", vec![call()]).await.is_err()),
+        "Journal::end" => assert!(bob.end("r", vec![Message::user("bob's")], None).await.is_err()),
+        "Journal::run" => assert_eq!(bob.run("r").await.unwrap(), None),
+        "Journal::runs" => assert_eq!(bob.runs(None).await.unwrap(), []),
+        "Journal::turns" => assert_eq!(bob.turns("r").await.unwrap(), []),
+        "Journal::calls_of" => assert_eq!(bob.calls_of("r", 0).await.unwrap(), []),
+        "Journal::hold" => {
+            let held = bob.hold("session:s").await.unwrap();
+            assert!(held.is_some(), "what another tenant holds is free");
+        }
+        other => panic!("the function `{other}` of the store has no row: say what it does for another tenant"),
+    }
+}
+
+/// Functions that know no data: they open the file, or name a tenant.
+const WITHOUT_DATA: &[&str] =
+    &["Store::open", "Store::in_memory", "Store::tenant", "LateSecrets::new", "LateState::new", "StoreError::open"];
+
+/// The public functions of the types of the store, and those of the port that it implements.
+fn functions() -> BTreeSet<String> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut found = BTreeSet::new();
+    for file in std::fs::read_dir(source.join("store")).unwrap() {
+        let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+        let mut of = String::new();
+        for line in text.lines() {
+            if let Some(rest) = line.strip_prefix("impl ") {
+                of = rest.trim_end_matches(" {").rsplit(' ').next().unwrap().to_owned();
+            }
+            let public = line.strip_prefix("    pub fn ").or_else(|| line.strip_prefix("    pub async fn "));
+            if let Some(rest) = public {
+                found.insert(format!("{of}::{}", rest.split(['(', '<']).next().unwrap()));
+            }
+        }
+    }
+    let port = std::fs::read_to_string(source.join("journal/mod.rs")).unwrap();
+    let port = port.split_once("pub trait Journal").unwrap().1.split_once("\n}").unwrap().0;
+    let port = port.lines().filter_map(|line| line.strip_prefix("    fn "));
+    found.extend(port.map(|rest| format!("Journal::{}", rest.split('(').next().unwrap())));
+    found.insert("StoredSecrets::find".to_owned());
+    let plain = ["Tenant::", "StoreError::", "SessionLine::", "Exported::", "Kept::"];
+    found.retain(|name| !plain.iter().any(|plain| name.starts_with(plain)) && !WITHOUT_DATA.contains(&name.as_str()));
+    found
+}
+
+#[tokio::test]
+async fn no_function_of_the_store_reaches_another_tenants_data() {
+    let functions = functions();
+    assert!(functions.len() >= 28, "{functions:?}");
+    for function in functions {
+        let folder = tempfile::tempdir().unwrap();
+        let keys = folder.path().join("keys");
+        // No idle session is kept: what bob does drops none of alice's.
+        let store = Store::open(&folder.path().join("s.db"), Duration::ZERO).unwrap();
+        let tenant = |name: &str| store.tenant(&Tenant::new(name).unwrap());
+        let (alice, bob) = (tenant("alice"), tenant("bob"));
+        furnish(&alice, &keys).await;
+        let _held = alice.hold("session:s").await.unwrap().unwrap();
+        let before = dump(&alice, &keys).await;
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        as_bob(&function, &bob, &keys).await;
+        assert_eq!(dump(&alice, &keys).await, before, "{function}");
+    }
+}
+
+#[tokio::test]
+async fn names_that_look_alike_are_different_tenants() {
+    let store = Store::in_memory(HOUR).unwrap();
+    store.tenant(&Tenant::new("bob").unwrap()).extend("s", vec![Message::user("q")]).await.unwrap();
+    for name in ["Bob", "BOB", "bob.", "bob-", "0bob", "bo"] {
+        let other = store.tenant(&Tenant::new(name).unwrap());
+        assert_eq!(other.sessions().await.unwrap(), [], "{name}");
+        assert_eq!(other.export("s").await.unwrap(), None, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn keys_with_separators_do_not_run_into_each_other() {
+    let store = Store::in_memory(HOUR).unwrap();
+    let of = |name: &str| store.tenant(&Tenant::new(name).unwrap());
+    of("a").state("b/c").update("k".to_owned(), Box::new(|_| Ok(Some(b"1".to_vec())))).await.unwrap();
+    for (tenant, session, key) in [("a", "b", "/ck"), ("a", "b/", "ck"), ("a", "b/ck", ""), ("ab", "/c", "k")] {
+        assert_eq!(of(tenant).state(session).get(key.to_owned()).await.unwrap(), None);
+    }
+}
+
+/// A store as it was before tenants were in every key.
+fn old_store(path: &Path) {
+    let old = rusqlite::Connection::open(path).unwrap();
+    old.execute_batch(include_str!("data/store-5.sql")).unwrap();
+}
+
+#[tokio::test]
+async fn a_store_without_tenants_becomes_one_with_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.db");
+    old_store(&path);
+    let store = Store::open(&path, Duration::from_secs(1 << 40)).unwrap();
+    let of = |name: &str| store.tenant(&Tenant::new(name).unwrap());
+    let sessions = async |name: &str| -> Vec<String> {
+        of(name).sessions().await.unwrap().into_iter().map(|session| session.id).collect()
+    };
+    assert_eq!(sessions("alice").await, ["of-alice"]);
+    assert_eq!(sessions("bob").await, ["of-bob"]);
+    assert_eq!(sessions("default").await, ["of-both", "of-nobody"]);
+    let runs = async |name: &str| -> Vec<String> {
+        of(name).runs(None).await.unwrap().into_iter().map(|run| run.id).collect()
+    };
+    assert_eq!(
+        (runs("alice").await, runs("bob").await),
+        (vec!["a2".into(), "a1".into()], vec!["b2".into(), "b1".into(), "b3".into()])
+    );
+    assert_eq!(runs("default").await, ["d1"]);
+
+    let history = of("alice").history("of-alice").await.unwrap();
+    assert_eq!(history.iter().map(|said| said.content.as_str()).collect::<Vec<_>>(), ["hello", "hello, alice"]);
+    let get = async |name: &str, session: &str, key: &str| of(name).state(session).get(key.to_owned()).await.unwrap();
+    assert_eq!(get("alice", "of-alice", "k").await.as_deref(), Some(&b"v"[..]));
+    assert_eq!(get("default", "of-alice", "k").await, None);
+    assert_eq!(get("bob", "run/b1", "own").await.as_deref(), Some(&b"1"[..]), "a run's own state is its tenant's");
+    assert_eq!(of("alice").variables().keys(String::new()).await.unwrap(), ["v"]);
+    assert_eq!(of("bob").turns("b1").await.unwrap().len(), 1);
+    assert_eq!(of("bob").calls_of("b1", 0).await.unwrap().len(), 1);
+    // A change of state that was made is not made again.
+    of("bob")
+        .state("run/b1")
+        .update_once("b1/0.0//1".to_owned(), "own".to_owned(), Box::new(|_| Ok(None)))
+        .await
+        .unwrap();
+    assert_eq!(get("bob", "run/b1", "own").await.as_deref(), Some(&b"1"[..]));
+    assert!(of("bob").hold("run:b1").await.unwrap().is_some());
+    drop(store);
+    let file = rusqlite::Connection::open(&path).unwrap();
+    let wrong: i64 = file.query_row("SELECT COUNT(*) FROM pragma_foreign_key_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(wrong, 0);
+    Store::open(&path, HOUR).unwrap();
+}
+
+#[test]
+fn a_migration_that_fails_leaves_the_file_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.db");
+    old_store(&path);
+    let old = rusqlite::Connection::open(&path).unwrap();
+    // A table is in the way of one that the migration makes late.
+    old.execute_batch("CREATE TABLE new_changed (x)").unwrap();
+    let tables = |file: &rusqlite::Connection| -> String {
+        file.query_row("SELECT group_concat(sql, ';') FROM (SELECT sql FROM sqlite_schema ORDER BY name)", [], |row| {
+            row.get(0)
+        })
+        .unwrap()
+    };
+    let before = tables(&old);
+    assert!(Store::open(&path, HOUR).err().unwrap().to_string().contains("new_changed"));
+    assert_eq!(tables(&old), before);
+    let version: u32 = old.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+    assert_eq!(version, 5);
+    old.execute_batch("DROP TABLE new_changed").unwrap();
+    Store::open(&path, HOUR).unwrap();
+}
+
+#[tokio::test]
+async fn a_run_that_cannot_be_read_hides_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.db");
+    let of = Store::open(&path, HOUR).unwrap().tenant(&Tenant::default());
+    of.open(opened("broken")).await.unwrap();
+    of.open(opened("good")).await.unwrap();
+    let file = rusqlite::Connection::open(&path).unwrap();
+    file.execute("UPDATE run SET opening = '{' WHERE id = 'broken'", []).unwrap();
+    let ids: Vec<String> = of.runs(Some(Status::Open)).await.unwrap().into_iter().map(|run| run.id).collect();
+    assert_eq!(ids, ["good"]);
+    assert!(of.run("broken").await.is_err());
+}

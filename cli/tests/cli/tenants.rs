@@ -1,0 +1,172 @@
+//! Every command as another tenant: nothing of what is alice's is shown, changed or gone on with.
+
+use std::collections::BTreeSet;
+
+use wattle_tests::provider::{Answer, Provider};
+
+use crate::place::Place;
+
+/// What is nowhere in what another tenant sees.
+const CANARY: &str = "alices-canary";
+
+/// What a command does as bob, with the names of what is alice's.
+enum Row {
+    /// Its arguments (`RUN` is alice's run), what stdin has, and its exit code.
+    Call(&'static [&'static str], &'static str, i32),
+    /// It touches nothing that a store keeps, for that reason.
+    Without(&'static str),
+}
+use Row::{Call, Without};
+
+const COMMANDS: &[(&str, Row)] = &[
+    ("run", Call(&["run", "go on", "--session", "main"], "", 0)),
+    ("run --resume", Call(&["run", "--resume", "RUN"], "", 2)),
+    ("run --resume last", Call(&["run", "--resume", "last"], "", 2)),
+    ("run --release", Call(&["run", "--resume", "RUN", "--release"], "", 2)),
+    ("run --approve", Call(&["run", "--resume", "RUN", "--approve", "1.1"], "", 2)),
+    ("run --fork", Call(&["run", "--fork", "RUN", "--step", "0", "more"], "", 2)),
+    (
+        "exec",
+        Call(
+            &["exec", "-", "--session", "main"],
+            "(ret (default (kv.get \"k\") (default (kv.get \"tenant:v\") \"none\")))",
+            0,
+        ),
+    ),
+    ("shell", Call(&["shell", "-c", "echo hello"], "", 0)),
+    ("repl", Call(&["repl", "--session", "main"], "what did I say?\n", 0)),
+    ("serve", Without("`a_request_gets_nothing_of_another_tenants_session` shows it")),
+    ("replay", Call(&["replay", "RUN"], "", 2)),
+    ("session list", Call(&["session", "list"], "", 0)),
+    ("session runs", Call(&["session", "runs"], "", 0)),
+    ("session show", Call(&["session", "show", "main"], "", 2)),
+    ("session resume", Call(&["session", "resume", "main"], "what did I say?\n", 0)),
+    ("session fork", Call(&["session", "fork", "main", "copy"], "", 2)),
+    ("session export", Call(&["session", "export", "main"], "", 2)),
+    (
+        "session import",
+        Call(&["session", "import", "-"], "{\"wattle_session\":1,\"id\":\"main\",\"messages\":[],\"state\":[]}", 0),
+    ),
+    ("session release", Call(&["session", "release", "RUN"], "", 2)),
+    ("session rm", Call(&["session", "rm", "main"], "", 2)),
+    ("vars get", Call(&["vars", "get", "v"], "", 1)),
+    ("vars set", Call(&["vars", "set", "v", "bob's"], "", 0)),
+    (
+        "vars set --secret",
+        Call(&["vars", "set", "token", "-", "--secret", "--host", "b.example"], "bob's own secret", 0),
+    ),
+    ("vars list", Call(&["vars", "list", "--json"], "", 0)),
+    ("vars list --secret", Call(&["vars", "list", "--secret"], "", 0)),
+    ("vars rm", Call(&["vars", "rm", "v"], "", 1)),
+    ("vars rm --secret", Call(&["vars", "rm", "token", "--secret"], "", 1)),
+    ("ledger verify", Call(&["ledger", "verify", "--run", "RUN", "--json"], "", 0)),
+    ("ledger key", Call(&["ledger", "key"], "", 1)),
+    ("doctor", Call(&["doctor"], "", 0)),
+    ("check", Without("it reads files")),
+    ("expand", Without("it reads files")),
+    ("parse", Without("it reads stdin")),
+    ("catalog list", Without("it reads the catalog")),
+    ("catalog search", Without("it reads the catalog")),
+    ("catalog new", Without("it writes a file")),
+    ("catalog test", Without("programs run in a world of their own")),
+    ("catalog fmt", Without("it writes files")),
+    ("catalog show", Without("it reads the catalog")),
+    ("eval", Without("tasks run in a world of their own")),
+    ("trace show", Without("it reads files that lie in a folder, whoever may read that")),
+    ("trace query", Without("as `trace show`")),
+    ("trace digest", Without("as `trace show`")),
+    ("trace feed", Without("as `trace show`")),
+    ("telemetry", Without("as `trace show`")),
+    ("demo", Without("it plays recordings")),
+    ("config show", Without("it reads settings")),
+    ("completions", Without("it prints a script")),
+];
+
+/// The commands that have no commands below them, as the binary lists them.
+fn commands(place: &Place, above: &[String]) -> BTreeSet<String> {
+    let help = place.wattle(above.iter().cloned().chain(["--help".to_owned()])).run().code(0).stdout;
+    let Some((_, list)) = help.split_once("Commands:\n") else { return [above.join(" ")].into() };
+    let list = list.split("\n\n").next().unwrap();
+    let names =
+        list.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next().filter(|name| !name.is_empty()));
+    let below = names.filter(|name| *name != "help").flat_map(|name| {
+        let path = above.iter().cloned().chain([name.to_owned()]).collect::<Vec<_>>();
+        commands(place, &path)
+    });
+    below.collect()
+}
+
+#[test]
+fn every_command_has_a_row() {
+    let place = Place::new();
+    let found = commands(&place, &[]);
+    assert!(found.len() > 30, "{found:?}");
+    let rows: BTreeSet<&str> = COMMANDS.iter().map(|(name, _)| name.split(" --").next().unwrap()).collect();
+    let missing: Vec<&String> = found.iter().filter(|command| !rows.contains(command.as_str())).collect();
+    assert!(missing.is_empty(), "say what these do for another tenant: {missing:?}");
+    let gone: Vec<&&str> = rows.iter().filter(|row| !found.contains(**row)).collect();
+    assert!(gone.is_empty(), "these commands are gone: {gone:?}");
+    assert!(COMMANDS.iter().all(|(_, row)| !matches!(row, Without(why) if why.is_empty())));
+}
+
+#[test]
+fn no_command_shows_or_changes_what_another_tenant_has() {
+    let place = Place::new();
+    let provider = Provider::answering(|_| Answer::text("ToolCall::Response(\"\"\"an answer\"\"\")"));
+    let url = provider.base_url();
+    let wattle = |tenant: &str, args: &[&str], stdin: &str| {
+        let call = place.wattle(args).env("WATTLE_TENANT", tenant).env("WATTLE_STORE", "s.db").stdin(stdin);
+        call.env("WATTLE_BASE_URL", &url).env("WATTLE_MODEL", "m").env("WATTLE_API_KEY", "sk-test").run()
+    };
+    let alice = |args: &[&str], stdin: &str| wattle("alice", args, stdin).code(0);
+    alice(&["run", &format!("remember {CANARY}"), "--session", "main"], "");
+    alice(
+        &["exec", "-", "--session", "main"],
+        &format!("(kv.set? \"k\" \"{CANARY}\") (kv.set? \"tenant:v\" \"{CANARY}\") (ret)"),
+    );
+    alice(&["vars", "set", "token", "-", "--secret", "--host", "a.example"], &format!("{CANARY}-secret"));
+    let run = alice(&["session", "runs", "--json"], "").json_lines()[0][0]["run"].as_str().unwrap().to_owned();
+    let state = || {
+        let all = [
+            alice(&["session", "export", "main"], ""),
+            alice(&["session", "runs", "--json"], ""),
+            alice(&["vars", "list", "--json"], ""),
+            alice(&["vars", "list", "--secret"], ""),
+        ];
+        all.map(|done| done.stdout)
+    };
+    let before = state();
+    // What lies in the workdir is seen by whoever works there: it is not the store's.
+    for file in ["_steps.jsonl", "_ledger.jsonl", "events.org"] {
+        let _ = std::fs::remove_file(place.work().join(file));
+    }
+    place.write("_steps.jsonl", format!("{{\"run_id\":\"{run}\"}}\n"));
+    place.write("_ledger.jsonl", "");
+    let seen = provider.requests().len();
+    for (at, (name, row)) in COMMANDS.iter().enumerate() {
+        let Call(args, stdin, code) = row else { continue };
+        let args: Vec<&str> = args.iter().map(|arg| if *arg == "RUN" { run.as_str() } else { arg }).collect();
+        let done = wattle(&format!("bob-{at}"), &args, stdin);
+        assert!(!format!("{}{}", done.stdout, done.stderr).contains(CANARY), "{name}: {done:?}");
+        assert!(!format!("{}{}", done.stdout, done.stderr).contains("panicked"), "{name}: {done:?}");
+        if *name != "ledger verify" && *name != "ledger key" && *name != "doctor" {
+            assert_eq!(done.code, *code, "{name}: {done:?}");
+        }
+    }
+    assert_eq!(state(), before);
+    let asked = provider.requests().split_off(seen);
+    assert!(!asked.is_empty() && asked.iter().all(|request| !request.body.contains(CANARY)), "no model is told either");
+}
+
+#[test]
+fn a_name_that_is_not_a_tenants_is_refused_everywhere() {
+    let place = Place::new();
+    let long = "x".repeat(65);
+    for name in ["a b", "../alice", "al\u{ed}ce", "\u{ff41}lice", "alice\u{200b}", ".", "-", "a/b", &long] {
+        for args in [&["session", "list"][..], &["vars", "list"], &["exec", "-"], &["ledger", "key"]] {
+            let done = place.wattle(args).env("WATTLE_TENANT", name).stdin("(ret \"x\")").run();
+            assert_eq!(done.code, 3, "{name:?} {args:?}: {done:?}");
+            assert!(done.stderr.contains("a tenant's name has 1 to 64"), "{done:?}");
+        }
+    }
+}

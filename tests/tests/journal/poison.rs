@@ -1,0 +1,214 @@
+//! A run that ends its process is not tried for ever, and a panic in a run ends that run alone.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use wattle_agent::journal::{Ended, Journal as _, ResumeError, Status, end};
+use wattle_agent::machine::{Ending, Envelope};
+use wattle_agent::model::{Delta, Model, ModelError, ModelReply, ModelRequest};
+
+use crate::place::{ByTurn, Place, answer, done, status, wat};
+
+/// A model whose process is gone at one of its answers: nothing comes back from there. It says when.
+struct Gone {
+    script: ByTurn,
+    /// The answer at which the process ends, by how often the model has spoken.
+    at: usize,
+    gone: tokio::sync::Notify,
+    asked: AtomicUsize,
+}
+
+impl Gone {
+    fn at(at: usize) -> Gone {
+        let script = ByTurn(vec![
+            wat(r#"(resv (http.get? "https://a.example/page"))"#),
+            wat(r#"(resv (str.from_int (kv.incr? "n" 1)))"#),
+            done(),
+        ]);
+        Gone { script, at, gone: tokio::sync::Notify::new(), asked: AtomicUsize::new(0) }
+    }
+}
+
+impl Model for Gone {
+    fn name(&self) -> &str {
+        "gone"
+    }
+
+    fn complete<'a>(
+        &'a self,
+        request: ModelRequest<'a>,
+    ) -> std::pin::Pin<Box<dyn Future<Output = Result<ModelReply, ModelError>> + Send + 'a>> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        let spoken = request.messages.iter().filter(|said| said.role == wattle_agent::machine::Role::Assistant).count();
+        if spoken == self.at {
+            self.gone.notify_one();
+            return Box::pin(std::future::pending());
+        }
+        self.script.complete(request)
+    }
+
+    fn stream<'a>(
+        &'a self,
+        request: ModelRequest<'a>,
+        _: &'a mut (dyn FnMut(Delta<'_>) + Send),
+    ) -> std::pin::Pin<Box<dyn Future<Output = Result<ModelReply, ModelError>> + Send + 'a>> {
+        self.complete(request)
+    }
+}
+
+/// Drives the run until its process is gone.
+async fn die(place: &Place, model: &Gone, is_first: bool) {
+    let journal = place.journal();
+    let drive = async {
+        match is_first {
+            true => drop(place.run(&journal, model, "r").await),
+            false => drop(place.resume(model, "r", &[]).await),
+        }
+    };
+    tokio::select! {
+        () = drive => panic!("the run came to an end"),
+        () = model.gone.notified() => {}
+    }
+    // The hold of the process is released when its task has ended.
+    tokio::task::yield_now().await;
+}
+
+#[tokio::test]
+async fn a_run_that_ended_its_process_twice_is_parked_and_can_be_released() {
+    let place = Place::new();
+    let model = Gone::at(1);
+    die(&place, &model, true).await;
+    assert_eq!(place.opened("r").await.attempts, 1);
+    die(&place, &model, false).await;
+    assert_eq!(place.opened("r").await.attempts, 2);
+
+    let asked = model.asked.load(Ordering::SeqCst);
+    let Err(ResumeError::Parked { run, reason }) = place.resume(&model, "r", &[]).await.0 else { panic!() };
+    assert_eq!(run, "r");
+    assert_eq!(reason, "this run ended its process 2 times; it is parked; last known: step 2: the model was asked");
+    let parked = place.opened("r").await;
+    assert_eq!((parked.status, parked.reason.as_deref()), (Status::Parked, Some(reason.as_str())));
+    assert!(matches!(place.resume(&model, "r", &[]).await.0, Err(ResumeError::Parked { .. })));
+    assert!(matches!(place.resume(&model, "r", &[("2.1", true)]).await.0, Err(ResumeError::Parked { .. })));
+    assert_eq!(model.asked.load(Ordering::SeqCst), asked, "it was not driven");
+    assert_eq!(place.store.runs(Some(Status::Open)).await.unwrap(), [], "nobody resumes it by itself");
+
+    // Released, it has two attempts again.
+    assert!(place.store.release("r").await.unwrap());
+    die(&place, &model, false).await;
+    die(&place, &model, false).await;
+    assert!(matches!(place.resume(&model, "r", &[]).await.0, Err(ResumeError::Parked { .. })));
+    place.store.release("r").await.unwrap();
+    let ended = place.resume(&Gone::at(usize::MAX), "r", &[]).await.0.unwrap();
+    assert_eq!(answer(&ended), "done");
+    assert_eq!(place.value("n").await.as_deref(), Some("1"));
+    let Ended::Done(report) = ended else { panic!() };
+    end(&place.journal(), &report).await.unwrap();
+    assert_eq!(status(&place, "r").await, Status::Ended);
+    assert_eq!(place.replay("r").await.difference, None);
+}
+
+#[tokio::test]
+async fn a_run_that_gets_on_is_never_parked_however_often_its_process_ends() {
+    let place = Place::new();
+    die(&place, &Gone::at(0), true).await;
+    for turn in 1..3 {
+        die(&place, &Gone::at(turn), false).await;
+        assert_eq!(place.opened("r").await.attempts, 1, "a turn is progress");
+    }
+    assert_eq!(answer(&place.resume(&Gone::at(usize::MAX), "r", &[]).await.0.unwrap()), "done");
+}
+
+#[tokio::test]
+async fn a_parked_run_names_the_call_that_was_under_way() {
+    let place = Place::new();
+    let script = || ByTurn(vec![wat(r#"(resv (http.post? "https://a.example/form" "x" ""))"#), done()]);
+    let model = script();
+    let journal = place.journal();
+    let hangs = Arc::clone(&place.network);
+    hangs.hang();
+    // The process ends within the program's call.
+    tokio::select! {
+        _ = place.run(&journal, &model, "r") => panic!("the run came to an end"),
+        () = hangs.hung() => {}
+    }
+    tokio::task::yield_now().await;
+    // Another process ends before it gets anywhere.
+    place.store.attempt("r").await.unwrap();
+    let Err(ResumeError::Parked { reason, .. }) = place.resume(&script(), "r", &[]).await.0 else { panic!() };
+    assert!(reason.contains("step 1: wat ran, call http.post(\"https://a.example/form\""), "{reason}");
+    assert!(reason.ends_with("(under way)"), "{reason}");
+}
+
+/// A model that panics.
+struct Panics;
+
+impl Model for Panics {
+    fn name(&self) -> &str {
+        "panics"
+    }
+
+    fn complete<'a>(
+        &'a self,
+        _: ModelRequest<'a>,
+    ) -> std::pin::Pin<Box<dyn Future<Output = Result<ModelReply, ModelError>> + Send + 'a>> {
+        Box::pin(async { panic!("the model's client has a bug: a secret") })
+    }
+
+    fn stream<'a>(
+        &'a self,
+        request: ModelRequest<'a>,
+        _: &'a mut (dyn FnMut(Delta<'_>) + Send),
+    ) -> std::pin::Pin<Box<dyn Future<Output = Result<ModelReply, ModelError>> + Send + 'a>> {
+        self.complete(request)
+    }
+}
+
+#[tokio::test]
+async fn a_panic_in_a_run_ends_that_run_alone() {
+    let place = Place::new();
+    let journal = place.journal();
+    let good = ByTurn(vec![wat(r#"(resv (str.from_int (kv.incr? "n" 1)))"#), done()]);
+    let (panicked, went_on) = tokio::join!(place.run(&journal, &Panics, "r"), place.run(&journal, &good, "other"));
+    let Ended::Done(report) = panicked.0 else { panic!() };
+    let Ending::Failed { message } = &report.ending else { panic!("{report:?}") };
+    assert!(message.contains("a bug in the host ended the run") && !message.contains("secret"), "{message}");
+    assert!(panicked.1.iter().any(|envelope| matches!(envelope.event, wattle_agent::machine::Event::Error { .. })));
+    end(&journal, &report).await.unwrap();
+    assert_eq!(status(&place, "r").await, Status::Ended);
+    assert_eq!(answer(&went_on.0), "done");
+    assert_eq!(place.replay("r").await.difference, None, "the journal is kept");
+}
+
+#[tokio::test]
+async fn a_sink_that_panics_ends_its_run_and_no_other() {
+    let place = Place::new();
+    let journal = place.journal();
+    let model = ByTurn(vec![wat(r#"(fs.write? "a.txt" "kept")"#), done()]);
+    let (files, job) = place.job();
+    let sink = |envelope: &Envelope| assert!(envelope.seq < 3, "the sink has a bug");
+    let kept = (&journal, "r".to_owned(), serde_json::Value::Null);
+    let settings = wattle_agent::Settings::default();
+    let ended = wattle_agent::journal::run(&place.host, &model, &settings, job, &sink, kept).await.unwrap();
+    let Ended::Done(report) = ended else { panic!() };
+    assert!(matches!(&report.ending, Ending::Failed { message } if message.contains("a bug in the host")));
+    assert_eq!(&*files.read("a.txt").unwrap(), b"kept", "the overlay is kept");
+    end(&journal, &report).await.unwrap();
+    assert!(matches!(place.resume(&model, "r", &[]).await.0, Err(ResumeError::Ended(_))));
+    let (_, job) = place.job();
+    let report = wattle_agent::run(&place.host, &model, &settings, job, &|_: &Envelope| panic!("a bug")).await;
+    assert!(matches!(report.ending, Ending::Failed { .. }));
+    assert_eq!(answer(&place.run(&journal, &model, "next").await.0), "done");
+}
+
+#[tokio::test]
+async fn two_processes_count_one_attempt_for_one_run() {
+    let place = Place::new();
+    let model = Gone::at(0);
+    die(&place, &model, true).await;
+    let (one, other) = (Gone::at(usize::MAX), Gone::at(usize::MAX));
+    let (first, second) = tokio::join!(place.resume(&one, "r", &[]), place.resume(&other, "r", &[]));
+    let held = [&first.0, &second.0].iter().filter(|ended| matches!(ended, Err(ResumeError::Held(_)))).count();
+    assert_eq!(held, 1, "only one of them drives it");
+    assert!(place.opened("r").await.attempts <= 2);
+}
