@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use wattle_capability::Answer;
 use wattle_capability::ai::{Embedding, Inference, Question, Reply};
-use wattle_capability::egress::{HeaderMap, HeaderName, HeaderValue, Url};
+use wattle_capability::egress::{HeaderMap, HeaderName, HeaderValue, Incoming, Outgoing, Passage, Url};
 use wattle_capability::files::Files;
 use wattle_capability::git::Repository;
 use wattle_capability::http;
@@ -148,7 +148,7 @@ impl Repository for Pushed {
 struct OnePicture;
 
 impl Painter for OnePicture {
-    fn paint(&self, _: String) -> Answer<'_, Vec<u8>> {
+    fn paint(&self, _: String, _: Passage) -> Answer<'_, Vec<u8>> {
         Box::pin(async { Ok(PICTURE.to_vec()) })
     }
 }
@@ -203,13 +203,14 @@ impl Route {
 }
 
 impl http::Backend for Recorded {
-    fn send(&self, request: http::Request) -> Answer<'_, http::Response> {
+    fn send(&self, outgoing: Outgoing) -> Answer<'_, Incoming> {
+        let request = outgoing.request();
         let url = normal(&request.url);
         let route = self.0.iter().find(|route| route.url == url && route.method == request.method.as_str());
         let answer = route.and_then(Route::next).ok_or_else(|| {
             Failure::new(Code::EREMOTE, format!("nothing answers to {} {}", request.method, request.url))
         });
-        Box::pin(async { answer })
+        Box::pin(async move { answer.map(|answer| outgoing.answer(answer)) })
     }
 }
 
@@ -282,7 +283,6 @@ impl Inference for Scripted {
 mod tests {
     use super::*;
     use wattle_capability::egress::Method;
-    use wattle_capability::http::Backend as _;
 
     fn answer(url: &str, body: &str) -> HttpAnswer {
         let (url, body) = (url.to_owned(), body.to_owned());
@@ -295,7 +295,9 @@ mod tests {
         let network = Recorded::new(&recorded).unwrap();
         let ask = async |method, url: &str| {
             let request = http::Request { method, url: url.to_owned(), headers: HeaderMap::new(), body: Vec::new() };
-            network.send(request).await.map(|response| String::from_utf8(response.body).unwrap())
+            let passage = Passage::new(None, Arc::default(), "http");
+            let answered = passage.send(&network, "http.get", request).await;
+            answered.map(|response| String::from_utf8(response.body).unwrap())
         };
         for expected in ["one", "two", "two"] {
             assert_eq!(ask(Method::GET, "https://a.example/#top").await.as_deref(), Ok(expected));

@@ -16,7 +16,7 @@ use wattle_rt::{Code, Config, Failure, Run, capability};
 use crate::Answer;
 
 pub use broker::{Author, Broker, PushTo, find_git};
-pub use remote::{Branch, Remote, RemoteError};
+pub use remote::{Branch, Remote, RemoteError, RemoteFiles};
 
 capability! {
     /// The workdir's repository, in trusted runs.

@@ -7,12 +7,11 @@ use std::time::Instant;
 
 use futures_util::StreamExt;
 use serde_json::{Map, Value as Json, json};
-use wattle_rt::{Account, Code, Config, Failure, Guard, Held, Run, Target, Unadmitted, capability};
+use wattle_rt::{Account, Code, Config, Failure, Held, Run, Unadmitted, capability};
 
 use crate::Answer;
 use crate::arr::{Arrays, Handle};
-use crate::egress::{self, Egress, HeaderMap, HeaderName, HeaderValue, Method, Url};
-use crate::secrets::Vault;
+use crate::egress::{self, HeaderMap, HeaderName, HeaderValue, Incoming, Method, Outgoing, Passage};
 
 capability! {
     /// Requests over http and https; an answer of 400 and above fails as EREMOTE.
@@ -65,21 +64,13 @@ pub struct Response {
     pub body: Vec<u8>,
 }
 
-/// What carries a program's requests: the egress guard, or answers of a test.
+/// What carries a program's requests: the egress guard, or answers of a test. It is given what has passed the run's guard and vault,
+/// and returns what the vault has cleaned.
 pub trait Backend: Send + Sync {
-    /// Sends the request. A refusal is `EACCESS`, a URL that cannot be read `EPARSE`, too late `ETIME`, anything else `EREMOTE`.
-    fn send(&self, request: Request) -> Answer<'_, Response>;
-
-    /// As [`send`](Backend::send), where `admit` is asked about each URL that a redirect leads to. A backend that follows none need
-    /// not ask.
-    fn send_within(&self, request: Request, admit: Admit) -> Answer<'_, Response> {
-        drop(admit);
-        self.send(request)
-    }
+    /// Sends the request, and asks it about each URL that a redirect leads to. A refusal is `EACCESS`, a URL that cannot be read
+    /// `EPARSE`, too late `ETIME`, anything else `EREMOTE`.
+    fn send(&self, outgoing: Outgoing) -> Answer<'_, Incoming>;
 }
-
-/// Says why a URL may not be reached.
-pub type Admit = Box<dyn Fn(&Url) -> Result<(), String> + Send + Sync>;
 
 /// Grants `http` on a backend.
 pub struct Http {
@@ -100,36 +91,10 @@ impl Config for Http {
     const CAPABILITY: &'static str = "http";
 }
 
-impl Backend for Egress {
-    fn send(&self, request: Request) -> Answer<'_, Response> {
-        Backend::send_within(self, request, Box::new(|_| Ok(())))
-    }
-
-    fn send_within(&self, request: Request, admit: Admit) -> Answer<'_, Response> {
-        Box::pin(async move { answered(Egress::send_within(self, request.into(), &admit).await) })
-    }
-}
-
 impl From<Request> for egress::Request {
     fn from(request: Request) -> egress::Request {
         let Request { method, url, headers, body } = request;
         egress::Request { method, url, headers, body: body.into() }
-    }
-}
-
-/// What the guard answered, as a backend gives it.
-pub(crate) fn answered(answer: Result<egress::Response, egress::EgressError>) -> Result<Response, Failure> {
-    let answer = answer.map_err(|e| Failure::new(code_of(&e), e.to_string()))?;
-    Ok(Response { status: answer.status.as_u16(), headers: answer.headers, body: answer.body.into() })
-}
-
-fn code_of(error: &egress::EgressError) -> Code {
-    use egress::EgressErrorKind as Kind;
-    match error.kind() {
-        Kind::Refused => Code::EACCESS,
-        Kind::BadUrl => Code::EPARSE,
-        Kind::Timeout => Code::ETIME,
-        _ => Code::EREMOTE,
     }
 }
 
@@ -170,49 +135,46 @@ async fn send(run: &mut Run, function: &'static str, request: Request) -> Result
     Way::of(run).send(&*http.backend, function, request).await
 }
 
-/// What every request of a run passes, on its way out and back.
+/// What every request of a run passes, and the account that it is charged to.
 #[derive(Clone)]
 struct Way {
-    guard: Option<Arc<dyn Guard>>,
-    vault: Arc<Vault>,
+    passage: Passage,
     account: Account,
     until: Instant,
 }
 
 impl Way {
     fn of(run: &Run) -> Way {
-        let grants = run.grants();
-        Way {
-            guard: grants.guard().cloned(),
-            vault: grants.config::<Vault>().unwrap_or_default(),
-            account: run.account().clone(),
-            until: run.deadline(),
-        }
+        Way { passage: Passage::of(run, HTTP.name), account: run.account().clone(), until: run.deadline() }
     }
 
-    /// Sends a request of that function: holds every hop of it to the guard, puts in the secrets that it refers to, and takes them out
-    /// of what comes back.
-    async fn send(
-        &self,
-        backend: &dyn Backend,
-        function: &'static str,
-        mut request: Request,
-    ) -> Result<Received, Failure> {
-        let guard = self.guard.clone();
-        let admit =
-            move |url: &str| guard.as_ref().map_or(Ok(()), |guard| guard.call(HTTP.name, function, Target::Url, url));
-        admit(&request.url).map_err(|why| Failure::new(Code::EACCESS, why))?;
-        let filled = self.vault.fill(&mut request).await?;
-        let first = Url::parse(&request.url).map(|url| url.origin()).ok();
-        let admit = move |url: &Url| match first.as_ref() {
-            Some(first) if filled.body && url.origin() != *first => {
-                Err("the request's body carries a secret, which stays with the host that it was for".to_owned())
-            }
-            _ => admit(url.as_str()),
-        };
-        let sending = async { self.vault.scrub(backend.send_within(request, Box::new(admit)).await) };
-        receive(&self.account, self.until, sending).await
+    async fn send(&self, backend: &dyn Backend, function: &'static str, request: Request) -> Result<Received, Failure> {
+        receive(&self.account, self.until, self.passage.send(backend, function, request)).await
     }
+}
+
+/// The header by which a server tells a repeated request from a new one.
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// Adds an `Idempotency-Key` to a request that does something anew each time, if the program has not set one. The key is the same if
+/// the call is made once more because its process was stopped, and differs from that of every other call.
+fn mark_once(run: &mut Run, request: &mut Request) -> Result<(), Failure> {
+    let anew = request.method == Method::POST || request.method == Method::PATCH;
+    if !anew || request.headers.contains_key(IDEMPOTENCY_KEY) {
+        return Ok(());
+    }
+    let key = match run.change_key() {
+        Some(call) => *blake3::hash(call.as_bytes()).as_bytes(),
+        None => {
+            let mut random = [0; 32];
+            let failed = |why| Failure::new(Code::EREMOTE, format!("the system gives no randomness: {why}"));
+            getrandom::fill(&mut random).map_err(failed)?;
+            random
+        }
+    };
+    let key: String = key.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    request.headers.insert(IDEMPOTENCY_KEY, header_value(IDEMPOTENCY_KEY.as_str(), &key)?);
+    Ok(())
 }
 
 /// The body of an answer below 400; the failure quotes the beginning of any other.
@@ -290,7 +252,9 @@ async fn post(run: &mut Run, url: String, body: Vec<u8>, content_type: String) -
     let kind = if content_type.is_empty() { "text/plain; charset=utf-8" } else { &content_type };
     let mut headers = HeaderMap::new();
     headers.insert(egress::header::CONTENT_TYPE, header_value("content-type", kind)?);
-    accepted(&url, send(run, "http.post", Request { method: Method::POST, url: url.clone(), headers, body }).await?)
+    let mut request = Request { method: Method::POST, url: url.clone(), headers, body };
+    mark_once(run, &mut request)?;
+    accepted(&url, send(run, "http.post", request).await?)
 }
 
 async fn request(
@@ -303,7 +267,9 @@ async fn request(
     let method = Method::from_bytes(method.trim().to_ascii_uppercase().as_bytes())
         .map_err(|_| Failure::new(Code::EPARSE, format!("{method:?} is no HTTP method")))?;
     let headers = read_headers(headers.as_deref().unwrap_or_default())?;
-    let answer = send(run, "http.request", Request { method, url, headers, body }).await?;
+    let mut request = Request { method, url, headers, body };
+    mark_once(run, &mut request)?;
+    let answer = send(run, "http.request", request).await?;
     let mut shown = Map::new();
     for (name, value) in &answer.headers {
         let value = String::from_utf8_lossy(value.as_bytes());

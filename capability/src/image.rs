@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use wattle_rt::{Code, Config, Failure, Run, capability};
 
 use crate::Answer;
+use crate::egress::Passage;
 use crate::fs;
 
 pub use endpoint::Endpoint;
@@ -35,8 +36,8 @@ const LARGEST: usize = 16 << 20;
 
 /// The port to what makes pictures. A failure is `EREMOTE`, one that comes too late `ETIME`.
 pub trait Painter: Send + Sync {
-    /// Gives the bytes of a picture.
-    fn paint(&self, prompt: String) -> Answer<'_, Vec<u8>>;
+    /// Returns the bytes of a picture. One that lies elsewhere is fetched by that passage.
+    fn paint(&self, prompt: String, passage: Passage) -> Answer<'_, Vec<u8>>;
 }
 
 /// Grants `image` on a painter; `None` where the operator named no endpoint. The programs of a run share the budget.
@@ -125,7 +126,9 @@ async fn make(run: &mut Run, prompt: String, path: String) -> Result<String, Fai
         let words = "no images endpoint is configured; the operator sets `image.base_url` in the user file, or `WATTLE_IMAGE_BASE_URL`";
         return Err(Failure::new(Code::EACCESS, words));
     };
-    let picture = painter.paint(prompt.trim().to_owned()).await?;
+    let passage = Passage::of(run, IMAGE.name);
+    passage.check_text("the prompt", prompt.as_bytes()).await?;
+    let picture = painter.paint(prompt.trim().to_owned(), passage).await?;
     let remote = |words: String| Err(Failure::new(Code::EREMOTE, words));
     let Some(kind) = Kind::of(&picture) else {
         return remote("the images endpoint gave something that is no PNG, JPEG, WebP or GIF".to_owned());

@@ -6,14 +6,14 @@
 mod engine;
 mod guest;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use wattle_rt::{Code, Config, Failure, Run, Service, Target, capability};
 
-use crate::egress::{HeaderMap, HeaderValue, Method, header};
+use crate::egress::{HeaderMap, HeaderValue, Method, Passage, header};
 use crate::http::{Http, Received, Request, receive};
-use guest::{NoPiece, Piece};
+use guest::{NoText, Text};
 
 pub use engine::{Engine, EngineKind, EngineSettings};
 
@@ -80,36 +80,41 @@ async fn fetch(run: &mut Run, url: String, offset: i32) -> Result<String, Failur
     guest::ready().await?;
     let until = deadline(run);
     let status = response.status;
-    let offset = if status < 400 { offset } else { 0 };
     let content_type = response.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let body = response.body.as_slice();
-    let read =
-        guest::text(run.account(), (&base, content_type.unwrap_or_default()), body, (offset, PIECE), until).await;
+    let content_type = content_type.unwrap_or_default();
+    let read = guest::text(run.account(), (&base, content_type), &response.body, until).await;
+    // Markup or an encoding may have hidden a secret in the page that its text shows.
+    let passage = Passage::of(run, WEB.name);
+    let read = match read {
+        Ok(Text { text, plain }) => Ok(Text { text: passage.clean_text(&text, &[&url, &base]).await?, plain }),
+        Err(why) => Err(why),
+    };
     if status >= 400 {
-        let said = read.map(|piece| piece.text).unwrap_or_default();
+        let said = read.map(|text| text.text).unwrap_or_default();
         let said: String = said.trim().chars().take(300).collect();
         let said = if said.is_empty() { said } else { format!(": {said}") };
         return Err(Failure::new(Code::EREMOTE, format!("{url} answered with status {status}{said}")));
     }
     match read {
-        Ok(piece) => Ok(shown(&piece, offset, body.len())),
-        Err(NoPiece::NotText(what)) => Err(Failure::new(Code::EPARSE, format!("{url} {what}"))),
-        Err(NoPiece::PastEnd(all)) => {
-            let why = format!("the text has {all} characters, and nothing stands at offset {offset}");
-            Err(Failure::new(Code::EBOUND, why))
-        }
-        Err(NoPiece::Failed(failure)) => Err(failure),
+        Ok(text) => piece(&text, offset, response.body.len()),
+        Err(NoText::Other(what)) => Err(Failure::new(Code::EPARSE, format!("{url} {what}"))),
+        Err(NoText::Failed(failure)) => Err(failure),
     }
 }
 
 /// A piece of a text, with a last line that tells where it stands and what is missing.
-fn shown(piece: &Piece, offset: usize, bytes: usize) -> String {
-    let Piece { text, all, plain } = piece;
-    let end = offset + text.chars().count();
-    let more = if end < *all { format!("; read on with offset {end}") } else { String::new() };
+fn piece(Text { text, plain }: &Text, offset: usize, bytes: usize) -> Result<String, Failure> {
+    let all = text.chars().count();
+    if offset > 0 && offset >= all {
+        let why = format!("the text has {all} characters, and nothing stands at offset {offset}");
+        return Err(Failure::new(Code::EBOUND, why));
+    }
+    let piece: String = text.chars().skip(offset).take(PIECE).collect();
+    let end = offset + piece.chars().count();
+    let more = if end < all { format!("; read on with offset {end}") } else { String::new() };
     let cut = if bytes > PAGE_BYTES { "; of the page's first 5 MiB" } else { "" };
     let plain = if *plain { "; the page is too large for its structure to be read" } else { "" };
-    format!("{}\n\n[characters {offset}–{end} of {all}{more}{cut}{plain}]", text.trim_end())
+    Ok(format!("{}\n\n[characters {offset}–{end} of {all}{more}{cut}{plain}]", piece.trim_end()))
 }
 
 /// Gets a URL, each hop of it held to the run's guard; gives the URL that answered, too.
@@ -118,17 +123,14 @@ async fn get(run: &Run, url: &str, until: Instant) -> Result<(Received, String),
     let mut headers = HeaderMap::new();
     headers.insert(header::ACCEPT, HeaderValue::from_static(ACCEPT));
     let request = Request { method: Method::GET, url: url.to_owned(), headers, body: Vec::new() };
-    let last = Arc::new(Mutex::new(url.to_owned()));
-    let (guard, hops) = (run.grants().guard().cloned(), Arc::clone(&last));
-    let admit = move |url: &crate::egress::Url| {
-        if let Some(guard) = &guard {
-            guard.call(WEB.name, "web.fetch", Target::Url, url.as_str())?;
-        }
-        url.as_str().clone_into(&mut hops.lock().unwrap_or_else(PoisonError::into_inner));
-        Ok(())
+    let mut last = String::new();
+    let passage = Passage::of(run, WEB.name);
+    let sending = async {
+        let (response, to) = passage.send_to_last(&*http.backend, "web.fetch", request).await?;
+        last = to;
+        Ok(response)
     };
-    let response = receive(run.account(), until, http.backend.send_within(request, Box::new(admit))).await?;
-    let last = last.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let response = receive(run.account(), until, sending).await?;
     Ok((response, last))
 }
 
@@ -142,11 +144,14 @@ async fn search(run: &mut Run, query: String) -> Result<String, Failure> {
         return Err(Failure::new(Code::EBOUND, why));
     }
     run.admit("web.search", Target::Service(Service::Engine), engine.url().as_str())?;
+    let passage = Passage::of(run, WEB.name);
+    passage.check_text("the query", query.as_bytes()).await?;
     guest::prepare();
     let until = deadline(run);
-    let response = within(run, until, engine.ask(run.account(), &query, until)).await?;
+    let response = within(run, until, engine.ask(run.account(), &passage, &query, until)).await?;
     guest::ready().await?;
-    engine.results(run.account(), &response, deadline(run)).await
+    let found = engine.results(run.account(), &response, deadline(run)).await?;
+    passage.clean_text(&found, &[engine.url().as_str()]).await
 }
 
 /// When a call gives up: before the run's own time is up, so that the program is told.

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use proptest::prelude::*;
-use wattle_capability::http::{Backend, Http, Request, Response};
+use wattle_capability::egress::{Incoming, Outgoing};
+use wattle_capability::http::{Backend, Http, Response};
 use wattle_capability::{ALL, Answer, pure_grants};
 use wattle_rt::{Argument, Authority, Limits, Part, Runtime};
 
@@ -16,9 +17,10 @@ use wattle_rt::{Argument, Authority, Limits, Part, Runtime};
 struct Web(Mutex<Vec<String>>);
 
 impl Backend for Web {
-    fn send(&self, request: Request) -> Answer<'_, Response> {
-        self.0.lock().unwrap().push(request.url);
-        Box::pin(async { Ok(Response { status: 200, headers: Default::default(), body: b"answer".to_vec() }) })
+    fn send(&self, request: Outgoing) -> Answer<'_, Incoming> {
+        self.0.lock().unwrap().push(request.request().url.clone());
+        let response = Response { status: 200, headers: Default::default(), body: b"answer".to_vec() };
+        Box::pin(async move { Ok(request.answer(response)) })
     }
 }
 

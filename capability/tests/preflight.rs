@@ -6,9 +6,10 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use wattle_capability::egress::{Incoming, Outgoing};
 use wattle_capability::files::Files;
 use wattle_capability::fs::Fs;
-use wattle_capability::http::{Backend, Http, Request, Response};
+use wattle_capability::http::{Backend, Http, Response};
 use wattle_capability::kv::{InMemory, Kv};
 use wattle_capability::policy::{Answer, Asker, Policy, Preflight, Request as Questions, Rule};
 use wattle_capability::{ALL, pure_grants};
@@ -40,9 +41,10 @@ impl wattle_rt::Config for Probe {
 struct Web(Mutex<Vec<String>>);
 
 impl Backend for Web {
-    fn send(&self, request: Request) -> Pin<Box<dyn Future<Output = Result<Response, Failure>> + Send + '_>> {
-        self.0.lock().unwrap().push(request.url);
-        Box::pin(async { Ok(Response { status: 200, headers: Default::default(), body: b"ok".to_vec() }) })
+    fn send(&self, request: Outgoing) -> Pin<Box<dyn Future<Output = Result<Incoming, Failure>> + Send + '_>> {
+        self.0.lock().unwrap().push(request.request().url.clone());
+        let response = Response { status: 200, headers: Default::default(), body: b"ok".to_vec() };
+        Box::pin(async move { Ok(request.answer(response)) })
     }
 }
 

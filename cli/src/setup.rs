@@ -330,6 +330,12 @@ pub(crate) fn stored_secrets(config: &Config) -> Result<StoredSecrets, Fault> {
     Ok(StoredSecrets::new(store, cipher))
 }
 
+/// Returns false if the tenant has no secrets in the store, as far as that can be seen without opening or making anything.
+pub(crate) fn may_have_secrets(config: &Config) -> bool {
+    let made = store_path(config).is_ok_and(Path::exists);
+    made && tenant(config).is_ok_and(|tenant| keys(config).is_some_and(|keys| keys.has_cipher(tenant.as_str())))
+}
+
 /// Where the telemetry of runs goes, as the variables that all programs have in common say.
 ///
 /// # Errors

@@ -1,13 +1,13 @@
 //! What the operator's settings give a trusted run, and which secrets requests may refer to.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use wattle_agent::LateSecrets;
 use wattle_agent::Trusted;
 use wattle_agent::capability::egress::{Egress, Url};
 use wattle_agent::capability::files::Files;
-use wattle_agent::capability::git::{Author, Broker, NoRepository, PushTo, Repository, find_git};
+use wattle_agent::capability::git::{Author, Broker, NoRepository, PushTo, RemoteFiles, Repository, find_git};
 use wattle_agent::capability::image::{Endpoint, Painter};
 use wattle_agent::capability::secrets::{FirstOf, Listed, Secret, Secrets};
 
@@ -33,7 +33,17 @@ pub(crate) fn trusted(config: &Config, workdir: &Path, tenant: &str, egress: &Eg
 fn repository(config: &Config, workdir: &Path, tenant: &str) -> Result<Arc<dyn Repository>, Fault> {
     let Some(remote) = config.git_remote.value.clone() else { return Ok(Arc::new(NoRepository::no_remote())) };
     let token = key(config.git_token_env.value.as_deref(), "git.token_env")?;
-    let to = PushTo { remote, branch: config.git_branch.value.clone(), token };
+    let file = |path: &Option<PathBuf>, setting: &str| {
+        let absolute = path.as_deref().map(std::path::absolute).transpose();
+        absolute.map_err(|why| Fault::configuration(format!("`{setting}`: {why}")))
+    };
+    let files = RemoteFiles::new(
+        file(&config.git_ca_file.value, "git.ca_file")?,
+        file(&config.git_ssh_key.value, "git.ssh_key")?,
+        file(&config.git_known_hosts.value, "git.known_hosts")?,
+    );
+    let files = files.map_err(|why| Fault::configuration(why.to_string()))?;
+    let to = PushTo { remote, branch: config.git_branch.value.clone(), token, files };
     let author = Author::of(tenant, config.git_author_email.value.as_deref());
     let path = std::env::var_os("PATH").unwrap_or_else(|| USUAL_PATH.into());
     let Some(git) = find_git(&path) else {
@@ -92,7 +102,10 @@ pub(crate) fn secrets(config: &Config) -> Result<Arc<dyn Secrets>, Fault> {
     };
     let entries = entries.iter().map(entry).collect::<Result<Vec<_>, Fault>>()?;
     let listed: Arc<dyn Secrets> = Arc::new(Listed::new(entries));
-    let config = config.clone();
-    let stored = LateSecrets::new(move || crate::setup::stored_secrets(&config).map_err(|fault| fault.to_string()));
+    let (config, at_look) = (config.clone(), config.clone());
+    let stored = LateSecrets::new(
+        move || crate::setup::may_have_secrets(&at_look),
+        move || crate::setup::stored_secrets(&config).map_err(|fault| fault.to_string()),
+    );
     Ok(Arc::new(FirstOf(vec![listed, Arc::new(stored)])))
 }

@@ -61,6 +61,12 @@ impl ApiError {
             .hint("send exactly one `Host` header with the server's name and port")
     }
 
+    /// Two headers of a name that decides about a request may be read in two ways: by this server in one, by a proxy in the other.
+    pub(crate) fn repeated_header(name: &str) -> Self {
+        let message = format!("the request has more than one `{name}` header");
+        ApiError::new(StatusCode::BAD_REQUEST, "bad_request", message).hint(format!("send exactly one `{name}` header"))
+    }
+
     pub(crate) fn broken_body() -> Self {
         ApiError::bad_request("the body broke off or is not framed as its headers say", "send the whole body")
     }

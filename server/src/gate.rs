@@ -58,6 +58,16 @@ impl Gate {
         }
     }
 
+    /// Checks that what decides about a request was said once.
+    fn unambiguous(headers: &HeaderMap) -> Result<(), ApiError> {
+        for (header, name) in [(header::AUTHORIZATION, "Authorization"), (header::ORIGIN, "Origin")] {
+            if headers.get_all(header).iter().nth(1).is_some() {
+                return Err(ApiError::repeated_header(name));
+            }
+        }
+        Ok(())
+    }
+
     fn caller(&self, headers: &HeaderMap, authority: &Authority) -> Result<Caller, ApiError> {
         let Some(value) = headers.get(header::ORIGIN) else { return Ok(Caller::Own) };
         let text = String::from_utf8_lossy(value.as_bytes());
@@ -76,7 +86,11 @@ impl Gate {
 /// Refuses what does not pass, answers a page's preliminary question, and marks answers for pages of listed origins.
 pub(crate) async fn pass(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     let gate = &shared.gate;
-    let caller = match gate.authority(&request).and_then(|authority| gate.caller(request.headers(), &authority)) {
+    let checked = gate.authority(&request).and_then(|authority| {
+        Gate::unambiguous(request.headers())?;
+        gate.caller(request.headers(), &authority)
+    });
+    let caller = match checked {
         Ok(caller) => caller,
         Err(error) => return error.into_response(),
     };

@@ -88,6 +88,12 @@ impl Keys {
         self.seed(tenant, "cipher").map(|seed| Cipher(XChaCha20Poly1305::new(&seed.into())))
     }
 
+    /// Returns true if the tenant has a key for stored secrets. Without one there is no secret that could be read.
+    #[must_use]
+    pub fn has_cipher(&self, tenant: &str) -> bool {
+        self.path(tenant, "cipher").exists()
+    }
+
     fn seed(&self, tenant: &str, kind: &str) -> Result<Hash, KeyError> {
         let path = self.path(tenant, kind);
         shut(&self.folder);

@@ -130,29 +130,57 @@ impl Secrets for StoredSecrets {
             self.open(&name, &row).ok_or_else(unreadable).map(Some)
         })
     }
+
+    fn all(&self) -> Answer<'_, Vec<Secret>> {
+        Box::pin(async move {
+            let listed = self.list().await.map_err(|why| Failure::new(Code::EREMOTE, why.to_string()))?;
+            let mut all = Vec::new();
+            for (name, _) in listed {
+                let row = self.row(&name).await.map_err(|why| Failure::new(Code::EREMOTE, why.to_string()))?;
+                // One that cannot be read any more stands for nothing that could be looked for.
+                all.extend(row.and_then(|row| self.open(&name, &row)));
+            }
+            Ok(all)
+        })
+    }
 }
 
 /// What opens a tenant's secrets, or says why they cannot be had.
 type Open = Box<dyn Fn() -> Result<StoredSecrets, String> + Send + Sync>;
 
-/// Secrets of a store that is not opened before the first of them is asked for.
+/// Secrets of a store that is opened when they are asked for, and for a look at all of them only if there may be any.
 pub struct LateSecrets {
+    may_exist: Box<dyn Fn() -> bool + Send + Sync>,
     open: Open,
     opened: OnceCell<StoredSecrets>,
 }
 
 impl LateSecrets {
-    /// Secrets that `open` gives; it may block.
-    pub fn new(open: impl Fn() -> Result<StoredSecrets, String> + Send + Sync + 'static) -> LateSecrets {
-        LateSecrets { open: Box::new(open), opened: OnceCell::new() }
+    /// Secrets that `open` gives, which may block; `may_exist` says without opening anything that there are none.
+    pub fn new(
+        may_exist: impl Fn() -> bool + Send + Sync + 'static,
+        open: impl Fn() -> Result<StoredSecrets, String> + Send + Sync + 'static,
+    ) -> LateSecrets {
+        LateSecrets { may_exist: Box::new(may_exist), open: Box::new(open), opened: OnceCell::new() }
+    }
+
+    async fn opened(&self) -> Result<&StoredSecrets, Failure> {
+        let open = async || (self.open)().map_err(|why| Failure::new(Code::EREMOTE, why));
+        self.opened.get_or_try_init(open).await
     }
 }
 
 impl Secrets for LateSecrets {
     fn find(&self, name: String) -> Answer<'_, Option<Secret>> {
+        Box::pin(async move { self.opened().await?.find(name).await })
+    }
+
+    fn all(&self) -> Answer<'_, Vec<Secret>> {
         Box::pin(async move {
-            let open = async || (self.open)().map_err(|why| Failure::new(Code::EREMOTE, why));
-            self.opened.get_or_try_init(open).await?.find(name).await
+            match (self.may_exist)() {
+                true => self.opened().await?.all().await,
+                false => Ok(Vec::new()),
+            }
         })
     }
 }

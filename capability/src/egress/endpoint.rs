@@ -7,8 +7,9 @@ use url::Url;
 use super::error::EgressError;
 use super::policy::{Limits, Reach, Target};
 use super::redirect::{Hop, location, parse};
-use super::resolve::Clients;
+use super::wire::Clients;
 use super::{Exchange, Request, Response, Streamed};
+use crate::secrets::Cleaner;
 
 /// Sends requests to one origin, the one that the operator configured, and to no other.
 ///
@@ -43,6 +44,11 @@ impl EndpointClient {
         self.start(request).await?.collect().await
     }
 
+    /// As [`EndpointClient::send`], where the response is cleaned.
+    pub(super) async fn send_cleaned(&self, request: Request, cleaner: &Cleaner) -> Result<Response, EgressError> {
+        self.start(request).await?.cleaned_by(cleaner).collect().await
+    }
+
     /// Sends a request and gives the response as soon as its head is there.
     ///
     /// # Errors
@@ -53,7 +59,7 @@ impl EndpointClient {
             return Err(EgressError::other_origin(&hop.url, &self.origin.origin().ascii_serialization()));
         }
         let exchange = Exchange::begin(self.limits);
-        let answer = exchange.perform(self.clients.of(Reach::Named, &hop.url)?, &hop).await?;
+        let answer = exchange.perform(&self.clients, Reach::Named, &hop).await?;
         match location(answer.status, &answer.headers) {
             Some(to) => Err(EgressError::endpoint_moved(&hop.url, to.unwrap_or_default())),
             None => Ok(answer),

@@ -216,27 +216,17 @@ impl EgressError {
         )
     }
 
-    /// Sorts an error of the HTTP library. A refusal that the resolver made comes back as it was.
-    pub(super) fn from_http(url: &Url, limit: Duration, why: &reqwest::Error) -> Self {
-        let mut cause: &dyn Error = why;
-        loop {
-            if let Some(own) = cause.downcast_ref::<EgressError>() {
-                return own.clone();
-            }
-            match cause.source() {
-                Some(next) => cause = next,
-                None => break,
-            }
-        }
-        if why.is_timeout() && !why.is_connect() {
-            return Self::timeout(url, limit);
-        }
-        let reason = clip(&cause.to_string(), 200);
-        if why.is_connect() {
-            error(EgressErrorKind::Connect, format!("failed to connect to {}: {reason}", origin_of(url)))
-        } else {
-            error(EgressErrorKind::Broken, format!("the connection to {} broke: {reason}", origin_of(url)))
-        }
+    pub(super) fn unconnected(url: &Url, why: &str) -> Self {
+        error(EgressErrorKind::Connect, format!("failed to connect to {}: {}", origin_of(url), clip(why, 200)))
+    }
+
+    pub(super) fn broken(url: &Url, why: &str) -> Self {
+        error(EgressErrorKind::Broken, format!("the connection to {} broke: {}", origin_of(url), clip(why, 200)))
+    }
+
+    /// The same error in other words.
+    pub(super) fn with_text(self, text: String) -> Self {
+        error(self.kind, text)
     }
 }
 

@@ -1,4 +1,8 @@
-//! The guard of everything that leaves: programs, tools and the model's client all go through it.
+//! The way out of everything that leaves: programs, tools and the model's client all take it.
+//!
+//! A program's request becomes an [`Outgoing`] by a [`Passage`], which asks the run's guard, refuses secrets that the program spells
+//! itself, and puts in those that it refers to. Nothing else makes one, and nothing else is sent; what comes back is [`Incoming`],
+//! cleaned of secrets. The operator's own clients reach one origin each, by an [`EndpointClient`].
 //!
 //! A request passes when its scheme is http or https, its URL carries no credentials, and its host is public or
 //! named by the operator. A name is looked up once, every address is checked, and the connection goes to a checked
@@ -24,9 +28,11 @@
 mod address;
 mod endpoint;
 mod error;
+mod passage;
 mod policy;
 mod redirect;
 mod resolve;
+mod wire;
 
 use std::sync::Arc;
 
@@ -36,15 +42,16 @@ use tokio::time::{Instant, timeout_at};
 pub use address::{Class, classify};
 pub use endpoint::EndpointClient;
 pub use error::{EgressError, EgressErrorKind, RuleError};
+pub use passage::{Incoming, Outgoing, Passage};
 pub use policy::{DomainPattern, HostRule, Limits, Policy};
-pub use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
-pub use reqwest::{Method, StatusCode};
 pub use resolve::{Resolver, SystemResolver};
 pub use url::Url;
+pub use wire::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 
-use policy::Target;
+use crate::secrets::{CleanStream, Cleaner};
+use policy::{Reach, Target};
 use redirect::Hop;
-use resolve::Clients;
+use wire::Clients;
 
 /// Sends requests within a policy. Clones are cheap and share their connections.
 #[derive(Clone)]
@@ -132,50 +139,41 @@ impl Egress {
     ///
     /// # Errors
     /// As [`Egress::start`]; also where the body breaks off, is too large or too slow.
-    pub async fn send(&self, request: Request) -> Result<Response, EgressError> {
-        self.start(request).await?.collect().await
+    pub async fn send(&self, outgoing: &Outgoing) -> Result<Response, EgressError> {
+        self.start(outgoing).await?.collect().await
     }
 
-    /// Sends a request, follows redirects, and gives the response as soon as its head is there.
+    /// Sends a request, follows redirects as far as the run's guard permits, and returns the response as soon as its head is
+    /// there. Head, body and errors are cleaned of secrets.
     ///
     /// # Errors
     /// Where the policy refuses the URL, an address of its host, or a redirect; where nothing comes within the time
     /// limit, or there are too many redirects.
-    pub async fn start(&self, request: Request) -> Result<Streamed, EgressError> {
-        self.start_within(request, &|_| Ok(())).await
+    pub async fn start(&self, outgoing: &Outgoing) -> Result<Streamed, EgressError> {
+        match self.follow(outgoing).await {
+            Ok(answer) => Ok(answer.cleaned_by(&outgoing.cleaner())),
+            Err(why) => {
+                let clean = outgoing.cleaner().clean_text(&why.to_string());
+                Err(why.with_text(clean))
+            }
+        }
     }
 
-    /// As [`Egress::send`], with rules of the caller's own: `admit` is asked about each URL that a redirect leads to.
-    ///
-    /// # Errors
-    /// As [`Egress::send`], and where `admit` says why not.
-    pub async fn send_within(
-        &self,
-        request: Request,
-        admit: &(dyn Fn(&Url) -> Result<(), String> + Send + Sync),
-    ) -> Result<Response, EgressError> {
-        self.start_within(request, admit).await?.collect().await
-    }
-
-    async fn start_within(
-        &self,
-        request: Request,
-        admit: &(dyn Fn(&Url) -> Result<(), String> + Send + Sync),
-    ) -> Result<Streamed, EgressError> {
+    async fn follow(&self, outgoing: &Outgoing) -> Result<Streamed, EgressError> {
         let limits = self.policy.limits;
         let exchange = Exchange::begin(limits);
-        let mut hop = Hop::first(request)?;
+        let mut hop = Hop::first(outgoing.request().clone().into())?;
         let mut followed = 0;
         loop {
             let reach = self.policy.admit(&Target::of(&hop.url)?)?;
-            let answer = exchange.perform(self.clients.of(reach, &hop.url)?, &hop).await?;
+            let answer = exchange.perform(&self.clients, reach, &hop).await?;
             match hop.next(answer.status, &answer.headers)? {
                 None => return Ok(answer),
                 Some(next) if followed == limits.redirects => {
                     return Err(EgressError::redirects(limits.redirects, &next.url));
                 }
                 Some(next) => {
-                    admit(&next.url).map_err(|why| EgressError::not_admitted(&next.url, &why))?;
+                    outgoing.admit(&next.url).map_err(|why| EgressError::not_admitted(&next.url, &why))?;
                     hop = next;
                 }
             }
@@ -204,18 +202,22 @@ impl Exchange {
         Self { limits, deadline: Instant::now() + limits.time.min(CENTURY) }
     }
 
-    async fn perform(self, client: &reqwest::Client, hop: &Hop) -> Result<Streamed, EgressError> {
-        let url = hop.url.clone();
-        match timeout_at(self.deadline, client.execute(hop.to_http())).await {
+    async fn perform(self, clients: &Clients, reach: Reach, hop: &Hop) -> Result<Streamed, EgressError> {
+        let Hop { url, method, headers, body } = hop.clone();
+        let sent = clients.send(reach, (method, url.clone()), headers, body, self.limits.time);
+        match timeout_at(self.deadline, sent).await {
             Err(_) => Err(EgressError::timeout(&url, self.limits.time)),
-            Ok(Err(why)) => Err(EgressError::from_http(&url, self.limits.time, &why)),
+            Ok(Err(why)) => Err(why),
             Ok(Ok(mut answer)) => Ok(Streamed {
                 status: answer.status(),
-                headers: std::mem::take(answer.headers_mut()),
+                headers: answer.take_headers(),
                 url,
                 received: 0,
                 exchange: self,
                 answer,
+                cleaner: Cleaner::idle(),
+                clean: Cleaner::idle().stream(),
+                ended: false,
             }),
         }
     }
@@ -232,20 +234,47 @@ pub struct Streamed {
     pub url: Url,
     received: usize,
     exchange: Exchange,
-    answer: reqwest::Response,
+    answer: wire::Answer,
+    cleaner: Cleaner,
+    clean: CleanStream,
+    ended: bool,
 }
 
 impl Streamed {
-    /// Gives the next piece of the body, decompressed; `None` at its end.
+    fn cleaned_by(mut self, cleaner: &Cleaner) -> Streamed {
+        cleaner.clean_headers(&mut self.headers);
+        (self.clean, self.cleaner) = (cleaner.stream(), cleaner.clone());
+        self
+    }
+
+    /// Returns the next piece of the body, decompressed and cleaned of secrets; `None` at its end. What may be the beginning of a
+    /// secret is held back until the next piece decides.
     ///
     /// # Errors
     /// Where the connection breaks, or the body passes the size or the time limit.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, EgressError> {
+        let mut clean = Vec::new();
+        while clean.is_empty() && !self.ended {
+            match self.receive().await {
+                Ok(Some(piece)) => self.clean.push(&piece, &mut clean),
+                Ok(None) => {
+                    self.clean.finish(&mut clean);
+                    self.ended = true;
+                }
+                Err(why) => {
+                    let text = self.cleaner.clean_text(&why.to_string());
+                    return Err(why.with_text(text));
+                }
+            }
+        }
+        Ok((!clean.is_empty()).then(|| clean.into()))
+    }
+
+    async fn receive(&mut self) -> Result<Option<Bytes>, EgressError> {
         let Limits { body, time, .. } = self.exchange.limits;
-        let piece = match timeout_at(self.exchange.deadline, self.answer.chunk()).await {
+        let piece = match timeout_at(self.exchange.deadline, self.answer.chunk(&self.url, time)).await {
             Err(_) => return Err(EgressError::timeout(&self.url, time)),
-            Ok(Err(why)) => return Err(EgressError::from_http(&self.url, time, &why)),
-            Ok(Ok(piece)) => piece,
+            Ok(piece) => piece?,
         };
         self.received = self.received.saturating_add(piece.as_ref().map_or(0, Bytes::len));
         if self.received > body {

@@ -1,12 +1,12 @@
 //! One request on its way: the first hop, and what a redirect makes of it.
 
 use bytes::Bytes;
-use reqwest::header::{HeaderMap, HeaderName, LOCATION};
-use reqwest::{Method, StatusCode};
 use url::Url;
 
+use super::Request;
 use super::error::EgressError;
-use super::{Request, header};
+use super::wire::header::{self, LOCATION};
+use super::wire::{HeaderMap, HeaderName, Method, StatusCode};
 
 /// Greatest length of a URL in bytes; servers refuse longer ones anyway.
 const URL_LIMIT: usize = 16 << 10;
@@ -42,9 +42,9 @@ static PUBLIC_HEADERS: [HeaderName; 8] = [
 #[derive(Clone, Debug)]
 pub(super) struct Hop {
     pub(super) url: Url,
-    method: Method,
-    headers: HeaderMap,
-    body: Bytes,
+    pub(super) method: Method,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
 }
 
 impl Hop {
@@ -84,16 +84,6 @@ impl Hop {
             next.headers = public_headers(&next.headers);
         }
         Ok(Some(next))
-    }
-
-    pub(super) fn to_http(&self) -> reqwest::Request {
-        let mut request = reqwest::Request::new(self.method.clone(), self.url.clone());
-        *request.headers_mut() = self.headers.clone();
-        let wants_length = matches!(self.method, Method::POST | Method::PUT | Method::PATCH);
-        if !self.body.is_empty() || wants_length {
-            *request.body_mut() = Some(self.body.clone().into());
-        }
-        request
     }
 }
 

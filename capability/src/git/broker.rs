@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use wattle_rt::{Code, Failure};
 
 use super::process::{self, Call, Done, Stopped};
-use super::remote::{Branch, Remote};
+use super::remote::{Branch, Remote, RemoteFiles};
 use super::repository::{self, State};
 use super::{NoRepository, Repository};
 use crate::Answer;
@@ -46,6 +46,7 @@ const SETTINGS: &[&str] = &[
     "credential.helper=",
     "http.proxy=",
     "http.followRedirects=false",
+    "http.sslVerify=true",
     "http.lowSpeedLimit=1",
     "http.lowSpeedTime=30",
     "protocol.allow=never",
@@ -53,6 +54,26 @@ const SETTINGS: &[&str] = &[
     "safe.bareRepository=explicit",
     "gc.auto=0",
     "maintenance.auto=false",
+];
+
+/// What the operator can do about what `git` says.
+const HINTS: &[(&[&str], &str)] = &[
+    (
+        &["Permission denied (", "Load key "],
+        "; the remote does not take the key; the operator names another by `git.ssh_key`",
+    ),
+    (
+        &["Host key verification failed", "REMOTE HOST IDENTIFICATION HAS CHANGED"],
+        "; the remote's host key is not the known one; the operator verifies it and names the file with it by `git.known_hosts`",
+    ),
+    (
+        &["could not read Username", "Authentication failed", "Permission denied", "returned error: 403"],
+        "; the operator gives access, for a remote over https by `git.token_env`",
+    ),
+    (
+        &["certificate", "SSL"],
+        "; the remote's certificate is not trusted; the operator names the authority's by `git.ca_file`",
+    ),
 ];
 
 /// Where the broker pushes to.
@@ -64,6 +85,8 @@ pub struct PushTo {
     pub branch: Branch,
     /// The token that a remote over http or https is shown.
     pub token: Option<Secret>,
+    /// The operator's files for certificates and keys.
+    pub files: RemoteFiles,
 }
 
 /// Whom the commits are by.
@@ -241,11 +264,14 @@ impl Sequence<'_> {
 
     /// The configuration of the remote, by variables: arguments can be seen by everybody on the machine.
     fn remote(&self, name: &str) -> Vec<(String, String)> {
-        let PushTo { remote, token, .. } = &self.broker.to;
+        let PushTo { remote, token, files, .. } = &self.broker.to;
         let mut settings = vec![(format!("remote.{name}.url"), remote.as_str().to_owned())];
         if let Some(token) = token.as_ref().filter(|_| remote.protocol().starts_with("http")) {
             let pair = base64::engine::general_purpose::STANDARD.encode(format!("x-access-token:{}", token.reveal()));
             settings.push((format!("http.{}.extraHeader", remote.as_str()), format!("Authorization: Basic {pair}")));
+        }
+        if let Some(ca) = files.ca() {
+            settings.push(("http.sslCAInfo".to_owned(), ca.to_owned()));
         }
         let count = ("GIT_CONFIG_COUNT".to_owned(), settings.len().to_string());
         let each = settings.into_iter().enumerate().flat_map(|(at, (key, value))| {
@@ -267,11 +293,8 @@ impl Sequence<'_> {
         }
         let said = if refused.is_empty() { &done.err } else { refused.rsplit('\t').next().unwrap_or(refused) };
         let said = self.shown(said);
-        let lacks_token = ["could not read Username", "Authentication failed", "Permission denied"];
-        let hint = match lacks_token.iter().any(|words| done.err.contains(words)) {
-            true => "; the operator gives access, for a remote over https by `git.token_env`",
-            false => "",
-        };
+        let hint = HINTS.iter().find(|(words, _)| words.iter().any(|words| done.err.contains(words)));
+        let hint = hint.map_or("", |(_, hint)| hint);
         Failure::new(Code::EREMOTE, format!("nothing was pushed{kept}: {said}{hint}"))
     }
 
@@ -301,6 +324,7 @@ impl Sequence<'_> {
         let mut variables = more;
         for (name, value) in [
             ("GIT_ALLOW_PROTOCOL", protocol),
+            ("GIT_SSH_COMMAND", &to.files.ssh_command()),
             ("GIT_AUTHOR_NAME", &author.name),
             ("GIT_AUTHOR_EMAIL", &author.email),
             ("GIT_COMMITTER_NAME", &author.name),

@@ -119,7 +119,6 @@ fn command(call: &Call<'_>) -> Command {
         .env("GIT_OPTIONAL_LOCKS", "0")
         .env("GIT_NO_LAZY_FETCH", "1")
         .env("GIT_NO_REPLACE_OBJECTS", "1")
-        .env("GIT_SSH_COMMAND", "ssh -F /dev/null -o BatchMode=yes -o ConnectTimeout=20 -o StrictHostKeyChecking=yes")
         .envs(call.variables.iter().map(|(name, value)| (OsStr::new(name), OsStr::new(value))))
         .stdin(if call.input.is_some() { Stdio::piped() } else { Stdio::null() })
         .stdout(Stdio::piped())

@@ -1,6 +1,6 @@
 //! Where is pushed to: the operator's remote and branch, parsed into types that cannot be taken for an option or a program.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -112,6 +112,64 @@ impl fmt::Display for Remote {
     }
 }
 
+/// The operator's own files by which a remote is verified and a key is shown to it. What is not named is the system's or the user's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RemoteFiles {
+    ca: Option<PathBuf>,
+    ssh_key: Option<PathBuf>,
+    known_hosts: Option<PathBuf>,
+}
+
+impl RemoteFiles {
+    /// Takes the certificates for https, the private key for ssh and the host keys for ssh.
+    ///
+    /// # Errors
+    /// Where a file is not there, or its path is not absolute or has a character that `ssh` could read something into.
+    pub fn new(
+        ca: Option<PathBuf>,
+        ssh_key: Option<PathBuf>,
+        known_hosts: Option<PathBuf>,
+    ) -> Result<RemoteFiles, RemoteError> {
+        for (path, setting) in [(&ca, "git.ca_file"), (&ssh_key, "git.ssh_key"), (&known_hosts, "git.known_hosts")] {
+            let Some(path) = path else { continue };
+            let plain = path.to_str().filter(|text| !text.chars().any(|c| c.is_control() || "\"'\\%$`~".contains(c)));
+            if plain.is_none() || !path.is_absolute() {
+                return wrong(format!(
+                    "`{setting}`: the path has a character that is not allowed here; use a plain absolute path"
+                ));
+            }
+            if !path.is_file() {
+                return wrong(format!("`{setting}`: there is no file `{}`", path.display()));
+            }
+        }
+        Ok(RemoteFiles { ca, ssh_key, known_hosts })
+    }
+
+    /// The certificates for https.
+    pub(super) fn ca(&self) -> Option<&str> {
+        self.ca.as_deref().and_then(Path::to_str)
+    }
+
+    /// The command by which `git` reaches a remote over ssh. Nothing is asked, no configuration is read, and a host whose key is not
+    /// known is refused.
+    pub(super) fn ssh_command(&self) -> String {
+        let mut command =
+            "ssh -F /dev/null -o BatchMode=yes -o ConnectTimeout=20 -o StrictHostKeyChecking=yes".to_owned();
+        if let Some(key) = &self.ssh_key {
+            let _ =
+                write!(command, " -o IdentitiesOnly=yes -o IdentityAgent=none -o 'IdentityFile=\"{}\"'", key.display());
+        }
+        if let Some(file) = &self.known_hosts {
+            let _ = write!(
+                command,
+                " -o GlobalKnownHostsFile=/dev/null -o UpdateHostKeys=no -o 'UserKnownHostsFile=\"{}\"'",
+                file.display()
+            );
+        }
+        command
+    }
+}
+
 /// The name of a branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Branch(String);
@@ -198,6 +256,29 @@ mod tests {
         ] {
             let why = text.parse::<Remote>().unwrap_err().to_string();
             assert!(why.contains(words) && !why.contains("token@"), "{text}: {why}");
+        }
+    }
+
+    #[test]
+    fn files_of_a_remote_are_plain_paths_that_are_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, "").unwrap();
+            Some(path)
+        };
+        let files = RemoteFiles::new(file("ca.pem"), file("a key"), file("known")).unwrap();
+        let ssh = files.ssh_command();
+        assert!(ssh.contains("IdentitiesOnly=yes") && ssh.ends_with("/known\"'") && ssh.contains("/a key\"'"), "{ssh}");
+        assert!(!RemoteFiles::default().ssh_command().contains("Identity"));
+        for (name, words) in
+            [("a'b", "not allowed"), ("a\"b", "not allowed"), ("a%h", "not allowed"), ("$(x)", "not allowed")]
+        {
+            let why = RemoteFiles::new(None, file(name), None).unwrap_err().to_string();
+            assert!(why.contains(words) && why.contains("git.ssh_key"), "{why}");
+        }
+        for path in [folder.path().join("missing"), "relative".into(), folder.path().into()] {
+            assert!(RemoteFiles::new(None, None, Some(path.clone())).is_err(), "{path:?}");
         }
     }
 

@@ -10,8 +10,10 @@ use wattle_rt::{Code, Failure};
 use super::{LARGEST, Painter};
 use crate::Answer;
 use crate::egress::{
-    self, Egress, EgressError, EgressErrorKind, EndpointClient, HeaderValue, Limits, Request, Response, header,
+    self, Egress, EgressError, EgressErrorKind, EndpointClient, HeaderMap, HeaderValue, Limits, Method, Passage,
+    Request, Response, header,
 };
+use crate::http;
 use crate::secrets::Secret;
 
 /// The time that a picture may take.
@@ -45,7 +47,7 @@ impl Endpoint {
         Ok(Endpoint { client, public, url, model, key })
     }
 
-    async fn ask(&self, prompt: String) -> Result<Vec<u8>, Failure> {
+    async fn ask(&self, prompt: String, passage: Passage) -> Result<Vec<u8>, Failure> {
         let mut body = Map::new();
         if let Some(model) = &self.model {
             body.insert("model".to_owned(), model.as_str().into());
@@ -77,23 +79,24 @@ impl Endpoint {
             return STANDARD.decode(encoded).map_err(|_| nothing());
         }
         let url = picture.get("url").and_then(Json::as_str).ok_or_else(nothing)?;
-        self.fetch(url).await
+        self.fetch(url, &passage).await
     }
 
-    /// Fetches a picture by its URL: from the endpoint's own origin, or from any public host.
-    async fn fetch(&self, url: &str) -> Result<Vec<u8>, Failure> {
+    /// Fetches a picture by its URL: from the endpoint's own origin, or from any host that the run may reach.
+    async fn fetch(&self, url: &str, passage: &Passage) -> Result<Vec<u8>, Failure> {
         let own = Url::parse(url).is_ok_and(|url| url.origin() == self.url.origin());
+        let request =
+            http::Request { method: Method::GET, url: url.to_owned(), headers: HeaderMap::new(), body: Vec::new() };
         let sent = match own {
-            true => self.client.send(Request::get(url)).await,
-            false => self.public.send(Request::get(url)).await,
+            true => passage.ask(&self.client, request).await,
+            false => passage.send(&self.public, "image.make", request).await,
         };
-        let answer = sent.map_err(|error| self.failed(&error))?;
-        match answer.status.is_success() {
-            true => Ok(answer.body.into()),
-            false => {
-                let words = format!("the picture could not be fetched: status {}", answer.status.as_u16());
-                Err(Failure::new(Code::EREMOTE, words))
-            }
+        let no_picture =
+            |why: Failure| Failure::new(why.code, format!("no picture was made: {}", self.clean(&why.reason)));
+        let answer = sent.map_err(no_picture)?;
+        match answer.status {
+            200..300 => Ok(answer.body),
+            status => Err(Failure::new(Code::EREMOTE, format!("the picture could not be fetched: status {status}"))),
         }
     }
 
@@ -123,7 +126,7 @@ impl Endpoint {
 }
 
 impl Painter for Endpoint {
-    fn paint(&self, prompt: String) -> Answer<'_, Vec<u8>> {
-        Box::pin(self.ask(prompt))
+    fn paint(&self, prompt: String, passage: Passage) -> Answer<'_, Vec<u8>> {
+        Box::pin(self.ask(prompt, passage))
     }
 }

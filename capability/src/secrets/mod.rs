@@ -1,11 +1,21 @@
 //! Secrets by reference: a program says `${secret:NAME}` in a header or a body, and never holds what stands for it.
 //!
 //! The host puts the value in where the request leaves, for the hosts that the secret is for and for no others, and takes it out of
-//! everything that comes back. Where secrets are kept is the affair of a [`Secrets`] store.
+//! everything that comes back: whatever spelling it has there, every secret that is for a host that was asked. A request in which a
+//! program spells a secret itself is refused. Where secrets are kept is the affair of a [`Secrets`] store.
 
+mod automaton;
+mod escape;
+#[cfg(test)]
+mod reference;
 mod secret;
+mod spellings;
+mod stream;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use memchr::memmem;
@@ -13,9 +23,11 @@ use wattle_rt::{Code, Config, Failure};
 
 use crate::Answer;
 use crate::egress::{HeaderValue, Url};
-use crate::http::{Request, Response};
+use crate::http::Request;
 
 pub use secret::{Secret, SecretError, SecretHost};
+use spellings::Spellings;
+pub(crate) use spellings::{CleanStream, Cleaner};
 
 /// What a reference begins with.
 const BEGIN: &[u8] = b"${secret:";
@@ -27,6 +39,9 @@ const NAME: usize = 64;
 pub trait Secrets: Send + Sync {
     /// The secret of that name; `None` where there is none. One that cannot be had is told as `EACCESS` or `EREMOTE`.
     fn find(&self, name: String) -> Answer<'_, Option<Secret>>;
+
+    /// All secrets that there are: what no program may spell, and no answer show. If they cannot be read, nothing is sent.
+    fn all(&self) -> Answer<'_, Vec<Secret>>;
 }
 
 /// Secrets that are all known from the start. An entry without a secret says why.
@@ -46,6 +61,11 @@ impl Secrets for Listed {
         let found = self.0.get(&name).cloned().transpose().map_err(|why| Failure::new(Code::EACCESS, why));
         Box::pin(async { found })
     }
+
+    fn all(&self) -> Answer<'_, Vec<Secret>> {
+        let all = self.0.values().filter_map(|entry| entry.as_ref().ok()).cloned().collect();
+        Box::pin(async { Ok(all) })
+    }
 }
 
 /// Several stores: the first that has a secret of that name gives it.
@@ -62,12 +82,83 @@ impl Secrets for FirstOf {
             Ok(None)
         })
     }
+
+    fn all(&self) -> Answer<'_, Vec<Secret>> {
+        Box::pin(async move {
+            let mut all = Vec::new();
+            for store in &self.0 {
+                all.extend(store.all().await?);
+            }
+            Ok(all)
+        })
+    }
 }
 
-/// Grants the secrets of a store to the requests of one run, and remembers which of them have left.
+/// Grants the secrets of a store to the requests of one run.
 pub struct Vault {
     secrets: Arc<dyn Secrets>,
-    used: Mutex<Vec<Secret>>,
+    /// What the store has, read at the first request.
+    known: Mutex<Option<Arc<Known>>>,
+}
+
+/// All secrets of a store, ready to be found in texts.
+pub(crate) struct Known {
+    secrets: Vec<Secret>,
+    /// For each of them, whether it has left in this run.
+    used: Vec<AtomicBool>,
+    spellings: Spellings,
+}
+
+impl Known {
+    fn new(secrets: Vec<Secret>) -> Known {
+        let spellings = Spellings::new(secrets.iter().map(|secret| (secret.name(), secret.reveal())));
+        Known { used: secrets.iter().map(|_| AtomicBool::new(false)).collect(), secrets, spellings }
+    }
+
+    /// These and one more, or with another value of its name.
+    fn and(&self, secret: Secret) -> Known {
+        let more = Known::new(self.secrets.iter().cloned().chain([secret]).collect());
+        for (to, from) in more.used.iter().zip(&self.used) {
+            to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        more
+    }
+
+    fn position(&self, secret: &Secret) -> Option<usize> {
+        self.secrets.iter().position(|own| own.name() == secret.name() && own.reveal() == secret.reveal())
+    }
+
+    /// Returns what cleans answers of those URLs: of every secret that is for one of them, and of those that have left in this run.
+    pub(crate) fn cleaner(&self, urls: &[Url]) -> Cleaner {
+        let wanted = self
+            .secrets
+            .iter()
+            .zip(&self.used)
+            .map(|(secret, used)| used.load(Ordering::Relaxed) || urls.iter().any(|url| secret.is_for(url)));
+        self.spellings.cleaner_of(wanted.collect())
+    }
+
+    /// Refuses a part of a request that spells a secret; `what` names the part.
+    pub(crate) fn refuse(&self, what: &str, text: &[u8]) -> Result<(), Failure> {
+        let Some(secret) = self.spellings.find(text).and_then(|found| self.secrets.get(found)) else { return Ok(()) };
+        let name = secret.name();
+        let words = format!(
+            "{what} contains the value of the secret `{name}`, which no program may send; write `${{secret:{name}}}` into a header or \
+             the body in its place"
+        );
+        Err(Failure::new(Code::EACCESS, words))
+    }
+
+    /// Refuses a redirect whose URL takes a secret to a host that it is not for.
+    pub(crate) fn refuse_redirect(&self, url: &Url) -> Result<(), String> {
+        let found = self.spellings.find(url.as_str().as_bytes()).and_then(|found| self.secrets.get(found));
+        match found.filter(|secret| !secret.is_for(url)) {
+            Some(secret) => {
+                Err(format!("its URL contains the value of the secret `{}`, which is not for that host", secret.name()))
+            }
+            None => Ok(()),
+        }
+    }
 }
 
 impl Config for Vault {
@@ -92,7 +183,35 @@ impl Vault {
     /// Grants those secrets.
     #[must_use]
     pub fn new(secrets: Arc<dyn Secrets>) -> Self {
-        Vault { secrets, used: Mutex::default() }
+        Vault { secrets, known: Mutex::default() }
+    }
+
+    /// Returns all secrets.
+    ///
+    /// # Errors
+    /// Where they cannot be read.
+    pub(crate) async fn known(&self) -> Result<Arc<Known>, Failure> {
+        let read = || self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(known) = read() {
+            return Ok(known);
+        }
+        let all = Known::new(self.secrets.all().await?);
+        Ok(Arc::clone(self.known.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| Arc::new(all))))
+    }
+
+    /// Notes that a secret leaves.
+    async fn use_up(&self, secret: &Secret) -> Result<(), Failure> {
+        let known = self.known().await?;
+        let known = match known.position(secret) {
+            Some(_) => known,
+            None => {
+                let mut slot = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+                Arc::clone(slot.insert(Arc::new(known.and(secret.clone()))))
+            }
+        };
+        let used = known.position(secret).and_then(|at| known.used.get(at));
+        used.into_iter().for_each(|used| used.store(true, Ordering::Relaxed));
+        Ok(())
     }
 
     /// Puts the values in place of the references of a request. A header that gets one is marked as sensitive, so that it stays with
@@ -154,42 +273,8 @@ impl Vault {
             return Err(denied(words));
         };
         secret.admits(url).map_err(denied)?;
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        if !used.iter().any(|known| known.name() == name) {
-            used.push(secret.clone());
-        }
+        self.use_up(&secret).await?;
         Ok(secret)
-    }
-
-    fn used(&self) -> Vec<Secret> {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Takes every secret that has left in this run out of what came back.
-    pub(crate) fn scrub(&self, answer: Result<Response, Failure>) -> Result<Response, Failure> {
-        let used = self.used();
-        if used.is_empty() {
-            return answer;
-        }
-        match answer {
-            Ok(mut response) => {
-                for secret in &used {
-                    response.body = secret.scrub(response.body);
-                    for value in response.headers.values_mut() {
-                        let clean = secret.scrub(value.as_bytes().to_vec());
-                        // A name stands in place of the value, which every header can carry.
-                        if let Ok(clean) = HeaderValue::from_bytes(&clean) {
-                            *value = clean;
-                        }
-                    }
-                }
-                Ok(response)
-            }
-            Err(failure) => {
-                let clean = |reason: String, secret: &Secret| secret.scrub_text(&reason);
-                Err(Failure::new(failure.code, used.iter().fold(failure.reason.to_string(), clean)))
-            }
-        }
     }
 }
 
@@ -206,7 +291,7 @@ fn name_of(text: &[u8]) -> Option<(&str, &[u8])> {
 }
 
 #[cfg(test)]
-mod tests {
+mod vault_tests {
     use super::*;
     use crate::egress::{HeaderMap, Method};
 
@@ -290,19 +375,26 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_comes_back_is_scrubbed_of_what_left() {
+    async fn an_answer_is_cleaned_of_what_is_for_its_host_and_of_what_has_left() {
         let vault = vault();
-        let answer = || {
-            let mut headers = HeaderMap::new();
-            headers.insert("x-echo", HeaderValue::from_static("got s3cr3t-value"));
-            Response { status: 200, headers, body: b"you sent s3cr3t-value!".to_vec() }
+        let clean = async |url: &str| {
+            vault.known().await.unwrap().cleaner(&[url.parse().unwrap()]).clean_text("you sent s3cr3t-value!")
         };
-        assert_eq!(vault.scrub(Ok(answer())).unwrap().body, answer().body, "nothing has left yet");
+        assert_eq!(clean("https://other.example/").await, "you sent s3cr3t-value!");
+        for url in ["https://api.example.com/", "https://a.example.org:8443/", "http://api.example.com/"] {
+            assert_eq!(clean(url).await, "you sent ${secret:api}!", "{url}");
+        }
         vault.fill(&mut request("https://api.example.com/", "${secret:api}", "")).await.unwrap();
-        let clean = vault.scrub(Ok(answer())).unwrap();
-        assert_eq!(clean.body, b"you sent ${secret:api}!");
-        assert_eq!(clean.headers.get("x-echo").unwrap(), "got ${secret:api}");
-        let failure = vault.scrub(Err(Failure::new(Code::EREMOTE, "no: s3cr3t-value"))).unwrap_err();
-        assert_eq!(failure.to_string(), "EREMOTE (6): no: ${secret:api}");
+        assert_eq!(clean("https://other.example/").await, "you sent ${secret:api}!");
+    }
+
+    #[tokio::test]
+    async fn a_secret_that_is_set_while_the_run_goes_on_is_known_once_it_has_left() {
+        let vault = vault();
+        let before = vault.known().await.unwrap();
+        vault.use_up(&Secret::new("late", "later-value", Vec::new()).unwrap()).await.unwrap();
+        assert!(before.refuse("the body", b"later-value").is_ok());
+        let why = vault.known().await.unwrap().refuse("the body", b"x=later%2Dvalue").unwrap_err().to_string();
+        assert!(why.contains("the body contains the value of the secret `late`") && !why.contains("later-"), "{why}");
     }
 }

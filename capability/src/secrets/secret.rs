@@ -1,19 +1,19 @@
 //! One secret: where it may go, and how it is found again in what comes back.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
-use memchr::memmem;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use url::Url;
 
+use super::spellings::{Cleaner, Spellings};
 use crate::egress::{Class, DomainPattern, RuleError, classify};
 
-/// The shortest secret, in bytes: a shorter one would stand in texts by chance.
+/// Minimum length of a secret, in characters: a shorter one is in texts by chance.
 const SHORTEST: usize = 8;
+
+/// Maximum length of a secret, in bytes: the cost of looking for it grows with its length.
+const LONGEST: usize = 8 << 10;
 
 /// The longest name, in bytes.
 const NAME: usize = 64;
@@ -26,8 +26,8 @@ struct Inner {
     name: String,
     value: String,
     hosts: Vec<SecretHost>,
-    /// The value and its encodings, the longest first.
-    forms: Vec<Vec<u8>>,
+    /// Cleans texts of this secret alone.
+    cleaner: OnceLock<Cleaner>,
 }
 
 /// Why a text cannot be a secret. It does not repeat the text.
@@ -97,16 +97,19 @@ impl Secret {
             return Err(SecretError("the name of a secret has 1 to 64 letters, digits, `_` and `-`"));
         }
         let value = value.trim();
-        if value.len() < SHORTEST {
+        if value.chars().count() < SHORTEST {
             return Err(SecretError(
-                "the value has fewer than 8 bytes: it could not be told from other text in what comes back",
+                "the value has fewer than 8 characters: it could not be told from other text in what comes back",
             ));
         }
         if value.contains('\0') {
             return Err(SecretError("the value has a NUL in it"));
         }
-        let forms = forms(value);
-        Ok(Secret(Arc::new(Inner { name: name.to_owned(), value: value.to_owned(), hosts, forms })))
+        if value.len() > LONGEST {
+            return Err(SecretError("the value has more than 8,192 bytes: no header carries it"));
+        }
+        let cleaner = OnceLock::new();
+        Ok(Secret(Arc::new(Inner { name: name.to_owned(), value: value.to_owned(), hosts, cleaner })))
     }
 
     /// Whether a text can name a secret.
@@ -127,6 +130,11 @@ impl Secret {
         &self.0.value
     }
 
+    /// Returns true if its setting lists the URL's host and port, whatever the scheme.
+    pub(crate) fn is_for(&self, url: &Url) -> bool {
+        self.0.hosts.iter().any(|entry| entry.is(url))
+    }
+
     /// Whether it may go to that URL; else why not, and which setting would permit it.
     pub(crate) fn admits(&self, url: &Url) -> Result<(), String> {
         let (name, host) = (self.name(), url.host_str().unwrap_or("that URL"));
@@ -144,32 +152,21 @@ impl Secret {
         ))
     }
 
-    /// Takes the value out of bytes, however it is encoded there; its reference stands in its place.
+    /// Takes the value out of bytes, however it is spelled there; its reference takes its place.
     #[must_use]
-    pub fn scrub(&self, mut bytes: Vec<u8>) -> Vec<u8> {
-        let reference = format!("${{secret:{}}}", self.name()).into_bytes();
-        for form in &self.0.forms {
-            let finder = memmem::Finder::new(form);
-            if finder.find(&bytes).is_none() {
-                continue;
-            }
-            let mut clean = Vec::with_capacity(bytes.len());
-            let mut rest = bytes.as_slice();
-            while let Some(at) = finder.find(rest) {
-                clean.extend_from_slice(rest.get(..at).unwrap_or_default());
-                clean.extend_from_slice(&reference);
-                rest = rest.get(at + form.len()..).unwrap_or_default();
-            }
-            clean.extend_from_slice(rest);
-            bytes = clean;
-        }
-        bytes
+    pub fn scrub(&self, bytes: Vec<u8>) -> Vec<u8> {
+        self.cleaner().clean(bytes)
     }
 
     /// As [`scrub`](Secret::scrub), for a text.
     #[must_use]
     pub fn scrub_text(&self, text: &str) -> String {
-        String::from_utf8_lossy(&self.scrub(text.as_bytes().to_vec())).into_owned()
+        self.cleaner().clean_text(text)
+    }
+
+    fn cleaner(&self) -> &Cleaner {
+        let Inner { name, value, cleaner, .. } = &*self.0;
+        cleaner.get_or_init(|| Spellings::new(std::iter::once((name.as_str(), value.as_str()))).cleaner())
     }
 }
 
@@ -179,74 +176,12 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// What stays as it is by RFC 3986.
-const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-/// What stays as it is in a component that a script encodes.
-const COMPONENT: &AsciiSet = &RESERVED.remove(b'!').remove(b'*').remove(b'\'').remove(b'(').remove(b')');
-
-/// The value as it is and as it is commonly encoded, the longest first, so that no form is cut by a shorter one within it.
-fn forms(value: &str) -> Vec<Vec<u8>> {
-    let mut forms: BTreeSet<String> = [value.to_owned()].into();
-    let json = serde_json::Value::from(value).to_string();
-    let json = json.get(1..json.len() - 1).unwrap_or_default().to_owned();
-    forms.extend([json.replace('/', "\\/"), escaped(&json, false), escaped(&json, true), json]);
-    for set in [NON_ALPHANUMERIC, RESERVED, COMPONENT] {
-        both_cases(&mut forms, percent_encode(value.as_bytes(), set).to_string());
-    }
-    both_cases(&mut forms, url::form_urlencoded::byte_serialize(value.as_bytes()).collect());
-    both_cases(&mut forms, value.bytes().map(|byte| format!("%{byte:02X}")).collect());
-    let hex: String = value.bytes().map(|byte| format!("{byte:02x}")).collect();
-    forms.extend([hex.to_uppercase(), hex]);
-    let html = value.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
-    forms.extend([html.replace('\'', "&#39;"), html.replace('\'', "&#x27;"), html]);
-    for shift in 0..3 {
-        forms.extend([inner_base64(&STANDARD_NO_PAD, value, shift), inner_base64(&URL_SAFE_NO_PAD, value, shift)]);
-    }
-    let mut forms: Vec<Vec<u8>> =
-        forms.into_iter().filter(|form| form.len() >= SHORTEST).map(String::into_bytes).collect();
-    forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
-    forms
-}
-
-/// A percent-encoded form with its digits in capitals, as given, and in small letters.
-fn both_cases(forms: &mut BTreeSet<String>, encoded: String) {
-    let mut small = String::with_capacity(encoded.len());
-    let mut digits = 0;
-    for c in encoded.chars() {
-        small.push(if digits > 0 { c.to_ascii_lowercase() } else { c });
-        digits = if c == '%' { 2 } else { digits.max(1) - 1 };
-    }
-    forms.extend([small, encoded]);
-}
-
-/// A JSON text with all that is not ASCII as `\u` escapes, in capitals or in small letters.
-fn escaped(json: &str, capitals: bool) -> String {
-    let mut text = String::new();
-    for c in json.chars() {
-        if c.is_ascii() {
-            text.push(c);
-            continue;
-        }
-        for unit in c.encode_utf16(&mut [0; 2]) {
-            text += &if capitals { format!("\\u{unit:04X}") } else { format!("\\u{unit:04x}") };
-        }
-    }
-    text
-}
-
-/// The letters of a longer base64 text that the value alone decides, where `shift` bytes (modulo 3) stand before it.
-fn inner_base64(engine: &impl base64::Engine, value: &str, shift: usize) -> String {
-    let mut bytes = vec![0; shift];
-    bytes.extend_from_slice(value.as_bytes());
-    let (from, to) = ((8 * shift).div_ceil(6), 8 * bytes.len() / 6);
-    engine.encode(&bytes).get(from..to).unwrap_or_default().to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use base64::Engine as _;
-    use base64::engine::general_purpose::{STANDARD, URL_SAFE};
+    use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE};
+    use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 
     fn secret(value: &str) -> Secret {
         Secret::new("key", value, Vec::new()).unwrap()
@@ -291,9 +226,10 @@ mod tests {
     #[test]
     fn what_can_be_no_secret_is_told_without_its_value() {
         for (name, value, words) in [
-            ("key", "short", "fewer than 8 bytes"),
-            ("key", "  seven77  ", "fewer than 8 bytes"),
-            ("key", "", "fewer than 8 bytes"),
+            ("key", "short", "fewer than 8 characters"),
+            ("key", "  seven77  ", "fewer than 8 characters"),
+            ("key", "", "fewer than 8 characters"),
+            ("key", "äöüßäöü", "fewer than 8 characters"),
             ("key", "with a \0 in it", "NUL"),
             ("a b", "s3cr3t-value", "letters, digits"),
             ("", "s3cr3t-value", "letters, digits"),

@@ -10,8 +10,7 @@ use url::Url;
 use wattle_rt::{Account, Code, Failure};
 
 use super::guest;
-use crate::Answer;
-use crate::egress::{Egress, EndpointClient, HeaderMap, HeaderName, HeaderValue, Limits, Method, header};
+use crate::egress::{Egress, HeaderMap, HeaderName, HeaderValue, Limits, Method, Passage, header};
 use crate::http::{Backend, Received, Request, Response, receive};
 
 /// The most results of a search.
@@ -137,8 +136,14 @@ impl Engine {
     }
 
     /// Asks on the account of a run.
-    pub(super) async fn ask(&self, account: &Account, query: &str, until: Instant) -> Result<Received, Failure> {
-        let response = receive(account, until, self.way.send(self.request(query))).await;
+    pub(super) async fn ask(
+        &self,
+        account: &Account,
+        passage: &Passage,
+        query: &str,
+        until: Instant,
+    ) -> Result<Received, Failure> {
+        let response = receive(account, until, passage.ask(&*self.way, self.request(query))).await;
         let response = response.map_err(|failure| self.scrubbed(failure))?;
         self.accepted(&response).map_err(|why| self.scrubbed(Failure::new(Code::EREMOTE, why)))?;
         Ok(response)
@@ -259,10 +264,4 @@ fn key(variable: &str, get: impl Fn(&str) -> Option<String>) -> Result<Key, Stri
     let mut header = HeaderValue::from_str(&secret).map_err(|_| unfit())?;
     header.set_sensitive(true);
     Ok(Key { secret, header })
-}
-
-impl Backend for EndpointClient {
-    fn send(&self, request: Request) -> Answer<'_, Response> {
-        Box::pin(async move { crate::http::answered(EndpointClient::send(self, request.into()).await) })
-    }
 }

@@ -20,29 +20,24 @@ const STRUCTURE: Duration = Duration::from_secs(2);
 const PLAIN: Duration = Duration::from_secs(4);
 
 /// Maximum length of what is converted, in bytes.
-const OUTPUT: usize = 256 << 10;
+const OUTPUT: usize = 16 << 20;
 
 /// Statuses of the guest, which has the same list.
 const DONE: i32 = 0;
 const NOT_TEXT: i32 = 1;
-const PAST_END: i32 = 2;
 const NO_RESULTS: i32 = 3;
 
-/// A piece of a body's text.
-pub(super) struct Piece {
+/// The text of a body.
+pub(super) struct Text {
     pub(super) text: String,
-    /// The length of the whole text, in characters.
-    pub(super) all: usize,
     /// If true, the page was too much to be read by its structure, and this is its text without tags.
     pub(super) plain: bool,
 }
 
-/// Why there is no piece.
-pub(super) enum NoPiece {
-    /// The body is not a text but this; the words go on from the URL.
-    NotText(String),
-    /// The text has only so many characters.
-    PastEnd(usize),
+/// Why there is no text.
+pub(super) enum NoText {
+    /// The body is something else; the words go on from the URL.
+    Other(String),
     /// The conversion failed.
     Failed(Failure),
 }
@@ -60,33 +55,26 @@ pub(super) async fn ready() -> Result<(), Failure> {
     PAGES.get().await.map(drop)
 }
 
-/// Converts a body to text, and returns at most `limit` characters of it from `offset` on. A page that takes too much memory or time by its
-/// structure is read without it.
+/// Converts a body to text. A page that takes too much memory or time by its structure is read without it.
 pub(super) async fn text(
     account: &Account,
     (url, content_type): (&str, &str),
     body: &[u8],
-    (offset, limit): (usize, usize),
     until: Instant,
-) -> Result<Piece, NoPiece> {
-    let request = |plain: bool| json!({"entry": "text", "url": url, "content_type": content_type, "plain": plain, "offset": offset, "limit": limit});
+) -> Result<Text, NoText> {
+    let request = |plain: bool| json!({"entry": "text", "url": url, "content_type": content_type, "plain": plain, "offset": 0, "limit": OUTPUT});
     let (answer, plain) = match ask(account, &request(false), body, STRUCTURE, until).await {
         Err(GuestFault::Time | GuestFault::Stack | GuestFault::Memory | GuestFault::Crash) => {
             (ask(account, &request(true), body, PLAIN, until).await, true)
         }
         answer => (answer, false),
     };
-    let GuestAnswer { status, output } = answer.map_err(|fault| NoPiece::Failed(failed(&fault, url)))?;
+    let GuestAnswer { status, output } = answer.map_err(|fault| NoText::Failed(failed(&fault, url)))?;
     let said = String::from_utf8_lossy(&output);
-    let broken = || NoPiece::Failed(Failure::new(Code::EREMOTE, format!("{url} cannot be converted: {said}")));
-    match status {
-        DONE => {
-            let (all, text) = said.split_once('\n').ok_or_else(broken)?;
-            Ok(Piece { text: text.to_owned(), all: all.parse().map_err(|_| broken())?, plain })
-        }
-        NOT_TEXT => Err(NoPiece::NotText(said.into_owned())),
-        PAST_END => Err(NoPiece::PastEnd(said.parse().map_err(|_| broken())?)),
-        _ => Err(broken()),
+    match (status, said.split_once('\n')) {
+        (DONE, Some((_, text))) => Ok(Text { text: text.to_owned(), plain }),
+        (NOT_TEXT, _) => Err(NoText::Other(said.into_owned())),
+        _ => Err(NoText::Failed(Failure::new(Code::EREMOTE, format!("{url} cannot be converted: {said}")))),
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use wattle_capability::Answer;
-use wattle_capability::egress::HeaderMap;
-use wattle_capability::http::{Backend, Request, Response};
+use wattle_capability::egress::{HeaderMap, Incoming, Outgoing};
+use wattle_capability::http::{Backend, Response};
 use wattle_rt::{Code, Failure};
 
 /// Answers with the last part of the URL after that time; `404` with that status, `broken` not at all.
@@ -35,7 +35,7 @@ impl Drop for Gone<'_> {
 }
 
 impl Backend for Slow {
-    fn send(&self, request: Request) -> Answer<'_, Response> {
+    fn send(&self, outgoing: Outgoing) -> Answer<'_, Incoming> {
         Box::pin(async move {
             self.begun.fetch_add(1, Ordering::SeqCst);
             let now = self.at_once.fetch_add(1, Ordering::SeqCst) + 1;
@@ -43,13 +43,14 @@ impl Backend for Slow {
             self.most.fetch_max(now, Ordering::SeqCst);
             tokio::time::sleep(self.wait).await;
             self.ended.fetch_add(1, Ordering::SeqCst);
-            let name = request.url.rsplit('/').next().unwrap_or_default();
-            match name {
+            let name = outgoing.request().url.rsplit('/').next().unwrap_or_default();
+            let answer = match name {
                 "broken" => Err(Failure::new(Code::EREMOTE, "the connection broke")),
                 "404" => Ok(Response { status: 404, headers: HeaderMap::new(), body: b"no such page".to_vec() }),
                 "bytes" => Ok(Response { status: 200, headers: HeaderMap::new(), body: vec![0xff, b'a'] }),
                 name => Ok(Response { status: 200, headers: HeaderMap::new(), body: name.as_bytes().to_vec() }),
-            }
+            };
+            answer.map(|response| outgoing.answer(response))
         })
     }
 }

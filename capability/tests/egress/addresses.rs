@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
-use wattle_capability::egress::{Egress, EgressErrorKind as Kind, Limits, Policy, Request};
+use wattle_capability::egress::{EgressErrorKind as Kind, Limits, Policy, Request};
 
-use crate::site::{Script, allowing, ok, serve, serve_at};
+use crate::site::{Open, Script, allowing, ok, serve, serve_at};
 
 #[tokio::test]
 async fn every_class_of_address_behind_a_name_is_refused_before_connecting() {
@@ -38,7 +38,7 @@ async fn every_class_of_address_behind_a_name_is_refused_before_connecting() {
         ("::7f00:1", "tunnel"),
     ] {
         let script = Script::new(&[("name.example", &[&["1.1.1.1", address]])]);
-        let egress = Egress::with_resolver(Policy::default(), script.clone());
+        let egress = Open::with_resolver(Policy::default(), script.clone());
         let why = egress.send(Request::get("http://name.example/")).await.unwrap_err();
         assert!(why.is_refusal(), "{address}: {why}");
         let text = why.to_string();
@@ -56,7 +56,7 @@ async fn every_class_of_address_behind_a_name_is_refused_before_connecting() {
 #[tokio::test]
 async fn an_allowed_name_still_does_not_lead_to_metadata() {
     let script = Script::new(&[("name.example", &[&["169.254.169.254"]])]);
-    let egress = Egress::with_resolver(allowing(&["name.example".to_owned()]), script);
+    let egress = Open::with_resolver(allowing(&["name.example".to_owned()]), script);
     let why = egress.send(Request::get("http://name.example/")).await.unwrap_err();
     assert!(why.is_refusal() && why.to_string().contains("no setting permits"), "{why}");
 }
@@ -67,7 +67,7 @@ async fn a_rebinding_name_is_looked_up_once_and_connected_where_it_was_checked()
     let port = first.port();
     let second = serve_at("127.0.0.2", port, vec![ok("second").into_bytes()]).await;
     let script = Script::new(&[("twice.example", &[&["127.0.0.1"], &["127.0.0.2"]])]);
-    let egress = Egress::with_resolver(allowing(&[format!("twice.example:{port}")]), script.clone());
+    let egress = Open::with_resolver(allowing(&[format!("twice.example:{port}")]), script.clone());
     let response = egress.send(Request::get(format!("http://twice.example:{port}/"))).await.unwrap();
     assert_eq!(&response.body[..], b"first");
     assert_eq!((script.asked(), second.requests().len()), (1, 0));
@@ -81,7 +81,7 @@ async fn a_name_that_is_public_at_first_never_reaches_loopback() {
     // A public address that nobody has been given: the connection fails or times out.
     let script = Script::new(&[("twice.example", &[&["2000::1"], &["127.0.0.1"]])]);
     let limits = Limits { time: Duration::from_millis(300), ..Limits::default() };
-    let egress = Egress::with_resolver(Policy { limits, ..Policy::default() }, script.clone());
+    let egress = Open::with_resolver(Policy { limits, ..Policy::default() }, script.clone());
     let url = format!("http://twice.example:{port}/");
     let why = egress.send(Request::get(&url)).await.unwrap_err();
     assert!(why.is_transient(), "{why}");
@@ -96,7 +96,7 @@ async fn a_name_that_is_public_at_first_never_reaches_loopback() {
 async fn a_rule_for_one_port_opens_no_other() {
     let (open, shut) = (serve(&[ok("open"), ok("open")]).await, serve(&[ok("shut")]).await);
     let script = Script::new(&[("host.example", &[&["127.0.0.1"]])]);
-    let egress = Egress::with_resolver(allowing(&[format!("host.example:{}", open.port())]), script);
+    let egress = Open::with_resolver(allowing(&[format!("host.example:{}", open.port())]), script);
     let ask = |port: u16| egress.send(Request::get(format!("http://host.example:{port}/")));
     let (allowed, refused) = tokio::join!(ask(open.port()), ask(shut.port()));
     assert_eq!(&allowed.unwrap().body[..], b"open");
@@ -107,7 +107,7 @@ async fn a_rule_for_one_port_opens_no_other() {
 #[tokio::test]
 async fn names_without_an_address_fail_to_resolve() {
     let script = Script::new(&[("empty.example", &[&[]])]);
-    let egress = Egress::with_resolver(Policy::default(), script);
+    let egress = Open::with_resolver(Policy::default(), script);
     for (name, why) in [("empty.example", "the name has no address"), ("missing.example", "no such name")] {
         let error = egress.send(Request::get(format!("http://{name}/"))).await.unwrap_err();
         assert_eq!(error.kind(), Kind::Resolve);
@@ -120,7 +120,7 @@ async fn the_server_name_goes_out_in_the_tls_handshake() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let script = Script::new(&[("secure.example", &[&["127.0.0.1"]])]);
-    let egress = Egress::with_resolver(allowing(&["secure.example".to_owned()]), script);
+    let egress = Open::with_resolver(allowing(&["secure.example".to_owned()]), script);
     let hello = tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut bytes = vec![0; 4096];
@@ -140,7 +140,7 @@ async fn nobody_listening_is_a_failed_connection() {
     let address = listener.local_addr().unwrap();
     drop(listener);
     let why =
-        Egress::new(allowing(&[address.to_string()])).send(Request::get(format!("http://{address}/k?secret=1"))).await;
+        Open::new(allowing(&[address.to_string()])).send(Request::get(format!("http://{address}/k?secret=1"))).await;
     let why = why.unwrap_err();
     assert_eq!(why.kind(), Kind::Connect);
     assert!(!why.to_string().contains("secret"), "an error repeats no path or query: {why}");
@@ -149,8 +149,8 @@ async fn nobody_listening_is_a_failed_connection() {
 #[tokio::test]
 async fn an_endpoint_is_open_to_its_own_client_only() {
     let server = serve(&[ok("model")]).await;
-    let egress = Egress::new(Policy::default());
-    let endpoint = egress.endpoint(&server.url("/v1").parse().unwrap()).unwrap();
+    let egress = Open::new(Policy::default());
+    let endpoint = egress.0.endpoint(&server.url("/v1").parse().unwrap()).unwrap();
     assert!(egress.send(Request::get(server.url("/v1"))).await.unwrap_err().is_refusal());
     for other in ["http://127.0.0.1:1/", &server.url("/v1").replace("http:", "https:"), "http://example.com/"] {
         let why = endpoint.send(Request::get(other)).await.unwrap_err();

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
-use wattle_capability::egress::{Egress, EgressErrorKind as Kind, HeaderValue, Limits, Method, Policy, Request};
+use wattle_capability::egress::{EgressErrorKind as Kind, HeaderValue, Limits, Method, Policy, Request};
 
-use crate::site::{allowing, limited, ok, read_request, serve, serve_at};
+use crate::site::{Open, allowing, limited, ok, read_request, serve, serve_at};
 
 #[tokio::test]
 async fn an_allowed_host_answers() {
     let server = serve(&[ok("hello")]).await;
-    let egress = Egress::new(allowing(&[server.rule()]));
+    let egress = Open::new(allowing(&[server.rule()]));
     let response = egress.send(Request::get(server.url("/a?b=c#d"))).await.unwrap();
     assert_eq!((response.status.as_u16(), &response.body[..]), (200, &b"hello"[..]));
     assert_eq!(response.url.as_str(), server.url("/a?b=c"));
@@ -24,13 +24,13 @@ async fn an_allowed_host_answers() {
 #[tokio::test]
 async fn a_failure_status_is_a_response() {
     let server = serve(&["HTTP/1.1 500 Oh\r\ncontent-length: 2\r\n\r\nno".to_owned()]).await;
-    let response = Egress::new(allowing(&[server.rule()])).send(Request::get(server.url("/"))).await.unwrap();
+    let response = Open::new(allowing(&[server.rule()])).send(Request::get(server.url("/"))).await.unwrap();
     assert_eq!((response.status.as_u16(), &response.body[..]), (500, &b"no"[..]));
 }
 
 #[tokio::test]
 async fn headers_of_the_connection_cannot_be_given() {
-    let egress = Egress::new(Policy::default());
+    let egress = Open::new(Policy::default());
     for name in
         ["host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "expect", "proxy-authorization"]
     {
@@ -90,7 +90,7 @@ async fn broken_answers_are_told_apart_from_whole_ones() {
         ("endless header", [b"HTTP/1.1 200 OK\r\nx: ".to_vec(), vec![b'a'; 1 << 20]].concat()),
     ] {
         let server = serve_at("127.0.0.1", 0, vec![answer]).await;
-        let why = Egress::new(allowing(&[server.rule()])).send(Request::get(server.url("/"))).await.expect_err(what);
+        let why = Open::new(allowing(&[server.rule()])).send(Request::get(server.url("/"))).await.expect_err(what);
         assert_eq!(why.kind(), Kind::Broken, "{what}: {why}");
     }
 }
@@ -115,7 +115,7 @@ async fn slow_answers_end_at_the_time_limit() {
     for head in ["", "HTTP/1.1 200 OK\r\nx-slow: ", "HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n"] {
         let address = drip(head).await;
         let limits = Limits { time: Duration::from_millis(150), ..Limits::default() };
-        let egress = Egress::new(Policy { limits, ..allowing(&[address.to_string()]) });
+        let egress = Open::new(Policy { limits, ..allowing(&[address.to_string()]) });
         let why = egress.send(Request::get(format!("http://{address}/"))).await.unwrap_err();
         assert!(matches!(why.kind(), Kind::Timeout | Kind::Broken), "{head:?}: {why}");
         assert!(why.kind() == Kind::Timeout || head.is_empty(), "{head:?}: {why}");
@@ -134,7 +134,7 @@ async fn a_streamed_body_comes_piece_by_piece() {
         wait.await.unwrap();
         stream.write_all(b"two").await.unwrap();
     });
-    let egress = Egress::new(allowing(&[address.to_string()]));
+    let egress = Open::new(allowing(&[address.to_string()]));
     let mut response = egress.start(Request::get(format!("http://{address}/"))).await.unwrap();
     assert_eq!(response.chunk().await.unwrap().as_deref(), Some(&b"one"[..]));
     go.send(()).unwrap();

@@ -4,7 +4,7 @@ use wattle_capability::egress::{
     Egress, EgressErrorKind as Kind, HeaderValue, Limits, Method, Policy, Request, header,
 };
 
-use crate::site::{allowing, limited, moved, ok, serve};
+use crate::site::{Open, allowing, limited, moved, ok, serve};
 
 #[tokio::test]
 async fn redirects_to_what_is_not_public_are_refused() {
@@ -21,7 +21,7 @@ async fn redirects_to_what_is_not_public_are_refused() {
         "http://user:pass@example.com/",
     ] {
         let server = serve(&[moved(302, to)]).await;
-        let why = Egress::new(allowing(&[server.rule()])).send(Request::get(server.url("/"))).await.unwrap_err();
+        let why = Open::new(allowing(&[server.rule()])).send(Request::get(server.url("/"))).await.unwrap_err();
         assert!(why.is_refusal(), "{to}: {why}");
     }
 }
@@ -30,7 +30,7 @@ async fn redirects_to_what_is_not_public_are_refused() {
 async fn a_redirect_out_of_the_domain_list_is_refused() {
     let server = serve(&[moved(301, "https://elsewhere.example/")]).await;
     let only = Some(vec!["example.com".parse().unwrap()]);
-    let egress = Egress::new(Policy { only, ..allowing(&[server.rule()]) });
+    let egress = Open::new(Policy { only, ..allowing(&[server.rule()]) });
     let why = egress.send(Request::get(server.url("/"))).await.unwrap_err();
     assert!(why.to_string().starts_with("refused: elsewhere.example is not one of the allowed domains"), "{why}");
 }
@@ -69,7 +69,7 @@ async fn a_redirect_changes_the_method_as_browsers_do() {
         request.method = method;
         request.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain"));
         request.headers.insert(header::AUTHORIZATION, HeaderValue::from_static("Bearer k"));
-        Egress::new(allowing(&[server.rule()])).send(request).await.unwrap();
+        Open::new(allowing(&[server.rule()])).send(request).await.unwrap();
         let second = &server.requests()[1];
         assert!(second.starts_with(&format!("{expected} /next ")), "{status}: {second}");
         let keeps_body = matches!(expected, "POST" | "PUT");
@@ -100,7 +100,7 @@ async fn another_origin_gets_no_header_that_may_hold_a_secret() {
     let mut secret = HeaderValue::from_static("top");
     secret.set_sensitive(true);
     request.headers.insert("accept-language", secret);
-    let egress = Egress::new(allowing(&[server.rule(), other.rule()]));
+    let egress = Open::new(allowing(&[server.rule(), other.rule()]));
     assert_eq!(&egress.send(request).await.unwrap().body[..], b"there");
     assert!(server.requests()[0].contains("authorization: Bearer top"));
     let second = &other.requests()[0];

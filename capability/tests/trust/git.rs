@@ -4,7 +4,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use wattle_capability::git::{Author, Broker, PushTo, Repository, find_git};
+use wattle_capability::git::{Author, Broker, PushTo, RemoteFiles, Repository, find_git};
 
 fn git() -> PathBuf {
     find_git(&std::env::var_os("PATH").unwrap()).expect("these tests need git")
@@ -74,7 +74,7 @@ impl Place {
 
     fn broker(&self) -> Broker {
         let remote = self.remote().to_str().unwrap().parse().unwrap();
-        let to = PushTo { remote, branch: "main".parse().unwrap(), token: None };
+        let to = PushTo { remote, branch: "main".parse().unwrap(), token: None, files: RemoteFiles::default() };
         Broker::new(git(), &self.work(), to, Author::of("acme", None)).unwrap()
     }
 
@@ -259,7 +259,7 @@ async fn a_repository_that_leads_elsewhere_is_refused() {
     let place = Place::with_repository();
     place.write("below/a.txt", "one");
     let remote = place.remote().to_str().unwrap().parse().unwrap();
-    let to = PushTo { remote, branch: "main".parse().unwrap(), token: None };
+    let to = PushTo { remote, branch: "main".parse().unwrap(), token: None, files: RemoteFiles::default() };
     let broker = Broker::new(git(), &place.work().join("below"), to, Author::of("acme", None)).unwrap();
     let why = broker.commit_push("x".to_owned()).await.unwrap_err().to_string();
     assert!(why.contains("lies inside a repository"), "{why}");
@@ -280,12 +280,12 @@ async fn a_remote_is_where_the_operator_says_and_nowhere_else() {
     assert!(std::fs::read_dir(elsewhere.join("refs/heads")).unwrap().next().is_none());
 
     let inside = place.work().join("inner.git").to_str().unwrap().parse().unwrap();
-    let to = PushTo { remote: inside, branch: "main".parse().unwrap(), token: None };
+    let to = PushTo { remote: inside, branch: "main".parse().unwrap(), token: None, files: RemoteFiles::default() };
     let Err(why) = Broker::new(git(), &place.work(), to, Author::of("acme", None)) else { panic!("it is taken") };
     assert!(why.0.contains("lies inside the workdir"), "{}", why.0);
 
     let gone = place.dir.path().join("gone.git").to_str().unwrap().parse().unwrap();
-    let to = PushTo { remote: gone, branch: "main".parse().unwrap(), token: None };
+    let to = PushTo { remote: gone, branch: "main".parse().unwrap(), token: None, files: RemoteFiles::default() };
     let broker = Broker::new(git(), &place.work(), to, Author::of("acme", None)).unwrap();
     let why = broker.commit_push("x".to_owned()).await.unwrap_err().to_string();
     assert!(why.starts_with("EREMOTE") && why.contains("nothing was pushed"), "{why}");

@@ -9,7 +9,7 @@ use wattle_capability::http::Http;
 use wattle_capability::secrets::{Listed, Secret, Vault};
 use wattle_rt::Grants;
 
-use crate::site::{Server, allowing, moved, ok, serve};
+use crate::site::{Server, allowing, moved, ok, serve, serve_at};
 use crate::world::World;
 
 const VALUE: &str = "tok/3n+value=42";
@@ -47,7 +47,7 @@ async fn a_secret_reaches_its_host_and_what_comes_back_has_none_of_it() {
         "{sent}"
     );
     assert!(!told.contains("tok/3n") && told.contains("you are ${secret:api} ("), "{told}");
-    // A later request that carries none is scrubbed all the same.
+    // So are the answers to requests that carry none.
     let later = run(&world, &grants, "(ret (http.get? (arg 0)))", &[&server.url("/")]).await.unwrap();
     assert!(later.starts_with("you are ${secret:api} (") && !later.contains("tok/3n"), "{later}");
     let many = "(local $a i32) (local.set $a (str.split? (arg 0) \" \")) (ret (str.join? (http.get_all? (local.get $a)) \"\"))";
@@ -118,4 +118,160 @@ async fn a_secret_is_not_sent_where_it_is_not_for() {
         assert!(why.starts_with("EACCESS") && why.contains(words), "{url}: {why}");
     }
     assert!(server.requests().is_empty());
+}
+
+/// An answer with any bytes as its body.
+fn bytes(head: &str, body: &[u8]) -> Vec<u8> {
+    let head = format!("HTTP/1.1 200 OK\r\n{head}content-length: {}\r\nconnection: close\r\n\r\n", body.len());
+    [head.as_bytes(), body].concat()
+}
+
+/// Packs without compressing: one stored block.
+fn gzip(body: &[u8]) -> Vec<u8> {
+    let crc = !body
+        .iter()
+        .fold(u32::MAX, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), |crc, _| crc >> 1 ^ (0xedb8_8320 * (crc & 1))));
+    let length = u16::try_from(body.len()).unwrap();
+    let head = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255, 1];
+    let block = [&length.to_le_bytes()[..], &(!length).to_le_bytes(), body].concat();
+    [&head[..], &block, &crc.to_le_bytes(), &u32::from(length).to_le_bytes()].concat()
+}
+
+const GET: &str = "(ret (http.get? (arg 0)))";
+const FETCH: &str = "(ret (web.fetch? (arg 0) 0))";
+
+#[tokio::test]
+async fn an_answer_is_clean_of_secrets_that_never_left_in_this_run() {
+    let world = World::new();
+    let entities: String = VALUE.bytes().map(|byte| format!("&#{byte}")).collect();
+    let mixed: String = VALUE
+        .bytes()
+        .zip(0..)
+        .map(|(b, at)| if at % 2 == 0 { format!("%{b:02x}") } else { format!("\\u{b:04X}") })
+        .collect();
+    let lines: String = STANDARD.encode(format!("user:{VALUE}")).chars().flat_map(|c| [c, '\n']).collect();
+    let wide: Vec<u8> = format!("<p>it is {VALUE} !</p>").encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let tags = format!(
+        "<html><body><p>it is {}<b></b>{} indeed, and there is more of it</p></body></html>",
+        &VALUE[..5],
+        &VALUE[5..]
+    );
+    let chunked = format!(
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n5\r\n{}\r\na\r\n{}\r\n0\r\n\r\n",
+        &VALUE[..5],
+        &VALUE[5..]
+    );
+    for (program, answer) in [
+        (GET, bytes("", VALUE.as_bytes())),
+        (GET, bytes("", entities.as_bytes())),
+        (GET, bytes("", mixed.as_bytes())),
+        (GET, bytes("", lines.as_bytes())),
+        (GET, bytes("content-encoding: gzip\r\n", &gzip(format!("packed: {VALUE}").as_bytes()))),
+        (GET, chunked.into_bytes()),
+        (FETCH, bytes("content-type: text/plain\r\n", mixed.as_bytes())),
+        (FETCH, bytes("content-type: text/html\r\n", format!("<p>it is {entities};</p>").as_bytes())),
+        (FETCH, bytes("content-type: text/html\r\n", tags.as_bytes())),
+        (FETCH, bytes("content-type: text/html; charset=utf-16le\r\n", &wide)),
+        (ASK, bytes(&format!("x-echo: {VALUE}\r\nset-cookie: a={}\r\n", mixed.to_lowercase()), b"nothing")),
+    ] {
+        let shown = String::from_utf8_lossy(&answer).into_owned();
+        let server = serve_at("127.0.0.1", 0, vec![answer]).await;
+        let args: &[&str] = if program == ASK { &[&server.url("/"), "", ""] } else { &[&server.url("/")] };
+        let told = run(&world, &grants(&world, &[&server]), program, args).await.unwrap();
+        // In a text of two bytes a character the reference takes other characters.
+        let marked = told.contains("${secret:api}") || shown.contains("utf-16");
+        assert!(marked && !told.contains("tok/3n"), "{shown}\n{told}");
+    }
+    // On a host that it is not for, a text that happens to be one is left alone.
+    let server = serve(&[ok(VALUE)]).await;
+    let url = server.url("/").replace("127.0.0.1", "localhost");
+    let grants = grants_for(&world, &format!("localhost:{}", server.port()));
+    assert_eq!(run(&world, &grants, GET, &[&url]).await.unwrap(), VALUE);
+}
+
+fn grants_for(world: &World, rule: &str) -> Arc<Grants> {
+    let egress = Egress::new(allowing(&[rule.to_owned()]));
+    let secret = Secret::new("api", VALUE, vec!["127.0.0.1".parse().unwrap()]).unwrap();
+    let vault = Vault::new(Arc::new(Listed::new([("api".to_owned(), Ok(secret))])));
+    Arc::new((*world.grants()).clone().with(Http::new(Arc::new(egress))).with(vault))
+}
+
+#[tokio::test]
+async fn a_request_in_which_a_program_spells_a_secret_is_refused_by_its_name() {
+    let world = World::new();
+    let server = serve(&[ok("x")]).await;
+    let grants = grants(&world, &[&server]);
+    let escaped: String = VALUE.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let encoded = STANDARD.encode(format!("x:{VALUE}"));
+    let hex: String = VALUE.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let header = json_of("authorization", &format!("Bearer {VALUE}"));
+    let basic = json_of("x-any", &encoded);
+    let search = "(ret (web.search? (arg 0)))";
+    let post = "(ret (http.post? (arg 0) (arg 1) \"text/plain\"))";
+    for (program, args, part) in [
+        (GET, vec![server.url(&format!("/?k={escaped}"))], "the URL"),
+        (GET, vec![server.url(&format!("/{hex}"))], "the URL"),
+        (FETCH, vec![server.url(&format!("/?{encoded}"))], "the URL"),
+        (ASK, vec![server.url("/"), header, String::new()], "the header `authorization`"),
+        (ASK, vec![server.url("/"), basic, String::new()], "the header `x-any`"),
+        (ASK, vec![server.url("/"), String::new(), format!("a {VALUE} b")], "the body"),
+        (post, vec![server.url("/"), VALUE.replace('/', "\\/")], "the body"),
+        (search, vec![format!("who is {VALUE}")], "the query"),
+        ("(ret (image.make? (arg 0) \"a.png\"))", vec![format!("paint {VALUE}")], "the prompt"),
+    ] {
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let why = run(&world, &grants, program, &args).await.unwrap_err();
+        assert!(why.starts_with("EACCESS") && why.contains(part) && why.contains("the secret `api`"), "{why}");
+        assert!(!why.contains("tok/3n"), "{why}");
+    }
+    let many = "(ret (str.join? (http.get_all? (str.split? (arg 0) \" \")) \"\"))";
+    let told = run(&world, &grants, many, &[&server.url(&format!("/?k={escaped}"))]).await.unwrap();
+    assert!(told.contains("EACCESS") && told.contains("the secret `api`"), "{told}");
+    assert!(server.requests().is_empty(), "{:?}", server.requests());
+}
+
+fn json_of(name: &str, value: &str) -> String {
+    serde_json::json!({ name: value }).to_string()
+}
+
+#[tokio::test]
+async fn a_redirect_that_spells_a_secret_goes_to_its_hosts_only() {
+    let world = World::new();
+    let escaped: String = VALUE.bytes().map(|byte| format!("%{byte:02x}")).collect();
+    let other = serve(&[ok("there")]).await;
+    let elsewhere = other.url(&format!("/?t={escaped}")).replace("127.0.0.1", "localhost");
+    let server = serve(&[moved(302, &elsewhere), moved(302, &format!("/next?t={escaped}")), ok("here")]).await;
+    let egress = Egress::new(allowing(&[server.rule(), format!("localhost:{}", other.port())]));
+    let grants = Arc::new((*grants(&world, &[&server])).clone().with(Http::new(Arc::new(egress))));
+    for program in [GET, FETCH] {
+        let told = run(&world, &grants, program, &[&server.url("/")]).await;
+        match program {
+            GET => {
+                let why = told.unwrap_err();
+                assert!(why.contains("`api`, which is not for that host") && !why.contains(&escaped), "{why}");
+            }
+            _ => assert!(told.unwrap().starts_with("here")),
+        }
+    }
+    assert!(other.requests().is_empty());
+}
+
+#[tokio::test]
+async fn posts_have_an_idempotency_key_unless_the_program_set_one() {
+    let world = World::new();
+    let server = serve(&[ok("a"), ok("b"), ok("c"), ok("d")]).await;
+    let grants = grants(&world, &[&server]);
+    let post = "(ret (http.post? (arg 0) \"x\" \"text/plain\"))";
+    for _ in 0..2 {
+        run(&world, &grants, post, &[&server.url("/")]).await.unwrap();
+    }
+    run(&world, &grants, ASK, &[&server.url("/"), &json_of("Idempotency-Key", "mine"), "x"]).await.unwrap();
+    run(&world, &grants, GET, &[&server.url("/")]).await.unwrap();
+    let keys: Vec<Option<String>> = server
+        .requests()
+        .iter()
+        .map(|sent| sent.lines().find_map(|line| line.strip_prefix("idempotency-key: ").map(str::to_owned)))
+        .collect();
+    let [Some(one), Some(two), Some(own), None] = keys.as_slice() else { panic!("{keys:?}") };
+    assert!(one.len() == 32 && one != two && own == "mine", "{keys:?}");
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use wattle_capability::Answer;
 use wattle_capability::ai::{Ai, Budget, Embedding, Inference, Question, Reply};
 use wattle_capability::commands::{Directory, Wattle};
-use wattle_capability::egress::HeaderMap;
+use wattle_capability::egress::{HeaderMap, Incoming, Outgoing, Passage};
 use wattle_capability::files::Files;
 use wattle_capability::fs::Fs;
 use wattle_capability::git::{Git, Repository};
@@ -94,7 +94,7 @@ impl Repository for Pushed {
 struct OnePicture;
 
 impl Painter for OnePicture {
-    fn paint(&self, _: String) -> Answer<'_, Vec<u8>> {
+    fn paint(&self, _: String, _: Passage) -> Answer<'_, Vec<u8>> {
         Box::pin(async { Ok(include_bytes!("../../../agent/src/scene.png").to_vec()) })
     }
 }
@@ -112,11 +112,10 @@ impl Guide for Tables {
 struct Web;
 
 impl http::Backend for Web {
-    fn send(
-        &self,
-        request: http::Request,
-    ) -> Pin<Box<dyn Future<Output = Result<http::Response, Failure>> + Send + '_>> {
+    fn send(&self, outgoing: Outgoing) -> Pin<Box<dyn Future<Output = Result<Incoming, Failure>> + Send + '_>> {
         Box::pin(async move {
+            let request = outgoing.request();
+            let answer = |status, body| Ok(outgoing.answer(http::Response { status, headers: HeaderMap::new(), body }));
             let path = request.url.splitn(4, '/').nth(3).unwrap_or_default().to_owned();
             if path == "hang" {
                 std::future::pending::<()>().await;
@@ -127,21 +126,21 @@ impl http::Backend for Web {
             if request.url.starts_with("https://search.example/search?q=") {
                 let body = br#"{"results":[{"title":"Example","url":"https://example.com/","content":"It is one."}]}"#
                     .to_vec();
-                return Ok(http::Response { status: 200, headers: HeaderMap::new(), body });
+                return answer(200, body);
             }
             // What the examples of the manual ask for.
             if request.url.starts_with("https://example.com/") {
                 let body = match (request.method.as_str(), path.as_str()) {
                     ("HEAD", _) => Vec::new(),
-                    ("POST", _) => request.body,
+                    ("POST", _) => request.body.clone(),
                     (_, "") => b"Example Domain".to_vec(),
                     (_, other) => other.as_bytes().to_vec(),
                 };
-                return Ok(http::Response { status: 200, headers: HeaderMap::new(), body });
+                return answer(200, body);
             }
             let status = path.strip_prefix("status/").map_or(200, |s| s.parse().unwrap());
             let body = format!("{} {path} {}", request.method, String::from_utf8_lossy(&request.body));
-            Ok(http::Response { status, headers: HeaderMap::new(), body: body.into_bytes() })
+            answer(status, body.into_bytes())
         })
     }
 }

@@ -253,6 +253,12 @@ keys! {
     git_author_email as "git.author_email" "WATTLE_GIT_AUTHOR_EMAIL": Option<String> = |_| None, User;
     /// The variable that holds the token for a remote over https.
     git_token_env as "git.token_env" "WATTLE_GIT_TOKEN_ENV": Option<String> = |_| None, User;
+    /// The file with the certificates that a remote over https is verified with, in place of the system's.
+    git_ca_file as "git.ca_file" "WATTLE_GIT_CA_FILE": Option<PathBuf> = |_| None, User;
+    /// The private key for a remote over ssh, in place of the user's own keys and agent.
+    git_ssh_key as "git.ssh_key" "WATTLE_GIT_SSH_KEY": Option<PathBuf> = |_| None, User;
+    /// The file with the host keys of remotes over ssh, in place of the user's own.
+    git_known_hosts as "git.known_hosts" "WATTLE_GIT_KNOWN_HOSTS": Option<PathBuf> = |_| None, User;
     /// The public folder of trusted runs.
     publish_root as "publish.root" "WATTLE_PUBLISH_ROOT": Option<PathBuf> = |_| None, User;
     /// The URL to which `/images/generations` is appended.

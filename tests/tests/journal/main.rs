@@ -5,6 +5,7 @@
 mod conformance;
 mod fork;
 mod generated;
+mod keys;
 mod park;
 mod place;
 mod poison;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::Answer;
-use wattle_agent::capability::egress::{Egress, HeaderMap, Policy};
+use wattle_agent::capability::egress::{Egress, HeaderMap, Incoming, Outgoing, Policy};
 use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
 use wattle_agent::capability::http;
 use wattle_agent::capability::kv::Backend as _;
@@ -34,6 +34,7 @@ pub(crate) struct Place {
 pub(crate) struct Network {
     made: Mutex<BTreeMap<String, usize>>,
     all: AtomicUsize,
+    keys: Mutex<Vec<Option<String>>>,
     hangs: AtomicBool,
     hung: tokio::sync::Notify,
 }
@@ -41,6 +42,11 @@ pub(crate) struct Network {
 impl Network {
     pub(crate) fn made(&self, what: &str) -> usize {
         self.made.lock().unwrap().get(what).copied().unwrap_or(0)
+    }
+
+    /// The `Idempotency-Key` of each request, in order.
+    pub(crate) fn keys(&self) -> Vec<Option<String>> {
+        self.keys.lock().unwrap().clone()
     }
 
     /// Answers no request from now on.
@@ -55,8 +61,11 @@ impl Network {
 }
 
 impl http::Backend for Network {
-    fn send(&self, request: http::Request) -> Answer<'_, http::Response> {
+    fn send(&self, outgoing: Outgoing) -> Answer<'_, Incoming> {
+        let request = outgoing.request();
         *self.made.lock().unwrap().entry(format!("{} {}", request.method, request.url)).or_default() += 1;
+        let key = request.headers.get("idempotency-key").map(|key| key.to_str().unwrap().to_owned());
+        self.keys.lock().unwrap().push(key);
         if self.hangs.load(Ordering::Relaxed) {
             self.hung.notify_one();
             return Box::pin(std::future::pending());
@@ -64,7 +73,8 @@ impl http::Backend for Network {
         let number = self.all.fetch_add(1, Ordering::Relaxed);
         let status = if request.url.ends_with("/missing") { 404 } else { 200 };
         let body = format!("answer {number}").into_bytes();
-        Box::pin(async move { Ok(http::Response { status, headers: HeaderMap::new(), body }) })
+        let answer = outgoing.answer(http::Response { status, headers: HeaderMap::new(), body });
+        Box::pin(async { Ok(answer) })
     }
 }
 

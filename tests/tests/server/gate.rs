@@ -154,3 +154,57 @@ async fn a_server_elsewhere_answers_to_every_name_unless_told() {
     world.address.set_ip([127, 0, 0, 1].into());
     world.ask(&health).await.refused(403, "host_not_allowed");
 }
+
+#[tokio::test]
+async fn a_request_that_can_be_read_in_two_ways_is_refused_or_ends_its_connection() {
+    let mut world = World::new().await;
+    let auth = format!("Authorization: Bearer {TOKEN}");
+    for (more, words) in [
+        (auth.as_str(), "more than one `Authorization` header"),
+        ("Authorization: Bearer wrong", "more than one `Authorization` header"),
+        ("authorization: Basic eDp5", "more than one `Authorization` header"),
+        ("Origin: http://localhost\r\nOrigin: http://evil.example", "more than one `Origin` header"),
+        ("Host: localhost", "no valid `Host` header"),
+    ] {
+        let request = post(&message("hello", "s")).replace(&auth, &format!("{auth}\r\n{more}"));
+        let said = world.ask(request).await.refused(400, "bad_request");
+        assert!(said.contains(words), "{more}: {said}");
+    }
+    let body = message("hello", "s");
+    let framed = |framing: &str| {
+        format!(
+            "POST /chat HTTP/1.1\r\nHost: localhost\r\n{auth}\r\nContent-Type: application/json\r\n{framing}\r\n\r\n{body}"
+        )
+    };
+    let length = body.len();
+    for framing in [
+        format!("Content-Length: {length}\r\nContent-Length: {}", length + 1),
+        format!("Content-Length: {length}, {}", length + 1),
+        format!("Content-Length: +{length}"),
+        format!("Content-Length : {length}"),
+        "Content-Length: 1e3".to_owned(),
+        "Transfer-Encoding: identity".to_owned(),
+        "Transfer-Encoding: xchunked".to_owned(),
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity".to_owned(),
+        format!("Transfer-Encoding : chunked\r\nContent-Length: {length}"),
+        format!("X-A: b\r\n Content-Length: {length}"),
+    ] {
+        let answer = world.ask(framed(&framing)).await;
+        assert!(matches!(answer.head.status, 400 | 415 | 411 | 413), "{framing:?}: {answer:?}");
+    }
+    world.no_question();
+    // With both framings the chunks count, and nothing that stands behind them is taken for a request.
+    for framing in
+        ["Content-Length: 4\r\nTransfer-Encoding: chunked", "Transfer-Encoding: chunked\r\nContent-Length: 4"]
+    {
+        let smuggled = bare("GET /healthz", &["Host: localhost"]);
+        let head = framed(framing).replace(&body, "");
+        let mut client = world.client().await;
+        client.send(format!("{head}2\r\n{{}}\r\n0\r\n\r\n{smuggled}")).await;
+        assert_eq!(client.head().await.status, 400, "{framing}");
+        let rest = client.rest().await;
+        let rest = String::from_utf8_lossy(&rest);
+        assert!(!rest.contains("HTTP/1.1"), "{framing}: {rest}");
+    }
+    world.no_question();
+}

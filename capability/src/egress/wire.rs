@@ -1,0 +1,149 @@
+//! The wire: the one file of the tree that knows the HTTP library, and the one place where a connection is opened.
+//!
+//! What is here is seen within [`egress`](super) alone; a request gets here by [`Egress::start`](super::Egress::start), which
+//! takes what has passed guard and vault, or by an [`EndpointClient`](super::EndpointClient), which reaches one origin.
+
+use std::error::Error;
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use url::Url;
+
+pub use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
+pub use reqwest::{Method, StatusCode};
+
+use super::error::EgressError;
+use super::policy::Reach;
+use super::resolve::{Resolver, check};
+
+/// The HTTP clients, one for each [`Reach`] and scheme, each with its own resolver and its own pool of connections.
+///
+/// A pooled connection is reused only within its reach, and was opened to an address that this reach
+/// permits. So it does not matter that a name may answer otherwise by now, nor that the resolver is not told the port.
+/// Plain http has clients of its own because it needs no certificates: it starts at once, and works where there are none.
+pub(super) struct Clients {
+    resolver: Arc<dyn Resolver>,
+    pools: [OnceLock<Result<reqwest::Client, String>>; 4],
+}
+
+impl Clients {
+    pub(super) fn new(resolver: Arc<dyn Resolver>) -> Self {
+        Self { resolver, pools: Default::default() }
+    }
+
+    /// Sends one request to `url`, which is http or https, and returns the answer once its head is there. Follows no redirect.
+    pub(super) async fn send(
+        &self,
+        reach: Reach,
+        (method, url): (Method, Url),
+        headers: HeaderMap,
+        body: Bytes,
+        limit: Duration,
+    ) -> Result<Answer, EgressError> {
+        let client = self.of(reach, &url)?;
+        let wants_length = matches!(method, Method::POST | Method::PUT | Method::PATCH);
+        let mut request = reqwest::Request::new(method, url.clone());
+        *request.headers_mut() = headers;
+        if !body.is_empty() || wants_length {
+            *request.body_mut() = Some(body.into());
+        }
+        client.execute(request).await.map(Answer).map_err(|why| sorted(&url, limit, &why))
+    }
+
+    fn of(&self, reach: Reach, url: &Url) -> Result<&reqwest::Client, EgressError> {
+        let tls = url.scheme() == "https";
+        let [plain, plain_named, secure, secure_named] = &self.pools;
+        let pool = match (tls, reach) {
+            (false, Reach::Public) => plain,
+            (false, Reach::Named) => plain_named,
+            (true, Reach::Public) => secure,
+            (true, Reach::Named) => secure_named,
+        };
+        pool.get_or_init(|| client(CheckedResolver { inner: Arc::clone(&self.resolver), reach }, tls))
+            .as_ref()
+            .map_err(|why| EgressError::no_client(why))
+    }
+}
+
+/// An answer whose body is still on its way.
+#[derive(Debug)]
+pub(super) struct Answer(reqwest::Response);
+
+impl Answer {
+    pub(super) fn status(&self) -> StatusCode {
+        self.0.status()
+    }
+
+    pub(super) fn take_headers(&mut self) -> HeaderMap {
+        std::mem::take(self.0.headers_mut())
+    }
+
+    /// Returns the next piece of the body, decompressed; `None` at its end.
+    pub(super) async fn chunk(&mut self, url: &Url, limit: Duration) -> Result<Option<Bytes>, EgressError> {
+        self.0.chunk().await.map_err(|why| sorted(url, limit, &why))
+    }
+}
+
+/// Looks a name up, once, and lets only checked addresses through.
+struct CheckedResolver {
+    inner: Arc<dyn Resolver>,
+    reach: Reach,
+}
+
+impl Resolve for CheckedResolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let answer = self.inner.resolve(name.as_str());
+        let reach = self.reach;
+        async move {
+            let checked = check(name.as_str(), answer.await, reach).map_err(Box::<dyn Error + Send + Sync>::from)?;
+            // Port 0 stands for the port of the URL.
+            Ok(Box::new(checked.into_iter().map(|ip| SocketAddr::new(ip, 0))) as Addrs)
+        }
+        .boxed()
+    }
+}
+
+/// Makes a client that takes nothing from the environment, keeps nothing between requests and follows nothing by itself.
+fn client(resolver: CheckedResolver, tls: bool) -> Result<reqwest::Client, String> {
+    let builder = reqwest::Client::builder()
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .referer(false)
+        .retry(reqwest::retry::never())
+        .connect_timeout(Duration::from_secs(10))
+        .pool_idle_timeout(Duration::from_secs(30))
+        .pool_max_idle_per_host(8)
+        .user_agent(concat!("wattle/", env!("CARGO_PKG_VERSION")))
+        .dns_resolver(Arc::new(resolver));
+    let builder = if tls { builder.https_only(true) } else { builder.tls_certs_only([]) };
+    builder.build().map_err(|why| {
+        let mut cause: &dyn Error = &why;
+        while let Some(next) = cause.source() {
+            cause = next;
+        }
+        cause.to_string()
+    })
+}
+
+/// Sorts an error of the HTTP library. A refusal that the resolver made is returned as it was.
+fn sorted(url: &Url, limit: Duration, why: &reqwest::Error) -> EgressError {
+    let mut cause: &dyn Error = why;
+    loop {
+        if let Some(own) = cause.downcast_ref::<EgressError>() {
+            return own.clone();
+        }
+        match cause.source() {
+            Some(next) => cause = next,
+            None => break,
+        }
+    }
+    match (why.is_connect(), why.is_timeout()) {
+        (false, true) => EgressError::timeout(url, limit),
+        (true, _) => EgressError::unconnected(url, &cause.to_string()),
+        (false, false) => EgressError::broken(url, &cause.to_string()),
+    }
+}

@@ -1,0 +1,329 @@
+//! The automaton that recognises spellings of secrets: every pattern is a row of bits, advanced byte by byte.
+//!
+//! A secret has seven patterns: its own bytes, its base64 in the three positions that it may have among other bytes, and its hex
+//! digits. Each byte of a pattern may stand as it is or as an escape ([`Escape`](super::escape::Escape)), in any mix; the text is
+//! a graph with an edge for each reading, and a [`Set`] holds how far each pattern may have got at one place of it. Advancing a
+//! set by one byte costs a bounded number of word operations, whatever the text.
+
+use std::iter::repeat;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+
+/// The encoding of a pattern, which decides what may stand between its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Encoding {
+    Plain,
+    Base64,
+    Hex,
+}
+
+impl Encoding {
+    /// Returns true if the byte may stand anywhere within the pattern without a meaning. NUL may within any: texts in UTF-16
+    /// have one beside each ASCII character, and no secret has one.
+    fn ignores(self, byte: u8) -> bool {
+        match (self, byte) {
+            (_, 0) => true,
+            (Encoding::Plain, _) => false,
+            (Encoding::Base64, _) => byte.is_ascii_whitespace(),
+            (Encoding::Hex, _) => byte.is_ascii_whitespace() || matches!(byte, b':' | b'-' | b'.' | b','),
+        }
+    }
+}
+
+/// One spelling of a secret. A position accepts one of two bytes, which are most often the same.
+#[derive(Debug)]
+pub(super) struct Pattern {
+    /// The number of the secret among those of the automaton.
+    pub(super) secret: usize,
+    encoding: Encoding,
+    accepts: Vec<[u8; 2]>,
+    /// Position of the first word of its bits in a set.
+    offset: usize,
+    /// Count of its words.
+    words: usize,
+    /// For each byte, one more than the number of the row of bits with the positions that accept it; 0 if none does.
+    row_of: Box<[u16; 256]>,
+    rows: Vec<u64>,
+}
+
+impl Pattern {
+    fn new(secret: usize, encoding: Encoding, accepts: Vec<[u8; 2]>) -> Pattern {
+        let words = accepts.len().div_ceil(64);
+        let mut row_of = Box::new([0_u16; 256]);
+        let mut rows: Vec<u64> = Vec::new();
+        for (at, byte) in accepts.iter().enumerate().flat_map(|(at, both)| both.iter().map(move |byte| (at, *byte))) {
+            let Some(row) = row_of.get_mut(usize::from(byte)) else { continue };
+            if *row == 0 {
+                rows.resize(rows.len() + words, 0);
+                *row = u16::try_from(rows.len() / words).unwrap_or_default();
+            }
+            if let Some(word) = rows.get_mut((usize::from(*row) - 1) * words + at / 64) {
+                *word |= 1 << (at % 64);
+            }
+        }
+        Pattern { secret, encoding, accepts, offset: 0, words, row_of, rows }
+    }
+
+    /// Count of its positions.
+    pub(super) fn len(&self) -> usize {
+        self.accepts.len()
+    }
+
+    /// Returns true if the position accepts the byte.
+    pub(super) fn accepts(&self, position: usize, byte: u8) -> bool {
+        self.accepts.get(position).is_some_and(|both| both.contains(&byte))
+    }
+
+    /// Returns true if the byte may stand between two positions.
+    pub(super) fn ignores(&self, byte: u8) -> bool {
+        self.encoding.ignores(byte)
+    }
+
+    fn row(&self, byte: u8) -> Option<&[u64]> {
+        let row = usize::from(*self.row_of.get(usize::from(byte))?).checked_sub(1)?;
+        self.rows.get(row * self.words..(row + 1) * self.words)
+    }
+
+    fn range(&self) -> std::ops::Range<usize> {
+        self.offset..self.offset + self.words
+    }
+}
+
+/// Returns the patterns of a value, for the secret of that number.
+fn patterns(secret: usize, value: &str) -> Vec<Pattern> {
+    let plain = value.bytes().map(|byte| [byte, if byte == b' ' { b'+' } else { byte }]).collect();
+    let hex = value.bytes().flat_map(|byte| [byte >> 4, byte & 15]).filter_map(|digit| {
+        let digit = char::from_digit(digit.into(), 16).and_then(|digit| u8::try_from(digit).ok())?;
+        Some([digit, digit.to_ascii_uppercase()])
+    });
+    let mut all =
+        vec![Pattern::new(secret, Encoding::Plain, plain), Pattern::new(secret, Encoding::Hex, hex.collect())];
+    all.extend((0..3).map(|shift| {
+        let letters = inner_base64(value, shift).into_bytes().into_iter().map(|letter| match letter {
+            b'+' => [letter, b'-'],
+            b'/' => [letter, b'_'],
+            _ => [letter, letter],
+        });
+        Pattern::new(secret, Encoding::Base64, letters.collect())
+    }));
+    all
+}
+
+/// Returns the letters of a longer base64 text that the value alone decides if `shift` bytes (modulo 3) stand before it.
+fn inner_base64(value: &str, shift: usize) -> String {
+    let mut bytes = vec![0; shift];
+    bytes.extend_from_slice(value.as_bytes());
+    let (from, to) = ((8 * shift).div_ceil(6), 8 * bytes.len() / 6);
+    STANDARD_NO_PAD.encode(&bytes).get(from..to).unwrap_or_default().to_owned()
+}
+
+/// How far each pattern may have got at one place of a text: bit `k` of a pattern is set if `k + 1` of its positions were matched.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Set {
+    /// All bits, the patterns one after the other.
+    all: Vec<u64>,
+    /// Those among them that began before the last [`Set::age`].
+    old: Vec<u64>,
+    /// The patterns with a bit.
+    active: Vec<usize>,
+}
+
+impl Set {
+    /// The patterns that have got anywhere.
+    pub(super) fn active(&self) -> &[usize] {
+        &self.active
+    }
+
+    /// Returns true if it can be written to.
+    pub(super) fn has_room(&self) -> bool {
+        !self.all.is_empty()
+    }
+
+    /// Returns true if a match that is under way began before the last [`Set::age`].
+    pub(super) fn has_old(&self, automaton: &Automaton) -> bool {
+        let words = self.active.iter().filter_map(|pattern| automaton.patterns.get(*pattern));
+        words.flat_map(|pattern| self.old.get(pattern.range())).flatten().any(|word| *word != 0)
+    }
+
+    /// Forgets the matches that were old, and makes the others old.
+    pub(super) fn age(&mut self, automaton: &Automaton) {
+        let Set { all, old, active } = self;
+        active.retain(|pattern| {
+            let range = automaton.patterns.get(*pattern).map(Pattern::range).unwrap_or_default();
+            let (Some(all), Some(old)) = (all.get_mut(range.clone()), old.get_mut(range)) else { return false };
+            for (all, old) in all.iter_mut().zip(old) {
+                *all &= !*old;
+                *old = *all;
+            }
+            all.iter().any(|word| *word != 0)
+        });
+    }
+
+    /// Forgets how far a pattern has got.
+    pub(super) fn forget(&mut self, pattern: usize, automaton: &Automaton) {
+        if let Some(at) = self.active.iter().position(|own| *own == pattern) {
+            self.active.swap_remove(at);
+            self.zero(pattern, automaton);
+        }
+    }
+
+    /// Forgets everything.
+    pub(super) fn clear(&mut self, automaton: &Automaton) {
+        while let Some(pattern) = self.active.pop() {
+            self.zero(pattern, automaton);
+        }
+    }
+
+    fn zero(&mut self, pattern: usize, automaton: &Automaton) {
+        let Some(range) = automaton.patterns.get(pattern).map(Pattern::range) else { return };
+        for words in [self.all.get_mut(range.clone()), self.old.get_mut(range)].into_iter().flatten() {
+            words.fill(0);
+        }
+    }
+
+    /// Takes in the bits of another set.
+    pub(super) fn add(&mut self, other: &Set, automaton: &Automaton) {
+        for index in &other.active {
+            let Some(range) = automaton.patterns.get(*index).map(Pattern::range) else { continue };
+            for (to, from) in [(&mut self.all, &other.all), (&mut self.old, &other.old)] {
+                let words = to.get_mut(range.clone()).into_iter().flatten();
+                words.zip(from.get(range.clone()).into_iter().flatten()).for_each(|(to, from)| *to |= from);
+            }
+            if !self.active.contains(index) {
+                self.active.push(*index);
+            }
+        }
+    }
+}
+
+/// The patterns of some secrets.
+#[derive(Debug)]
+pub(super) struct Automaton {
+    patterns: Vec<Pattern>,
+    /// For each byte, the patterns that begin with it.
+    begun_by: Vec<Vec<usize>>,
+    /// A bit for each pair of bytes that a match may begin with; it spares most texts most of the work.
+    pairs: Vec<u64>,
+    /// Count of the words of a set.
+    words: usize,
+    /// Maximum length of a spelling, in bytes.
+    span: usize,
+}
+
+impl Automaton {
+    pub(super) fn new<'a>(values: impl IntoIterator<Item = &'a str>) -> Automaton {
+        let mut all: Vec<Pattern> =
+            values.into_iter().enumerate().flat_map(|(secret, value)| patterns(secret, value)).collect();
+        let mut begun_by = vec![Vec::new(); 256];
+        let mut words = 0;
+        for (index, pattern) in all.iter_mut().enumerate() {
+            pattern.offset = words;
+            words += pattern.words;
+            let mut first = pattern.accepts.first().map(|both| both.to_vec()).unwrap_or_default();
+            first.dedup();
+            for byte in first {
+                begun_by.get_mut(usize::from(byte)).into_iter().for_each(|list: &mut Vec<usize>| list.push(index));
+            }
+        }
+        let mut pairs = vec![0_u64; 256 * 256 / 64];
+        for pattern in &all {
+            for first in pattern.accepts.first().into_iter().flatten() {
+                let goes_on = |byte: &u8| pattern.accepts(1, *byte) || pattern.ignores(*byte) || b"%&\\".contains(byte);
+                for second in (0..=u8::MAX).filter(goes_on) {
+                    let pair = usize::from(*first) * 256 + usize::from(second);
+                    pairs.get_mut(pair / 64).into_iter().for_each(|word| *word |= 1 << (pair % 64));
+                }
+            }
+        }
+        let longest = all.iter().map(Pattern::len).max().unwrap_or_default();
+        Automaton { patterns: all, begun_by, pairs, words, span: 1024 + 64 * longest }
+    }
+
+    /// Returns true if there is nothing to look for.
+    pub(super) fn is_empty(&self) -> bool {
+        self.patterns.is_empty()
+    }
+
+    pub(super) fn patterns(&self) -> &[Pattern] {
+        &self.patterns
+    }
+
+    /// Maximum length of a spelling that is found, in bytes.
+    pub(super) fn span(&self) -> usize {
+        self.span
+    }
+
+    pub(super) fn empty_set(&self) -> Set {
+        Set { all: vec![0; self.words], old: vec![0; self.words], active: Vec::new() }
+    }
+
+    /// Returns true if the byte is the first of a pattern.
+    pub(super) fn begins(&self, byte: u8) -> bool {
+        self.begun_by.get(usize::from(byte)).is_some_and(|patterns| !patterns.is_empty())
+    }
+
+    /// Returns false if no match that begins with the first byte goes on with the second.
+    pub(super) fn may_begin(&self, first: u8, second: u8) -> bool {
+        let pair = usize::from(first) * 256 + usize::from(second);
+        self.pairs.get(pair / 64).is_some_and(|word| word >> (pair % 64) & 1 == 1)
+    }
+
+    /// Adds to `to` what `from` becomes by a byte, where a pattern may begin with it if `begins` says so. Returns the words that
+    /// were worked on.
+    pub(super) fn step(&self, from: &Set, byte: u8, to: &mut Set, begins: impl Fn(usize) -> bool) -> usize {
+        let new = self.begun_by.get(usize::from(byte)).map(Vec::as_slice).unwrap_or_default();
+        let new = new.iter().copied().filter(|index| begins(*index));
+        let mut work = 0;
+        for index in from.active.iter().copied().filter(|index| !new.clone().any(|new| new == *index)) {
+            work += self.advance(index, from, byte, to, false);
+        }
+        for index in new.clone() {
+            work += self.advance(index, from, byte, to, true);
+        }
+        work
+    }
+
+    fn advance<'s>(&self, index: usize, from: &'s Set, byte: u8, to: &mut Set, begin: bool) -> usize {
+        let Some(pattern) = self.patterns.get(index) else { return 0 };
+        let range = pattern.range();
+        let row = pattern.row(byte);
+        let ignored = pattern.ignores(byte);
+        if row.is_none() && !ignored {
+            return 1;
+        }
+        let (Some(to_all), Some(to_old)) = (to.all.get_mut(range.clone()), to.old.get_mut(range.clone())) else {
+            return 1;
+        };
+        // A set that was never written to has no words.
+        let words_of = |words: &'s [u64]| words.get(range.clone()).unwrap_or_default().iter().copied().chain(repeat(0));
+        let from = words_of(&from.all).zip(words_of(&from.old));
+        let (mut carry_all, mut carry_old) = (u64::from(begin), 0);
+        let mut any = false;
+        for (at, ((to_all, to_old), (all, old))) in to_all.iter_mut().zip(to_old).zip(from).enumerate() {
+            let accepted = row.and_then(|row| row.get(at)).copied().unwrap_or_default();
+            let kept = if ignored { u64::MAX } else { 0 };
+            *to_all |= ((all << 1 | carry_all) & accepted) | (all & kept);
+            *to_old |= ((old << 1 | carry_old) & accepted) | (old & kept);
+            (carry_all, carry_old) = (all >> 63, old >> 63);
+            any |= *to_all != 0;
+        }
+        if any && !to.active.contains(&index) {
+            to.active.push(index);
+        }
+        pattern.words
+    }
+
+    /// Returns the patterns that a set has matched whole.
+    pub(super) fn matched(&self, set: &Set) -> Vec<usize> {
+        let whole = |index: &usize| {
+            let Some(pattern) = self.patterns.get(*index) else { return false };
+            let last = pattern.len() - 1;
+            set.all.get(pattern.offset + last / 64).is_some_and(|word| word >> (last % 64) & 1 == 1)
+        };
+        let mut matched = Vec::new();
+        matched.extend(set.active.iter().copied().filter(whole));
+        matched.sort_unstable();
+        matched
+    }
+}

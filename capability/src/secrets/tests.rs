@@ -1,0 +1,194 @@
+//! Spellings against a plain reference, and the bounds of the search.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::automaton::Automaton;
+use super::reference;
+use super::spellings::Spellings;
+use super::stream::Search;
+
+/// Sets of secrets with what is hard about them: repetition, secrets within secrets, and values that look like escapes.
+const SETS: &[&[(&str, &str)]] = &[
+    &[("a", "s3cr3t-v")],
+    &[("a", "aaaaaaaa")],
+    &[("a", "%41%42%4")],
+    &[("a", "abc/de+f"), ("b", "abc/de+fgh")],
+    &[("a", "&#x41;&<")],
+    &[("a", "\\u0041\\n"), ("b", "deadbeef")],
+    &[("a", "pä ssüw€𝄞")],
+    &[("a", "12345678"), ("b", "34567890")],
+];
+
+/// One byte of a secret or of its base64, spelled in one of its ways.
+fn spell(byte: u8, way: u8) -> Vec<u8> {
+    match way {
+        0 => format!("%{byte:02x}").into_bytes(),
+        1 => format!("%{byte:02X}").into_bytes(),
+        2 if byte < 128 => format!("&#{byte};").into_bytes(),
+        3 if byte < 128 => format!("&#x{byte:04X};").into_bytes(),
+        4 if byte < 128 => format!("&#000{byte}").into_bytes(),
+        5 if byte < 128 => format!("\\u{byte:04x}").into_bytes(),
+        6 if byte < 128 => format!("\\x{byte:02X}").into_bytes(),
+        7 if b"/\\\"'".contains(&byte) => vec![b'\\', byte],
+        7 if byte == b'\n' => b"\\n".to_vec(),
+        8 if byte == b'&' => b"&amp;".to_vec(),
+        8 if byte == b'<' => b"&lt".to_vec(),
+        8 if byte == b'/' => b"&sol;".to_vec(),
+        8 if byte == b' ' => b"+".to_vec(),
+        _ => vec![byte],
+    }
+}
+
+fn base64(value: &[u8], shift: usize, url: bool) -> Vec<u8> {
+    use base64::Engine as _;
+    let whole = [&b"xyz"[..shift % 3], value, &b"!!!"[..shift / 3 % 3]].concat();
+    let letters = match url {
+        true => base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(whole),
+        false => base64::engine::general_purpose::STANDARD.encode(whole),
+    };
+    letters.into_bytes()
+}
+
+/// A part of a text: a secret in some encoding, whole or cut, each byte of it spelled in one way, or noise.
+fn part(set: &'static [(&'static str, &'static str)]) -> impl Strategy<Value = Vec<u8>> {
+    let ways = || prop::collection::vec(0_u8..16, 1..24);
+    let secret = (0..set.len(), 0_u8..5, 0_usize..9, any::<bool>(), 0_usize..40, ways()).prop_map(
+        move |(at, encoding, shift, url, cut, ways)| {
+            let value = set[at].1.as_bytes();
+            let plain = match encoding {
+                0 => base64(value, shift, url),
+                1 => value.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect(),
+                _ => value.to_vec(),
+            };
+            let kept = if cut < 4 { plain.len() - 1 - cut } else { plain.len() };
+            let mut ways = ways.iter().cycle();
+            let mut text = Vec::new();
+            for byte in &plain[..kept] {
+                let way = *ways.next().unwrap();
+                text.extend(spell(*byte, way));
+                match (encoding, way) {
+                    (0 | 1, 10) => text.extend(b"\r\n "),
+                    (0, 11) => text.extend(b"%0a"),
+                    (1, 11) => text.push(b':'),
+                    _ => {}
+                }
+            }
+            text
+        },
+    );
+    let noise = prop::collection::vec(prop::sample::select(b"%&#\\ux;0a4s=/ d\0".to_vec()), 0..10);
+    prop_oneof![4 => secret, 1 => noise]
+}
+
+fn text() -> impl Strategy<Value = (usize, Vec<u8>, Vec<usize>)> {
+    (0..SETS.len()).prop_flat_map(|set| {
+        let parts = prop::collection::vec(part(SETS[set]), 1..4).prop_map(|parts| {
+            let mut text = parts.concat();
+            text.truncate(160);
+            text
+        });
+        (Just(set), parts, prop::collection::vec(1_usize..20, 1..8))
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn what_is_cleaned_is_what_the_reference_cleans_wherever_the_text_is_cut((set, text, pieces) in text()) {
+        let set = SETS[set];
+        let spellings = Spellings::new(set.iter().copied());
+        let expected = reference::clean(&text, set);
+        let whole = spellings.cleaner().clean(text.clone());
+        prop_assert_eq!(String::from_utf8_lossy(&whole), String::from_utf8_lossy(&expected));
+        let (mut stream, mut clean, mut rest) = (spellings.cleaner().stream(), Vec::new(), &text[..]);
+        for piece in pieces.iter().cycle() {
+            let (now, later) = rest.split_at((*piece).min(rest.len()));
+            stream.push(now, &mut clean);
+            rest = later;
+            if rest.is_empty() {
+                break;
+            }
+        }
+        stream.finish(&mut clean);
+        prop_assert_eq!(&clean, &whole);
+        prop_assert_eq!(spellings.find(&text).is_some(), whole != text);
+    }
+}
+
+#[test]
+fn the_work_is_linear_in_the_text_and_what_is_held_back_is_bounded() {
+    let long = "a".repeat(2_000);
+    for secret in ["tok/3n+value=42", "aaaaaaaa", "%25%25%25%25", long.as_str()] {
+        for fill in [
+            "a",
+            "%",
+            "%61",
+            "%25",
+            "&#",
+            "&amp",
+            "\\u00",
+            "t",
+            "dG9r",
+            "tok/3n+value=4",
+            "tok/3n+value=42",
+            "6:",
+            "\\",
+            "aaa ",
+            "&#0000000000000000000",
+            "\\uD83D\\uDE0",
+            "aaaaaaa",
+            "\0",
+            "a\0",
+            "%\0",
+        ] {
+            let automaton = Arc::new(Automaton::new([secret]));
+            let words = secret.len() / 8 + 16;
+            let mut search = Search::new(Arc::clone(&automaton), Arc::from([true]));
+            let (text, mut out, mut held) = (fill.repeat(60_000 / fill.len()), Vec::new(), 0);
+            for piece in text.as_bytes().chunks(1_000) {
+                search.push(piece, &[b"X".to_vec()], &mut out);
+                held = held.max(search.held());
+            }
+            let work = search.work() / text.len();
+            assert!(work <= words, "{secret:.20} in {fill:?}: {work} words of work a byte, more than {words}");
+            assert!(held <= 2 * automaton.span() + 2_000, "{secret:.20} in {fill:?}: {held} bytes are held back");
+        }
+    }
+}
+
+#[test]
+fn a_text_in_utf_16_is_searched_too() {
+    let spellings = Spellings::new([("key", "s3cr3t-value")].into_iter());
+    for text in ["= s3cr3t-value.", "= s3c%72&#51;t-value.", "= czNjcjN0LXZhbHVl"] {
+        let wide: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let clean = spellings.cleaner().clean(wide);
+        assert!(clean.windows(13).any(|window| window == b"${secret:key}"), "{text}");
+    }
+}
+
+#[test]
+fn a_text_without_a_secret_is_kept_byte_for_byte() {
+    let spellings = Spellings::new([("key", "s3cr3t-value"), ("other", "0123456789abcdef")].into_iter());
+    let text: Vec<u8> = (0..40_000_u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    assert_eq!(spellings.cleaner().clean(text.clone()), text);
+    let near = "s3cr3t-valu s3cr3t_value %73%33cr3t-valu%66 0123456789abcdeg czNjcjN0LXZhbHV";
+    assert_eq!(spellings.cleaner().clean_text(near), near);
+}
+
+#[test]
+fn only_the_spelled_secret_is_replaced_by_the_name_of_what_begins_first() {
+    let spellings =
+        Spellings::new([("short", "s3cr3t-v"), ("long", "s3cr3t-value"), ("tail", "value-9999")].into_iter());
+    for (text, clean) in [
+        ("a s3cr3t-value, s3cr3t-v", "a ${secret:long}, ${secret:short}"),
+        ("s3cr3t-value-9999.", "${secret:long}."),
+        ("s3cr3t-v%61lue", "${secret:long}"),
+        ("x&#115;3cr3t-v;", "x${secret:short};"),
+        ("73:33:63:72:33:74:2D:76 and", "${secret:short} and"),
+    ] {
+        assert_eq!(spellings.cleaner().clean_text(text), clean, "{text}");
+    }
+}

@@ -1,0 +1,96 @@
+//! A workdir with a file to push, and the bare repository that it is pushed to.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use wattle_capability::git::{Author, Broker, PushTo, RemoteFiles, Repository, find_git};
+use wattle_capability::secrets::Secret;
+
+/// Finds a program that a test needs. Without it the test is skipped, but in CI it fails.
+pub(crate) fn needed(found: Option<PathBuf>, what: &str) -> Option<PathBuf> {
+    if found.is_none() {
+        assert!(std::env::var_os("CI").is_none(), "{what} is not installed, and CI tests with it");
+        println!("skipped: {what} is not installed on this machine");
+    }
+    found
+}
+
+/// Finds a program in the folders of the path, or in those of the system's own programs.
+pub(crate) fn program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
+    folders.map(|folder| folder.join(name)).find(|file| file.is_file())
+}
+
+pub(crate) fn git() -> Option<PathBuf> {
+    find_git(&std::env::var_os("PATH").unwrap_or_default())
+}
+
+pub(crate) struct Place {
+    dir: tempfile::TempDir,
+}
+
+impl Place {
+    pub(crate) fn new() -> Place {
+        let place = Place { dir: tempfile::tempdir().unwrap() };
+        std::fs::create_dir(place.path("work")).unwrap();
+        std::fs::write(place.path("work/a.txt"), "one").unwrap();
+        place.git(&["init", "-q", "--bare", "-b", "main", "site.git"]);
+        place
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
+        std::fs::write(self.path(name), text).unwrap();
+        self.path(name)
+    }
+
+    fn git(&self, args: &[&str]) -> String {
+        let mut command = Command::new(git().unwrap());
+        command
+            .args(args)
+            .current_dir(self.dir.path())
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_CONFIG_NOSYSTEM", "1");
+        let done = command.output().unwrap();
+        assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8(done.stdout).unwrap()
+    }
+
+    /// Commits and pushes by the broker.
+    pub(crate) async fn push(&self, remote: &str, token: Option<&str>, files: RemoteFiles) -> Result<String, String> {
+        let token = token.map(|token| Secret::new("key", token, Vec::new()).unwrap());
+        let to = PushTo { remote: remote.parse().unwrap(), branch: "main".parse().unwrap(), token, files };
+        let broker = Broker::new(git().unwrap(), &self.path("work"), to, Author::of("acme", None)).unwrap();
+        broker.commit_push("add a".to_owned()).await.map_err(|why| why.to_string())
+    }
+
+    /// The files of the remote's branch.
+    pub(crate) fn pushed(&self) -> Vec<String> {
+        let listed = self.git(&["--git-dir=site.git", "for-each-ref"]);
+        if listed.is_empty() {
+            return Vec::new();
+        }
+        let files = self.git(&["--git-dir=site.git", "ls-tree", "-r", "--name-only", "main"]);
+        files.lines().map(str::to_owned).collect()
+    }
+
+    /// Asserts that a push was refused with words, that nothing arrived, and that nothing secret is told.
+    pub(crate) fn refused(&self, told: Result<String, String>, words: &str) {
+        let why = told.expect_err("it is pushed");
+        assert!(
+            why.starts_with("EREMOTE") && why.contains("nothing was pushed; the commit stays in the workdir"),
+            "{why}"
+        );
+        assert!(why.contains(words), "{words:?} is not in {why}");
+        assert!(!why.contains("t0ken"), "{why}");
+        assert!(self.pushed().is_empty());
+    }
+}
