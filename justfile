@@ -17,7 +17,7 @@ test:
 bench *ARGS:
     cargo bench -p wattle-tests -p wattle {{ARGS}}
 
-# One fuzz target (reader, expand, host, shell, answers, front_matter, pages) for some minutes.
+# One fuzz target (reader, expand, compile, host, shell, answers, front_matter, pages) for some minutes.
 fuzz TARGET MINUTES="10":
     cd fuzz && RUSTC_BOOTSTRAP=1 cargo fuzz run {{TARGET}} -- -max_total_time=$(( {{MINUTES}} * 60 ))
 

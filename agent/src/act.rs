@@ -45,6 +45,7 @@ pub(crate) async fn perform(
         Ok(outcome) => Ok(report(call.label(), &program, mended, outcome, started.elapsed(), time)),
         Err(RunError::Denied(missing)) => Ok(Execution::Refused { reason: crate::wiring::denied(&missing) }),
         Err(RunError::Refused(why)) => Ok(Execution::Refused { reason: format!("denied before it ran: {why}") }),
+        Err(RunError::Bug(bug)) => Err(Broken::from(bug)),
         Err(RunError::Engine(error)) => Err(Broken::from(error)),
     }
 }
@@ -65,7 +66,7 @@ struct Ready {
 /// The most findings about one program that its author is told at once.
 const FINDINGS: usize = 4;
 
-/// The longest text that is mended, in bytes: each round reads it anew, on the thread that other runs share.
+/// The longest text that is mended, in bytes: each round reads it anew.
 const LARGEST: usize = 64 << 10;
 
 /// The most mended places that are told one by one.
@@ -78,9 +79,8 @@ async fn ready(runtime: &Runtime, call: &Call, source: &str) -> Result<Ready, St
         Ok(program) => return Ok(Ready { program, mended: Vec::new() }),
         Err(diagnostic) => diagnostic,
     };
-    let signatures = runtime.signatures();
     if matches!(call, Call::Wat { .. }) && source.len() <= LARGEST {
-        let Mended { source, applied, rest } = wattle_rt::mend(source, signatures);
+        let Mended { source, applied, rest } = runtime.mend(source).await;
         if rest.is_none()
             && let Ok(program) = runtime.prepare(&source).await
         {
@@ -88,7 +88,7 @@ async fn ready(runtime: &Runtime, call: &Call, source: &str) -> Result<Ready, St
         }
     }
     let findings = if source.len() <= LARGEST { FINDINGS } else { 0 };
-    let faults = wattle_rt::faults(source, signatures, findings);
+    let faults = runtime.faults(source, findings).await;
     let all: Vec<String> = faults.iter().map(ToString::to_string).collect();
     Err(if all.is_empty() { first.to_string() } else { all.join("\n") })
 }

@@ -17,7 +17,7 @@ use wattle_rt::tape::Tape as _;
 
 use crate::bug::{BUG, Bug, caught};
 use crate::dialect::{DialectSetting, functions};
-use crate::host::{Host, Settings};
+use crate::host::{Broken, Host, Settings};
 use crate::journal::{self, RunTape, Track, Waiting};
 use crate::ledger::{Sealed, Signer};
 use crate::meter::Meter;
@@ -396,7 +396,13 @@ impl<'a> Performer<'a> {
             None => Arc::clone(&self.grants),
         };
         let performed = crate::act::perform(self.host.runtime(), &self.catalog, &grants, call).await;
-        let execution = performed.map_err(|broken| broken.to_string())?;
+        let execution = performed.map_err(|broken| {
+            if let Broken::Bug(bug) = &broken {
+                let (run, function) = (self.trace.run_id(), bug.function);
+                tracing::error!(run, function, panic = %bug.message, "a host function panicked, which is a bug");
+            }
+            broken.to_string()
+        })?;
         if let Some(tape) = tape {
             tape.keep().await.map_err(|halt| halt.to_string())?;
             let asked = tape.waiting();

@@ -12,7 +12,7 @@ use wattle_capability::web::Engine;
 use wattle_capability::{help, par, shell};
 use wattle_catalog::{Catalog, Entry, Folders, Problem};
 use wattle_machine::{Dialect, FunctionTool, function_tools};
-use wattle_rt::{EngineError, Grants, Limits, Runtime};
+use wattle_rt::{Bug, EngineError, Grants, Limits, Runtime};
 use wattle_shell::{Toolbox, ToolboxError};
 
 use crate::dialect::{DialectSetting, functions};
@@ -48,6 +48,9 @@ pub struct Host {
 /// A broken host: it ends the run, and is never told to a program or a model as something of theirs.
 #[derive(Debug, thiserror::Error)]
 pub enum Broken {
+    /// A host function panicked.
+    #[error(transparent)]
+    Bug(#[from] Bug),
     /// The engine cannot be had, or failed.
     #[error(transparent)]
     Engine(#[from] EngineError),

@@ -62,6 +62,8 @@ impl par::Programs for Programs {
             self.runtime.run_nested(&program, &grants, args, time, place).await.map_err(|error| match error {
                 RunError::Denied(missing) => told(Code::EACCESS, denied(&missing)),
                 RunError::Refused(why) => told(Code::EACCESS, format!("{name} was denied before it ran: {why}")),
+                // The panic goes on in the program that asked, and ends its run, too.
+                RunError::Bug(bug) => std::panic::resume_unwind(Box::new(bug)),
                 // The run that asked meets the same at its next step, where it can be ended.
                 RunError::Engine(error) => told(Code::EREMOTE, error.to_string()),
             })

@@ -3,12 +3,16 @@
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use wattle_catalog::{Catalog, Entry, Folders, Name, Problem};
 use wattle_rt::Runtime;
 
 /// How long a look at the folders holds.
 const HOLDS: Duration = Duration::from_secs(1);
+
+/// How many programs of the catalog are compiled at once.
+const AT_ONCE: usize = 8;
 
 /// What became of the catalog since it was last told.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -94,13 +98,17 @@ impl Shelf {
         news
     }
 
-    /// Compiles all programs, as many at a time as there are threads; those of folders that do not compile are left out, and
+    /// Compiles all programs, some at a time, so that other texts find a place among those that wait; those of folders that do not compile are left out, and
     /// the next [`refresh`](Shelf::refresh) tells of them.
     pub(crate) async fn warm(&self, runtime: &Runtime) {
-        let mut tasks = JoinSet::new();
+        let (mut tasks, places) = (JoinSet::new(), Arc::new(Semaphore::new(AT_ONCE)));
         for entry in self.catalog().iter() {
-            let (runtime, entry) = (runtime.clone(), Arc::clone(entry));
-            tasks.spawn(async move { check(&runtime, &entry).await });
+            let (runtime, entry, places) = (runtime.clone(), Arc::clone(entry), Arc::clone(&places));
+            tasks.spawn(async move {
+                // It is never closed.
+                let _place = places.acquire().await;
+                check(&runtime, &entry).await
+            });
         }
         let refused: Vec<Problem> = tasks.join_all().await.into_iter().filter_map(Result::err).collect();
         if !refused.is_empty() {

@@ -27,7 +27,9 @@ libfuzzer_sys::fuzz_target!(|source: &str| {
     };
     let binary = program.encode();
     let valid = binary.as_ref().is_ok_and(|binary| wasmparser::Validator::new().validate_all(binary).is_ok());
-    assert_eq!(valid, said.is_none(), "{said:?}");
+    // What is valid may cost too much to compile.
+    let costs_too_much = said.as_ref().is_some_and(|said| said.code == "too-large");
+    assert_eq!(valid, said.is_none() || costs_too_much, "{said:?}");
     for part in 1..4 {
         let _ = locate(source, &HOST, binary.as_ref().map_or(0, Vec::len) * part / 4);
     }

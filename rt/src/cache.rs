@@ -18,6 +18,14 @@ pub(crate) type Key = [u8; 32];
 /// What a text was found to be: a program, or why it is none.
 pub(crate) type Known = Result<Program, Arc<Diagnostic>>;
 
+/// What came of the attempt to find that out.
+pub(crate) enum Found {
+    /// It is known from now on.
+    Known(Known),
+    /// Nothing was found out: the next use tries again.
+    Nothing(Arc<Diagnostic>),
+}
+
 pub(crate) struct Programs {
     /// By the whole text: compared, not only hashed, so nobody can collide this layer either.
     texts: Cache<String, Known, ByText>,
@@ -52,15 +60,19 @@ impl Programs {
         }
     }
 
-    /// The program of a text, made by `make` where it is not known yet. Concurrent first uses make it once.
-    pub(crate) async fn text(&self, text: &str, make: impl Future<Output = Known>) -> Known {
+    /// The program of a text, made by `make` where it is not known yet. Concurrent first uses make it once, unless nothing is found
+    /// out.
+    pub(crate) async fn text(&self, text: &str, make: impl Future<Output = Found>) -> Known {
         if let Some(known) = self.texts.get(text) {
             return known;
         }
         match self.texts.get_value_or_guard_async(text).await {
             Ok(known) => known,
             Err(guard) => {
-                let known = make.await;
+                let known = match make.await {
+                    Found::Known(known) => known,
+                    Found::Nothing(why) => return Err(why),
+                };
                 // Refused only where the entry was removed meanwhile: then the next use makes it again.
                 let _ = guard.insert(known.clone());
                 known
@@ -80,5 +92,43 @@ impl Programs {
     /// How many compiled modules are held.
     pub(crate) fn len(&self) -> usize {
         self.modules.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::text::Severity;
+
+    fn diagnostic(code: &'static str) -> Arc<Diagnostic> {
+        Arc::new(Diagnostic::new("", Severity::Error, code, 0..0, "", None))
+    }
+
+    #[tokio::test]
+    async fn a_host_that_is_busy_is_no_fault_of_the_text() {
+        let (programs, made) = (Programs::new(1 << 20), Cell::new(0));
+        for _ in 0..3 {
+            let make = async {
+                made.set(made.get() + 1);
+                Found::Nothing(diagnostic("host-busy"))
+            };
+            assert_eq!(programs.text("(resv \"a\")", make).await.unwrap_err().code, "host-busy");
+        }
+        assert_eq!(made.get(), 3, "each use tries again");
+    }
+
+    #[tokio::test]
+    async fn a_text_that_takes_too_long_is_remembered_as_refused() {
+        let (programs, made) = (Programs::new(1 << 20), Cell::new(0));
+        for _ in 0..3 {
+            let make = async {
+                made.set(made.get() + 1);
+                Found::Known(Err(diagnostic("compile-time")))
+            };
+            assert_eq!(programs.text("(resv \"a\")", make).await.unwrap_err().code, "compile-time");
+        }
+        assert_eq!(made.get(), 1);
     }
 }

@@ -18,8 +18,8 @@ use std::fmt;
 pub struct Code(pub i32);
 
 /// What a number without a name means. A program that pops value and err in the wrong order leaves a pointer.
-const UNNAMED: &str = "no error code has this number: it is one of the program's own, or a value popped in place of an err \
-                       (err lies on top of the value and is popped first)";
+const UNNAMED: &str = "no error code has this number: it is one of the program's own, the address of a string that should be put out \
+                       with `(ret …)`, or a value popped in place of an err (err lies on top of the value and is popped first)";
 
 macro_rules! codes {
     ($($name:ident = $number:literal, $meaning:literal;)*) => {

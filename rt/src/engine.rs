@@ -34,6 +34,8 @@ pub struct Limits {
     pub run: AccountLimits,
     /// Maximum memory that all runs of the process hold together, in bytes. Default 2 GiB.
     pub process_memory: usize,
+    /// How long anybody waits for one program to be compiled once that has begun. Default 10 s; what is accepted takes 2 s at most.
+    pub compile: Duration,
 }
 
 impl Default for Limits {
@@ -46,6 +48,7 @@ impl Default for Limits {
             cache: 256 << 20,
             run: AccountLimits::default(),
             process_memory: 2 << 30,
+            compile: Duration::from_secs(10),
         }
     }
 }
@@ -57,10 +60,10 @@ impl Limits {
     }
 }
 
-/// Makes the engine and starts its clock.
-pub(crate) fn engine(limits: &Limits) -> wasmtime::Result<Engine> {
+/// Makes the engine and starts its clock, which calls `tick` each time.
+pub(crate) fn engine(limits: &Limits, tick: impl Fn() + Send + 'static) -> wasmtime::Result<Engine> {
     let engine = Engine::new(&engine_config(limits)?)?;
-    start_clock(&engine)?;
+    start(&engine, tick)?;
     Ok(engine)
 }
 
@@ -87,6 +90,8 @@ pub fn engine_config(limits: &Limits) -> wasmtime::Result<wasmtime::Config> {
     config
         .cranelift_opt_level(OptLevel::None)
         .memory_init_cow(false)
+        // The pool's threads are all that compile; the compiler starts none of its own.
+        .parallel_compilation(false)
         // Backtraces walk frame pointers. The tables of the system's unwinder would be registered in one list for the whole
         // process, which is searched from end to end when a program leaves the cache.
         .native_unwind_info(false)
@@ -107,11 +112,17 @@ pub fn engine_config(limits: &Limits) -> wasmtime::Result<wasmtime::Config> {
 
 /// Advances the epoch for as long as the engine lives.
 pub(crate) fn start_clock(engine: &Engine) -> wasmtime::Result<()> {
+    start(engine, || {})
+}
+
+/// Advances the epoch and calls `tick`, for as long as the engine lives.
+fn start(engine: &Engine, tick: impl Fn() + Send + 'static) -> wasmtime::Result<()> {
     let engine = engine.weak();
     std::thread::Builder::new().name("wattle-epoch".to_owned()).spawn(move || {
         while let Some(engine) = engine.upgrade() {
             engine.increment_epoch();
             drop(engine);
+            tick();
             std::thread::sleep(TICK);
         }
     })?;

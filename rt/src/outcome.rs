@@ -151,6 +151,26 @@ impl fmt::Display for Trap {
     }
 }
 
+/// A host function panicked, which none may: a bug in Wattle. It ends the run, whose files are kept.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{} broke down, which is a bug in wattle: {message}; the program was ended, and its files are kept", self.place())]
+pub struct Bug {
+    /// The host function that was under way, by its full name; `None` where none was called.
+    pub function: Option<&'static str>,
+    /// What the panic said.
+    pub message: String,
+}
+
+impl Bug {
+    pub(crate) fn new(function: Option<&'static str>, message: &str) -> Bug {
+        Bug { function, message: message.to_owned() }
+    }
+
+    fn place(&self) -> String {
+        self.function.map_or_else(|| "the host".to_owned(), |name| format!("the host function `{name}`"))
+    }
+}
+
 /// A host call that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallFailure {

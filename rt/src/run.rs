@@ -65,6 +65,8 @@ pub struct Run {
     pub(crate) reel: Option<Reel>,
     pub(crate) calls: Vec<CallCount>,
     pub(crate) failed: Option<FailedCall>,
+    /// The host function that was called last.
+    pub(crate) last: Option<usize>,
     /// The asynchronous host call that is under way, and where in the module it was made.
     pub(crate) waiting: Option<(usize, Option<usize>)>,
 }
@@ -131,6 +133,7 @@ impl Run {
             reel,
             calls: Vec::new(),
             failed: None,
+            last: None,
             waiting: None,
         }
     }
@@ -319,6 +322,7 @@ impl Run {
     }
 
     pub(crate) fn count(&mut self, function: usize) {
+        self.last = Some(function);
         match self.calls.iter_mut().find(|c| c.function == function) {
             Some(count) => count.calls += 1,
             None => self.calls.push(CallCount { function, calls: 1, failed: 0 }),

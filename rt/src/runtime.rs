@@ -1,24 +1,29 @@
 //! The runtime: from a text to a program, from a program to an outcome.
 
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt;
 use tokio::sync::Semaphore;
 use wasmtime::{Engine, Linker, Module, Store, UpdateDeadline};
 
-use crate::cache::{Key, Known, Programs};
+use crate::cache::{Found, Key, Programs};
 use crate::engine::{Limits, engine};
-use crate::outcome::{CallFailure, Calls, Exit, Outcome, Trap, TrapKind};
+use crate::outcome::{Bug, CallFailure, Calls, Exit, Outcome, Trap, TrapKind};
+use crate::pool::{Bounds, Left, Pool, caught};
 use crate::program::{Compiled, Program};
 use crate::run::LEVELS;
 use crate::tape::{Before, Reel};
-use crate::text::{self, Diagnostic, Position, Severity};
+use crate::text::{self, Diagnostic, Mended, Position, Severity};
 use crate::{
-    Account, Authority, Capability, Code, Failure, Function, Grants, Nested, Preview, Run, Signature, Signatures,
+    Account, Authority, Capability, Code, Failure, Function, Grants, Nested, Preview, Run, Signature, Signatures, cost,
 };
 
-/// Module text over which compiling leaves the calling thread, in bytes.
-const LARGE: usize = 64 << 10;
+/// The longest text that is worked on by the thread that asks, in bytes. Longer ones, and ones that cost more to compile than their length
+/// says, go to the pool.
+const SMALL: usize = 16 << 10;
 
 /// Compiles and runs programs. One per process; cheap to clone and shared by all runs.
 #[derive(Clone)]
@@ -36,6 +41,7 @@ struct Inner {
     programs: Programs,
     /// The account of the process.
     account: Account,
+    pool: Pool,
     /// Places for programs at each level of nesting. A program holds one of its own level and waits for ones of the next level only.
     slots: [Semaphore; LEVELS],
     /// Hash of what else decides the outcome of compiling: capability versions and the compiler's settings.
@@ -51,6 +57,9 @@ pub enum RunError {
     /// The guard of the grants refuses the program, and says why. Nothing of it was executed.
     #[error("{0}")]
     Refused(String),
+    /// A host function panicked: the program was ended, and nothing of its state is used again.
+    #[error(transparent)]
+    Bug(#[from] Bug),
     /// The host is broken.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -77,7 +86,8 @@ impl Runtime {
     /// # Errors
     /// Where the engine cannot be made (address space, threads), or two capabilities declare one function.
     pub fn new(capabilities: &[Capability], limits: Limits) -> Result<Runtime, EngineError> {
-        let engine = engine(&limits)?;
+        let pool = Pool::new(Bounds::new(limits.compile));
+        let engine = engine(&limits, pool.tick())?;
         let mut linker = Linker::new(&engine);
         let functions: Vec<&'static Function> = capabilities.iter().flat_map(|c| c.functions).collect();
         for (id, function) in functions.iter().enumerate() {
@@ -92,6 +102,7 @@ impl Runtime {
             functions,
             programs: Programs::new(limits.cache),
             account: Account::of_process(limits.process_memory),
+            pool,
             slots: std::array::from_fn(|level| Semaphore::new(limits.places(level) as usize)),
             limits,
         };
@@ -130,29 +141,83 @@ impl Runtime {
 
     /// Makes a program of a text, or finds it made. What it can touch is known from then on, and nothing of it has run.
     ///
+    /// A text that is large, or costs much to compile, is worked on by the threads of a pool; dropping the future ends the wait.
+    ///
     /// # Errors
-    /// A diagnostic in the author's own lines, for the author to mend the text by.
+    /// A diagnostic in the author's own lines, for the author to mend the text by. One with the code `host-busy` is no fault of the
+    /// text: the same text may be given again.
     pub async fn prepare(&self, source: &str) -> Result<Program, Arc<Diagnostic>> {
         self.inner.programs.text(source, self.make(source)).await
     }
 
-    async fn make(&self, source: &str) -> Known {
+    async fn make(&self, source: &str) -> Found {
+        match self.found(source).await {
+            Ok(program) => Found::Known(Ok(program)),
+            Err(Refused::Text(why)) => Found::Known(Err(why.into())),
+            Err(Refused::Left(Left::Busy)) => Found::Nothing(self.left(source, &Left::Busy).into()),
+            Err(Refused::Left(left)) => Found::Known(Err(self.left(source, &left).into())),
+        }
+    }
+
+    async fn found(&self, source: &str) -> Result<Program, Refused> {
         let inner = &self.inner;
-        let assembled = text::assemble(source, &inner.signatures)?;
+        let assembled = match is_small(source) {
+            true => text::assemble(source, &inner.signatures),
+            false => self.pooled(source, |inner, source| text::assemble(source, &inner.signatures)).await?,
+        };
+        let assembled = Arc::new(assembled.map_err(Refused::Text)?);
         let mut hasher = blake3::Hasher::new();
         let key: Key = hasher.update(&inner.settings).update(assembled.module.as_bytes()).finalize().into();
-        let compile = async {
-            if assembled.module.len() < LARGE {
-                return inner.compile(&assembled).map_err(|refused| inner.explain(source, &refused));
-            }
-            let (this, owned, assembled) = (Arc::clone(inner), source.to_owned(), assembled.clone());
-            let compiled = tokio::task::spawn_blocking(move || {
-                this.compile(&assembled).map_err(|refused| this.explain(&owned, &refused))
-            });
-            compiled.await.unwrap_or_else(|stopped| Err(inner.explain(source, &wasmtime::Error::new(stopped))))
-        };
-        let compiled = inner.programs.module(key, compile).await?;
-        Ok(Program::new(source.to_owned(), assembled.warnings, compiled))
+        let compiled = inner.programs.module(key, self.compiled(source, &assembled)).await?;
+        Ok(Program::new(source.to_owned(), assembled.warnings.clone(), compiled))
+    }
+
+    /// Compiles a module: at once where that is quick for certain, else on a thread of the pool.
+    async fn compiled(&self, source: &str, assembled: &Arc<text::Assembled>) -> Result<Arc<Compiled>, Refused> {
+        if is_small(source)
+            && let Some(compiled) = caught(|| self.inner.compile_quickly(assembled)).map_err(Refused::Left)?
+        {
+            return Ok(compiled);
+        }
+        let assembled = Arc::clone(assembled);
+        self.pooled(source, move |inner, source| inner.compile(source, &assembled)).await?.map_err(Refused::Text)
+    }
+
+    /// Works on a text on a thread of the pool.
+    async fn pooled<T: Send + 'static>(
+        &self,
+        source: &str,
+        work: impl FnOnce(&Inner, &str) -> T + Send + 'static,
+    ) -> Result<T, Refused> {
+        let (inner, source) = (Arc::clone(&self.inner), source.to_owned());
+        self.inner.pool.run(move || work(&inner, &source)).await.map_err(Refused::Left)
+    }
+
+    /// Returns what is wrong with a text, as [`faults`](crate::faults) does, from a thread of the pool; a text that it takes too long for has
+    /// the one finding that says so.
+    pub async fn faults(&self, source: &str, limit: usize) -> Vec<Diagnostic> {
+        let found = self.pooled(source, move |inner, source| text::faults(source, &inner.signatures, limit)).await;
+        found.unwrap_or_else(|refused| vec![*self.refused(source, refused)])
+    }
+
+    /// Repairs a text, as [`mend`](crate::mend) does, on a thread of the pool; a text that it takes too long for stays as it is.
+    pub async fn mend(&self, source: &str) -> Mended {
+        let mended = self.pooled(source, |inner, source| text::mend(source, &inner.signatures)).await;
+        mended.unwrap_or_else(|refused| {
+            let rest = Some(self.refused(source, refused));
+            Mended { source: source.to_owned(), applied: Vec::new(), rest }
+        })
+    }
+
+    fn refused(&self, source: &str, refused: Refused) -> Box<Diagnostic> {
+        match refused {
+            Refused::Text(why) => why,
+            Refused::Left(left) => self.left(source, &left),
+        }
+    }
+
+    fn left(&self, source: &str, left: &Left) -> Box<Diagnostic> {
+        Box::new(text::left(source, left, self.inner.limits.compile))
     }
 
     /// Where in its author's text each of the program's [uses](crate::Authority::uses) stands, in their order.
@@ -263,9 +328,11 @@ impl Runtime {
         if let Some(fuel) = inner.limits.fuel {
             store.set_fuel(fuel).map_err(EngineError)?;
         }
-        let call = account.metered(execute(&mut store, program.compiled()));
+        let call = account.metered(AssertUnwindSafe(execute(&mut store, program.compiled())).catch_unwind());
         let ended =
             if program.compiled().waits { tokio::time::timeout(time, call).await.ok() } else { Some(call.await) };
+        // After a panic the store may be in any state: it is dropped, and only asked which function was under way.
+        let ended = ended.transpose().map_err(|payload| inner.bug(store.data(), payload))?;
         let duration = started.elapsed();
         let halt = opened.as_ref().and_then(|(reel, _)| reel.tape.halted());
         let exit = match (halt, ended) {
@@ -294,11 +361,40 @@ async fn execute(store: &mut Store<Run>, compiled: &Compiled) -> wasmtime::Resul
     run.ok_or_else(|| missing("function `run`"))?.typed::<(), i32>(&*store)?.call_async(&mut *store, ()).await
 }
 
+/// Why there is no program of a text.
+enum Refused {
+    /// The text is none.
+    Text(Box<Diagnostic>),
+    /// It was not found out.
+    Left(Left),
+}
+
+/// If true, the text may be worked on by the thread that asks. One that is too long is refused for that alone.
+fn is_small(source: &str) -> bool {
+    source.len() <= SMALL || text::is_too_long(source)
+}
+
 impl Inner {
     /// Encodes, compiles and links a module.
-    fn compile(&self, assembled: &text::Assembled) -> wasmtime::Result<Arc<Compiled>> {
-        let binary = assembled.encode()?;
-        let module = Module::from_binary(&self.engine, &binary)?;
+    fn compile(&self, source: &str, assembled: &text::Assembled) -> Result<Arc<Compiled>, Box<Diagnostic>> {
+        let compiled = || {
+            let binary = assembled.encode()?;
+            cost::of(&binary).map_err(|_| wasmtime::Error::msg("it costs too much to compile"))?;
+            self.link(assembled, &binary)
+        };
+        compiled().map_err(|refused| self.explain(source, &refused))
+    }
+
+    /// Compiles a module where that takes some milliseconds at most; `None` where it may take longer, or fails.
+    fn compile_quickly(&self, assembled: &text::Assembled) -> Option<Arc<Compiled>> {
+        let binary = assembled.encode().ok()?;
+        cost::of(&binary).ok().filter(cost::Cost::is_quick)?;
+        self.link(assembled, &binary).ok()
+    }
+
+    /// Compiles and links a binary.
+    fn link(&self, assembled: &text::Assembled, binary: &[u8]) -> wasmtime::Result<Arc<Compiled>> {
+        let module = Module::from_binary(&self.engine, binary)?;
         let export = |name| {
             module
                 .get_export_index(name)
@@ -316,7 +412,7 @@ impl Inner {
             heap: assembled.heap_base,
             capabilities,
             waits: assembled.imports.iter().any(|import| self.waits(import)),
-            authority: Authority::of(&binary, &assembled.imports, assembled.heap_base),
+            authority: Authority::of(binary, &assembled.imports, assembled.heap_base),
             imports: assembled.imports.clone(),
         }))
     }
@@ -331,6 +427,16 @@ impl Inner {
             let message = format!("the engine refuses the module: {}", refused.root_cause());
             Box::new(Diagnostic::new(source, Severity::Error, "refused-module", 0..0, message, None))
         })
+    }
+
+    /// A panic of a host function as what ends the run. One of a program that this one started is handed on as it is.
+    fn bug(&self, run: &Run, payload: Box<dyn Any + Send>) -> Bug {
+        match payload.downcast::<Bug>() {
+            Ok(nested) => *nested,
+            Err(payload) => {
+                Bug::new(run.last.map(|function| self.name(function)), &crate::pool::words(payload.as_ref()))
+            }
+        }
     }
 
     fn name(&self, function: usize) -> &'static str {

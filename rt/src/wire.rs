@@ -1,5 +1,5 @@
 //! Values in a program's memory, little-endian: text and bytes are `[u32 length][bytes]`, a pointer is the address of the
-//! first byte of the length. Address 0 is null; no value lies below [`LOWEST`], where the static data begins.
+//! first byte of the length. Address 0 is null; no value lies below [`LOWEST`].
 //!
 //! Every pointer and length is checked against the memory before it is used; a bad one is [`Code::EBOUND`].
 

@@ -74,8 +74,11 @@ impl Team {
             match self.under_way.join_next().await {
                 None => return Ok(None),
                 Some(Ok(joined)) => break joined,
-                // One that was ended here.
-                Some(Err(_)) => {}
+                Some(Err(error)) => match error.try_into_panic() {
+                    Ok(panic) => std::panic::resume_unwind(panic),
+                    // It was ended here.
+                    Err(_) => {}
+                },
             }
         };
         self.handles.remove(&at);

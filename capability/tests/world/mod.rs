@@ -187,6 +187,7 @@ impl Programs for Shelf {
             self.0.run_nested(&prepared, &grants, args, time, place).await.map_err(|error| match error {
                 RunError::Denied(missing) => Failure::new(Code::EACCESS, format!("not granted: {missing:?}")),
                 RunError::Refused(why) => Failure::new(Code::EACCESS, why),
+                RunError::Bug(bug) => std::panic::resume_unwind(Box::new(bug)),
                 RunError::Engine(error) => Failure::new(Code::EREMOTE, error.to_string()),
             })
         })

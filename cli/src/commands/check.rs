@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value as Json, json};
 use wattle_agent::capability;
 use wattle_agent::catalog::{Entry, Origin, Problem};
-use wattle_agent::rt::{self, Certainty, Diagnostic, Limits, Program, Runtime, Severity};
+use wattle_agent::rt::{Certainty, Diagnostic, Limits, Program, Runtime, Severity};
 
 use super::authority;
 use crate::args::CheckArgs;
@@ -147,7 +147,7 @@ async fn checked(runtime: &Runtime, path: &Path, text: Result<String, Fault>, fi
     };
     let mut fixed = Vec::new();
     if fix {
-        let mended = rt::mend(&source, runtime.signatures());
+        let mended = runtime.mend(&source).await;
         if !mended.applied.is_empty()
             && path != Path::new("-")
             && let Err(error) = replace(path, &mended.source)
@@ -185,7 +185,7 @@ async fn findings(runtime: &Runtime, path: &Path, source: &str) -> (Vec<Finding>
     }
     let told = match &prepared {
         Ok(program) => program.warnings().to_vec(),
-        Err(first) => match rt::faults(source, runtime.signatures(), MOST) {
+        Err(first) => match runtime.faults(source, MOST).await {
             // What only the engine refuses.
             none if none.is_empty() => vec![(**first).clone()],
             all => all,

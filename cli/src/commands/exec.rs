@@ -32,9 +32,16 @@ pub(crate) async fn exec(args: ExecArgs, outer: Layer) -> Result<Exit, Fault> {
     let setup = Setup::new(Config::gather(&[args.flags.into(), outer])?)?;
     let Found { source, args, time } = find(&setup, &args.program, args.args)?;
     let runtime = setup.host.runtime();
-    let program = match runtime.prepare(&source).await {
-        Ok(program) => program,
-        Err(diagnostic) => return rejected(&diagnostic, &source, json),
+    let cancel = crate::setup::interrupt();
+    let prepared = tokio::select! {
+        biased;
+        () = cancel.cancelled() => return Ok(Exit::Interrupted),
+        prepared = tokio::time::timeout(time, runtime.prepare(&source)) => prepared,
+    };
+    let program = match prepared {
+        Ok(Ok(program)) => program,
+        Ok(Err(diagnostic)) => return rejected(&diagnostic, &source, json),
+        Err(_) => return Err(Fault::failed(format!("compiling took longer than the {} ms allowed", time.as_millis()))),
     };
     if !json {
         program.warnings().iter().for_each(|warning| output::note(&visible(warning.to_string().trim_end())));
@@ -58,7 +65,6 @@ pub(crate) async fn exec(args: ExecArgs, outer: Layer) -> Result<Exit, Fault> {
         session.as_ref(),
         model.map(|model| (model, Meter::default())),
     )?);
-    let cancel = crate::setup::interrupt();
     let ran = tokio::select! {
         biased;
         () = cancel.cancelled() => return Ok(Exit::Interrupted),
@@ -68,6 +74,10 @@ pub(crate) async fn exec(args: ExecArgs, outer: Layer) -> Result<Exit, Fault> {
         Ok(outcome) => outcome,
         Err(RunError::Denied(missing)) => return denied(&missing, why_not, json),
         Err(RunError::Refused(why)) => return refused(&why, json),
+        Err(RunError::Bug(bug)) => {
+            changes::settle(&files, Fate::of(&setup.config, false))?;
+            return Err(Fault::failed(bug.to_string()));
+        }
         Err(RunError::Engine(error)) => return Err(Fault::failed(error.to_string())),
     };
     // What the program gave is told even where its changes cannot be carried out.

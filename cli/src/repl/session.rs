@@ -182,6 +182,7 @@ impl Session {
             Some(Some(Ok(outcome))) => exec::tell(&outcome, source).map(|()| Next::Go),
             Some(Some(Err(RunError::Denied(missing)))) => exec::denied(&missing, why_not, false).map(|_| Next::Go),
             Some(Some(Err(RunError::Refused(why)))) => exec::refused(&why, false).map(|_| Next::Go),
+            Some(Some(Err(RunError::Bug(bug)))) => Err(Fault::failed(bug.to_string())),
             Some(Some(Err(RunError::Engine(error)))) => Err(Fault::failed(error.to_string())),
         }
     }

@@ -11,7 +11,7 @@ use crate::text::Values;
 pub(crate) const CANARY: &str = "CANARY-7f3a";
 
 /// The host's own files of a workdir.
-const OWN: [&str; 4] = ["_row.jsonl", "_ledger.jsonl", "_issues.jsonl", "events.org"];
+const OWN: [&str; 4] = ["_steps.jsonl", "_ledger.jsonl", "_issues.jsonl", "events.org"];
 
 /// A home, a workdir, and a folder outside of both, gone with the attack.
 pub(crate) struct Place(tempfile::TempDir);

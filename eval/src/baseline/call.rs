@@ -79,6 +79,7 @@ impl OneCall {
         let program = runtime.prepare(&self.source).await.map_err(|why| format!("a call's program is wrong: {why}"))?;
         match runtime.run(&program, grants, self.args).await {
             Err(denied @ (RunError::Denied(_) | RunError::Refused(_))) => Ok(format!("error: {denied}")),
+            Err(RunError::Bug(bug)) => Err(bug.to_string()),
             Err(RunError::Engine(broken)) => Err(broken.to_string()),
             Ok(outcome) => Ok(worded(self.gives, outcome)),
         }

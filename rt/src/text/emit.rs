@@ -3,6 +3,7 @@
 //! What a node is written as follows from its head: a form's expansion (`forms`), a call of a function by its name
 //! (`forms::call`), or the same instruction in WAT (`plain`).
 
+use std::collections::HashSet;
 use std::fmt::Write;
 
 use super::diagnostic::clamp;
@@ -24,6 +25,12 @@ pub(super) type Emitted<T = Out> = Result<T, Box<Fault>>;
 
 /// The deepest nesting of what is written: expansions nest deeper than the forms that they come from.
 const MAX_WRITTEN_DEPTH: usize = 640;
+
+/// The longest text of a module, in bytes: a text of the longest, with each byte of it written as an escape of three, and as much again.
+const MAX_WRITTEN: usize = 4 << 20;
+
+/// How deep lines are indented at most, in steps: a deeper line costs no more.
+const MAX_INDENT: usize = 32;
 
 /// Writes WAT for nodes of the tree.
 pub(super) struct Emitter<'a, 's> {
@@ -228,6 +235,9 @@ impl<'a, 's> Emitter<'a, 's> {
 
     /// Writes a list.
     pub(super) fn list(&mut self, list: NodeId, place: Place) -> Emitted {
+        if self.out.len() > MAX_WRITTEN {
+            return Err(Fault::new(self.tree.span(list), wording::module_too_long(MAX_WRITTEN)));
+        }
         let Some(head) = self.tree.head(list) else {
             return match habits::foreign(self.tree, list, self.host) {
                 Some(fault) => Err(fault),
@@ -336,7 +346,7 @@ impl<'a, 's> Emitter<'a, 's> {
         if !self.out.is_empty() && !self.out.ends_with('\n') {
             self.out.push('\n');
         }
-        for _ in 0..self.depth {
+        for _ in 0..self.depth.min(MAX_INDENT) {
             self.out.push_str("  ");
         }
     }
@@ -358,16 +368,16 @@ impl<'a, 's> Emitter<'a, 's> {
     }
 }
 
-/// What no name of the source begins with: `$.`, with more dots than any name in it begins with.
+/// What no name of the source begins with that an expansion makes: `$.`, and a number where names of the source begin so.
 fn made_prefix(source: &str) -> String {
-    let (mut longest, mut run) = (0, None);
-    for byte in source.bytes() {
-        run = match (byte, run) {
-            (b'$', _) => Some(0),
-            (b'.', Some(dots)) => Some(dots + 1),
-            _ => None,
-        };
-        longest = longest.max(run.unwrap_or(0));
+    let digits = |rest: &str| rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let after = |rest: &str| rest.get(..digits(rest)).and_then(|digits| digits.parse::<u32>().ok());
+    let taken: HashSet<Option<u32>> =
+        source.match_indices("$.").map(|(at, dot)| after(source.get(at + dot.len()..).unwrap_or(""))).collect();
+    if taken.is_empty() {
+        return "$.".to_owned();
     }
-    format!("${}", ".".repeat(longest + 1))
+    // One of so many numbers is free, and the dot behind it ends it.
+    let free = (0..).find(|number| !taken.contains(&Some(*number))).unwrap_or_default();
+    format!("$.{free}.")
 }

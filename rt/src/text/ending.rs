@@ -91,16 +91,25 @@ pub(super) fn lacks_code(
         }
     }
     let written = Written::read(tree, module, host)?;
-    let mut lacks = false;
-    for walked in written.walks() {
-        match walked {
-            Ok(end) => lacks = end == End::LacksCode,
-            Err(Stop::Fault(fault)) if fault.words.is_unclosed() && !tree.open.is_empty() => return Err(fault),
-            Err(Stop::Fault(_) | Stop::Unknown) => lacks = false,
+    if !tree.open.is_empty() {
+        // What is wrong with functions is said of the first of them.
+        let faults = written.walk_helpers().filter_map(|walked| match walked {
+            Err(Stop::Fault(fault)) => Some(fault),
+            Err(Stop::Unknown) | Ok(_) => None,
+        });
+        if let Some(fault) = faults.take(MAX_FAULTS).find(|fault| fault.words.is_unclosed()) {
+            return Err(fault);
         }
     }
-    Ok(lacks)
+    match written.walk_program() {
+        Ok(end) => Ok(end == End::LacksCode),
+        Err(Stop::Fault(fault)) if fault.words.is_unclosed() && !tree.open.is_empty() => Err(fault),
+        Err(Stop::Fault(_) | Stop::Unknown) => Ok(false),
+    }
 }
+
+/// The most faulty functions among which one is looked for that is not closed.
+const MAX_FAULTS: usize = 16;
 
 /// Whether the last form alone shows that the program leaves a value.
 fn plainly_ends(tree: &Tree<'_>, mut body: super::tree::Nodes) -> bool {

@@ -9,6 +9,7 @@ use super::tree::{NodeId, Tree};
 use super::walk::{Stop, Written};
 use super::wording::{self, Fault};
 use crate::Signatures;
+use crate::cost::{self, Refusal};
 
 /// Finds the first fault in the instructions of a program, whose module is `module`.
 pub(super) fn first_fault(
@@ -18,11 +19,15 @@ pub(super) fn first_fault(
     host: &Signatures,
 ) -> Result<(), Box<Fault>> {
     let written = Written::read(tree, module, host)?;
-    let faults = written.walks().filter_map(|walked| match walked {
+    let fault = |walked| match walked {
         Err(Stop::Fault(fault)) => Some(fault),
         Err(Stop::Unknown) | Ok(_) => None,
-    });
-    match faults.min_by_key(|fault| fault.span.start) {
+    };
+    // Functions stand in the order of the text, but for the program, which comes last: what is wrong with all the others behind
+    // the first one is not looked for.
+    let own = written.walk_program().map_or_else(|stop| fault(Err(stop)), |_| None);
+    let first = written.walk_helpers().find_map(fault);
+    match first.into_iter().chain(own).min_by_key(|fault| fault.span.start) {
         Some(first) => Err(first),
         None => invalid(tree, program, module),
     }
@@ -69,10 +74,15 @@ fn invalid(tree: &Tree<'_>, program: &Program<'_>, module: &Module) -> Result<()
     let buffer = wast::parser::ParseBuffer::new(&module.text).map_err(|e| read(&e))?;
     let binary =
         wast::parser::parse::<wast::Wat<'_>>(&buffer).and_then(|mut wat| wat.encode()).map_err(|e| read(&e))?;
+    let in_code =
+        |offset: u64| usize::try_from(offset).ok().and_then(|offset| locate::nodes_at(module, &[offset])?.pop()?);
+    if let Err(Refusal::Excess(excess)) = cost::of(&binary) {
+        let words = wording::too_large(excess.measure, excess.found);
+        return Err(Fault::new(at(excess.offset.and_then(in_code)), words));
+    }
     wasmparser::Validator::new().validate_all(&binary).map_err(|e| {
-        let in_code = usize::try_from(e.offset()).ok().and_then(|offset| locate::nodes_at(module, &[offset])?.pop()?);
         let global = |nth| program.items.iter().filter(|item| tree.head(**item) == Some("global")).nth(nth).copied();
-        let node = in_code.or_else(|| global(locate::global_at(module, e.offset())?));
+        let node = in_code(e.offset()).or_else(|| global(locate::global_at(module, e.offset())?));
         Fault::new(at(node), wording::invalid(e.message()))
     })?;
     Ok(())

@@ -53,6 +53,9 @@ impl Fix {
     }
 }
 
+/// The most edits of one fix: what takes more is for the author to write anew.
+const MAX_EDITS: usize = 256;
+
 /// A fix as the place that finds a fault knows it.
 #[derive(Clone, Debug)]
 pub(super) struct Mend {
@@ -79,7 +82,7 @@ impl Change {
 }
 
 impl Mend {
-    /// The fix of a fault with that span; `None` where it would change nothing, or the number of lines.
+    /// The fix of a fault with that span; `None` where it would change nothing, or the number of lines, or too many places.
     pub(super) fn fix(self, source: &str, span: &Range<usize>) -> Option<Fix> {
         let cut = |span: &Range<usize>| source.get(span.clone()).unwrap_or("");
         let mut description = None;
@@ -93,6 +96,9 @@ impl Mend {
             Change::Edits(edits) => edits,
         };
         edits.retain(|(span, text)| cut(span) != text);
+        if edits.len() > MAX_EDITS {
+            return None;
+        }
         edits.sort_by_key(|(span, _)| (span.start, span.end));
         let lines = |text: &str| text.bytes().filter(|byte| *byte == b'\n').count();
         let apart = edits.windows(2).all(|pair| matches!(pair, [(a, _), (b, _)] if a.end <= b.start));

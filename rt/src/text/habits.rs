@@ -337,10 +337,14 @@ pub(super) fn no_value(tree: &Tree<'_>, form: NodeId, node: NodeId) -> Option<Ch
     None
 }
 
+/// The most unknown names for which the function is searched that they may mean.
+const MAX_UNKNOWN: usize = 64;
+
 /// Calls as other languages write them, `f(x)`, and texts with a letter before: `f"…"`.
 pub(super) fn call_syntax(tree: &Tree<'_>, host: &Signatures) -> Option<Box<Fault>> {
     let mut nodes = tree.top();
     let mut last: Option<NodeId> = None;
+    let mut unknown = 0;
     while let Some(node) = nodes.next_deep(tree) {
         let before = last.replace(node).filter(|before| tree.span(*before).end == tree.span(node).start);
         let Some((before, name)) = before.and_then(|before| Some((before, tree.atom(before)?))) else { continue };
@@ -357,9 +361,12 @@ pub(super) fn call_syntax(tree: &Tree<'_>, host: &Signatures) -> Option<Box<Faul
         if is_head || !plain.contains('.') {
             continue;
         }
-        let Some(known) = host.get(plain).map(|_| name.to_owned()).or_else(|| {
-            nearest::certain_function(plain, host, None).map(|found| found.trim_start_matches('$').to_owned())
-        }) else {
+        let mut nearest = || {
+            unknown += 1;
+            (unknown <= MAX_UNKNOWN).then(|| nearest::certain_function(plain, host, None)).flatten()
+        };
+        let known = host.get(plain).map(|_| name.to_owned());
+        let Some(known) = known.or_else(|| nearest().map(|found| found.trim_start_matches('$').to_owned())) else {
             continue;
         };
         let open = tree.span(node).start;

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! 0        the null address
-//! 16       u32 length, little-endian │ bytes │ zeros up to a multiple of 4
+//! 1024     u32 length, little-endian │ bytes │ zeros up to a multiple of 4
 //! …        the next literal
 //! ```
 
@@ -15,8 +15,8 @@ use std::fmt::Write;
 use super::diagnostic::clamp;
 use super::wording::{self, Fault};
 
-/// Where static data begins; addresses below mean nothing, and 0 is null.
-pub(super) const BASE: u32 = 16;
+/// Where static data begins: above all error codes, so that no address is taken for one. Addresses below mean nothing, and 0 is null.
+pub(super) const BASE: u32 = 1_024;
 
 /// The literals met so far.
 #[derive(Default)]
@@ -153,4 +153,15 @@ fn four(text: &str) -> Option<u32> {
 
 fn hex(digit: u8) -> Option<u32> {
     char::from(digit).to_digit(16)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Code;
+
+    #[test]
+    fn static_data_begins_above_all_error_codes() {
+        assert!(Code::ALL.iter().all(|code| code.number().cast_unsigned() < super::BASE));
+        assert_eq!(super::BASE % 16, 0);
+    }
 }

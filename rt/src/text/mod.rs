@@ -40,6 +40,7 @@ mod walk;
 mod wording;
 
 use std::fmt;
+use std::time::Duration;
 
 pub use self::diagnostic::{Diagnostic, Position, Severity};
 pub use self::fix::{Certainty, Edit, Fix};
@@ -49,6 +50,7 @@ pub use self::mend::{Mended, faults, mend};
 pub use self::render::Role;
 use self::tree::Tree;
 use self::wording::Fault;
+use crate::pool::Left;
 use crate::{Signature, Signatures};
 
 /// A program's module.
@@ -145,6 +147,16 @@ impl std::error::Error for EncodeError {}
 pub fn explain(source: &str, host: &Signatures) -> Option<Box<Diagnostic>> {
     let fault = fault(source, host)?;
     Some(Box::new(explain::told(*fault, source, host)))
+}
+
+/// If true, the text is refused for its length alone.
+pub(crate) fn is_too_long(source: &str) -> bool {
+    source.len() > tree::MAX_SOURCE
+}
+
+/// Says why it was not found out whether a text is a program, where that may take `time`.
+pub(crate) fn left(source: &str, left: &Left, time: Duration) -> Diagnostic {
+    Fault::new(0..0, wording::left(left, time)).told(source, Severity::Error)
 }
 
 /// The first thing that is wrong with a text.

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::locals::Locals;
 use super::tree::{NodeId, Nodes, Tree};
 use super::wording::{self, Fault};
+use crate::cost::Measure;
 use crate::{Signature, Signatures};
 
 /// A text taken apart.
@@ -53,7 +54,13 @@ pub(super) fn read<'s>(tree: &mut Tree<'s>, host: &Signatures) -> Result<Program
         match tree.head(node) {
             Some("func") => match inline_import(tree, node) {
                 Some(import) => program.import(tree, import, node, host)?,
-                None => funcs.push(node),
+                None => {
+                    funcs.push(node);
+                    let (count, measure) = (funcs.len() as u64, Measure::Functions);
+                    if count > measure.limit() {
+                        return Err(Fault::new(tree.span(node), wording::too_large(measure, count)));
+                    }
+                }
             },
             Some("import") => program.import(tree, node, node, host)?,
             Some("type" | "rec" | "global" | "table" | "elem" | "tag") => program.item(tree, node, host)?,

@@ -1,7 +1,7 @@
 //! Changes to the author's text in terms of its tree.
 
 use super::fix::Change;
-use super::tree::{Kind, NodeId, Tree};
+use super::tree::{NodeId, Tree};
 use crate::Signature;
 
 /// The nodes of a list.
@@ -70,8 +70,7 @@ pub(super) fn around(
 
 /// The list that a node stands in.
 pub(super) fn parent(tree: &Tree<'_>, node: NodeId) -> Option<NodeId> {
-    let around = |list: &NodeId| tree.node(*list).kind == Kind::List && tree.holds(*list, node);
-    (0..node.0).rev().map(NodeId).find(around)
+    tree.parent(node)
 }
 
 /// The node before one in the same list or text.

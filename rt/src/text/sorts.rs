@@ -76,31 +76,32 @@ const MAX_NESTING: usize = 16;
 
 /// Refuses a program that gives a value of one sort for one of another.
 pub(super) fn check(tree: &Tree<'_>, program: &Program<'_>, host: &Signatures) -> Result<(), Box<Fault>> {
-    for func in &program.funcs {
-        Sorts::read(tree, program, host, func).sequence(func.body)?;
+    let raw = is_raw(tree.source);
+    let last = program.funcs.len().saturating_sub(1);
+    for (at, func) in program.funcs.iter().enumerate() {
+        let sorts = Sorts::read(tree, program, host, func, raw);
+        sorts.sequence(func.body)?;
+        if at == last {
+            sorts.returned(func.body)?;
+        }
     }
     Ok(())
 }
 
-/// The sort of a node of a text that is not accepted, where it is certain.
-pub(super) fn of(tree: &Tree<'_>, program: &Program<'_>, host: &Signatures, node: NodeId) -> Option<Sort> {
+/// The sorts of the function that a node of a text stands in, also of a text that is not accepted.
+pub(super) fn around<'a, 's>(
+    tree: &'a Tree<'s>,
+    program: &'a Program<'s>,
+    host: &'a Signatures,
+    node: NodeId,
+) -> Option<Sorts<'a, 's>> {
     let func = program.funcs.iter().rev().find(|func| func.node.is_none_or(|list| tree.holds(list, node)))?;
-    Sorts::read(tree, program, host, func).sort(node)
+    Some(Sorts::read(tree, program, host, func, is_raw(tree.source)))
 }
 
-/// The sort of a local of the function that a node stands in.
-pub(super) fn of_local(
-    tree: &Tree<'_>,
-    program: &Program<'_>,
-    host: &Signatures,
-    within: NodeId,
-    name: &str,
-) -> Option<Sort> {
-    let func = program.funcs.iter().rev().find(|func| func.node.is_none_or(|list| tree.holds(list, within)))?;
-    match Sorts::read(tree, program, host, func).locals.get(name)? {
-        Known::One(sort) => Some(*sort),
-        Known::Mixed => None,
-    }
+/// Whether a text reads or writes memory by itself: then a number may be an address.
+fn is_raw(source: &str) -> bool {
+    ["load", "store", "memory.", "sys.alloc"].iter().any(|word| source.contains(word))
 }
 
 /// What is known of a local.
@@ -121,19 +122,18 @@ struct Pair {
 }
 
 /// The sorts of the locals of one function.
-struct Sorts<'a, 's> {
+pub(super) struct Sorts<'a, 's> {
     tree: &'a Tree<'s>,
     program: &'a Program<'s>,
     host: &'a Signatures,
     locals: HashMap<&'s str, Known>,
     pairs: Vec<Pair>,
-    /// Whether the text reads or writes memory by itself: then a number may be an address.
+    /// Whether a number may be an address.
     raw: bool,
 }
 
 impl<'a, 's> Sorts<'a, 's> {
-    fn read(tree: &'a Tree<'s>, program: &'a Program<'s>, host: &'a Signatures, func: &Func<'s>) -> Self {
-        let raw = ["load", "store", "memory.", "sys.alloc"].iter().any(|word| tree.source.contains(word));
+    fn read(tree: &'a Tree<'s>, program: &'a Program<'s>, host: &'a Signatures, func: &Func<'s>, raw: bool) -> Self {
         let mut sorts = Sorts { tree, program, host, locals: HashMap::new(), pairs: Vec::new(), raw };
         let params = func.locals.list.iter().filter(|local| local.param).filter_map(|local| local.name);
         sorts.locals.extend(params.map(|name| (name, Known::Mixed)));
@@ -271,8 +271,16 @@ impl<'a, 's> Sorts<'a, 's> {
         Sort::of(signature.results.first()?.ty)
     }
 
+    /// The sort of a local, where it is certain.
+    pub(super) fn local(&self, name: &str) -> Option<Sort> {
+        match self.locals.get(name)? {
+            Known::One(sort) => Some(*sort),
+            Known::Mixed => None,
+        }
+    }
+
     /// The sort of a value, where it is certain.
-    fn sort(&self, node: NodeId) -> Option<Sort> {
+    pub(super) fn sort(&self, node: NodeId) -> Option<Sort> {
         self.sort_within(node, MAX_NESTING)
     }
 
@@ -284,10 +292,7 @@ impl<'a, 's> Sorts<'a, 's> {
             Kind::Atom => {
                 let text = tree.text(node);
                 if text.starts_with('$') {
-                    return match self.locals.get(text)? {
-                        Known::One(sort) => Some(*sort),
-                        Known::Mixed => None,
-                    };
+                    return self.local(text);
                 }
                 if Code::from_name(text).is_some() {
                     return Some(Sort::Code);
@@ -313,15 +318,51 @@ impl<'a, 's> Sorts<'a, 's> {
             ("default", [_, call, _]) => self.result(*call),
             ("=" | "!=" | "<" | "<=" | ">" | ">=" | "and" | "or" | "not", _) => Some(Sort::Number),
             ("+" | "-" | "*" | "/" | "%", [_, operands @ ..]) => {
-                let number = |node: &NodeId| {
-                    self.sort_within(*node, depth) == Some(Sort::Number)
-                        || tree.atom(*node).and_then(number_type) == Some(Val::I32)
-                };
-                let numbers = operands.iter().all(|node| number(node) || self.waits(*node));
-                (numbers && operands.iter().any(number) && !self.raw).then_some(Sort::Number)
+                // Each operand is looked at once: looking again at each level would double the work with each.
+                let mut any = false;
+                for node in operands {
+                    let number = self.sort_within(*node, depth) == Some(Sort::Number)
+                        || tree.atom(*node).and_then(number_type) == Some(Val::I32);
+                    any |= number;
+                    if !number && !self.waits(*node) {
+                        return None;
+                    }
+                }
+                (any && !self.raw).then_some(Sort::Number)
             }
             _ => None,
         }
+    }
+
+    /// Refuses a program that returns a string or a handle: what it returns is its error code.
+    fn returned(&self, body: Nodes) -> Result<(), Box<Fault>> {
+        let tree = self.tree;
+        let (mut before, mut last, mut nodes) = (None, None, body);
+        while let Some(node) = nodes.next(tree) {
+            (before, last) = (last, Some(node));
+        }
+        let Some(last) = last else { return Ok(()) };
+        // A name may be what an instruction before it is written with.
+        let is_name = tree.name(last).is_some();
+        let flat = before.and_then(|node| tree.atom(node)) == Some("local.get");
+        if is_name && before.is_some_and(|node| tree.atom(node).is_some()) && !flat {
+            return Ok(());
+        }
+        let value = match (tree.head(last), items(tree, last).as_slice()) {
+            (Some("return"), [_, value]) => *value,
+            _ => last,
+        };
+        let Some(sort) = self.sort(value).filter(|sort| !matches!(sort, Sort::Number | Sort::Code)) else {
+            return Ok(());
+        };
+        let change = (sort == Sort::Text && !flat).then(|| match value == last {
+            true => Change::around("(ret ", ")"),
+            false => Change::Edits(vec![
+                (tree.span(last).start..tree.span(value).start, "(ret ".to_owned()),
+                (tree.span(value).end..tree.span(last).end, ")".to_owned()),
+            ]),
+        });
+        Err(Fault::new(tree.span(last), wording::returned_value(sort, tree.text(value)).perhaps(change)))
     }
 
     /// Checks the operands of siblings and all below them.

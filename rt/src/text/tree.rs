@@ -35,7 +35,12 @@ pub(super) struct Node {
     pub(super) end: u32,
     /// The number of the first node after this one and all in it.
     next: u32,
+    /// The list around; none by `NodeId(u32::MAX)`.
+    parent: NodeId,
 }
+
+/// What stands for the list around a node that none is around.
+const OUTSIDE: NodeId = NodeId(u32::MAX);
 
 /// A source with its nodes.
 pub(super) struct Tree<'s> {
@@ -98,7 +103,8 @@ impl<'s> Tree<'s> {
                 }
             };
             let (start, end) = (token.start, token.end);
-            nodes.push(Node { kind, fresh: token.fresh, lifted: false, start, end, next: at + 1 });
+            let parent = open.last().copied().unwrap_or(OUTSIDE);
+            nodes.push(Node { kind, fresh: token.fresh, lifted: false, start, end, next: at + 1, parent });
             if kind == Kind::List {
                 if open.len() >= depth {
                     return Err(Fault::new(start as usize..end as usize, wording::too_deep(depth)));
@@ -123,8 +129,8 @@ impl<'s> Tree<'s> {
     /// The node of that number; for a number of no node, an empty atom at the end of the text.
     pub(super) fn node(&self, id: NodeId) -> Node {
         let end = clamp(self.source.len());
-        let none =
-            Node { kind: Kind::Atom, fresh: false, lifted: false, start: end, end, next: id.0.saturating_add(1) };
+        let next = id.0.saturating_add(1);
+        let none = Node { kind: Kind::Atom, fresh: false, lifted: false, start: end, end, next, parent: OUTSIDE };
         self.nodes.get(id.0 as usize).copied().unwrap_or(none)
     }
 
@@ -155,6 +161,11 @@ impl<'s> Tree<'s> {
     /// The nodes of a list.
     pub(super) fn children(&self, list: NodeId) -> Nodes {
         Nodes { at: list.0 + 1, end: self.node(list).next }
+    }
+
+    /// The list around a node.
+    pub(super) fn parent(&self, id: NodeId) -> Option<NodeId> {
+        Some(self.node(id).parent).filter(|parent| *parent != OUTSIDE)
     }
 
     /// Whether a node stands in a list, at any depth.

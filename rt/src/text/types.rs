@@ -7,6 +7,9 @@ use super::ops::Val;
 use super::program::{Func, Program};
 use super::tree::{NodeId, Nodes, Tree};
 
+/// The most parameters, or results, of a type; the engine's own bound.
+const MAX_VALUES: usize = 1_000;
+
 /// What a function or block takes and gives.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FuncType {
@@ -134,8 +137,9 @@ fn add(tree: &Tree<'_>, list: NodeId, whole: &mut FuncType) -> Option<()> {
             continue;
         }
         let ty = Val::from_wat(tree.atom(node)?)?;
-        for _ in 0..waiting.max(1) {
-            to.push(ty);
+        to.extend(std::iter::repeat_n(ty, waiting.max(1)));
+        if to.len() > MAX_VALUES {
+            return None;
         }
         waiting = 0;
     }

@@ -1,6 +1,7 @@
 //! Every sentence that is said about a program's text, with the stable code of its class.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use super::diagnostic::{Diagnostic, Severity, clamp};
 use super::fix::{self, Certainty, Change, Mend};
@@ -9,6 +10,8 @@ use super::ops::Val;
 use super::program::Program;
 use super::sorts::Sort;
 use super::walk::list_types;
+use crate::cost::Measure;
+use crate::pool::Left;
 use crate::{Code, Signature, Signatures};
 
 /// A finding before it is shown: a place and what to say of it.
@@ -127,6 +130,56 @@ impl Words {
 pub(super) fn too_long(bytes: usize) -> Words {
     words("too-long", format!("the text has {bytes} bytes, more than the {} allowed", super::tree::MAX_SOURCE))
         .hint("read large data with a host function rather than writing it into the program")
+}
+
+pub(super) fn module_too_long(limit: usize) -> Words {
+    words("too-long", format!("what the forms of this text expand to has more than the {limit} bytes allowed"))
+        .hint("move what is repeated into a function or a loop")
+}
+
+/// There is more of something than is compiled.
+pub(super) fn too_large(measure: Measure, found: u64) -> Words {
+    let (what, hint) = match measure {
+        Measure::Instructions => {
+            ("the program has {} instructions", "move what is repeated into a function or a loop, and data into files")
+        }
+        Measure::Functions => ("the program has {} functions", "split it into several programs"),
+        Measure::Types => ("the program has {} function types", "use the same types for functions and blocks"),
+        Measure::Locals => {
+            ("the program's functions declare {} locals", "keep lists in an array (`$arr.new`) or in memory")
+        }
+        Measure::Globals => ("the program has {} globals", "keep lists in an array (`$arr.new`) or in memory"),
+        Measure::Elements => ("the program's element segments have {} entries", "call functions by name"),
+        Measure::TableUses => ("the program has {} instructions that use a table", "call functions by name"),
+        Measure::Labels => ("the labels of `br_table` are {} in number", "look values up in a string or an array"),
+        Measure::Carried => (
+            "functions, calls, blocks and branches carry {} values",
+            "pass one array or one address rather than many values",
+        ),
+        Measure::Joined => (
+            "{} values may differ where branches and loops meet",
+            "set fewer locals in one block or loop, and move parts of it into functions of their own",
+        ),
+        Measure::Crossed => (
+            "locals are carried through {} branches and loops",
+            "use fewer locals in one function, and move parts of it into functions of their own",
+        ),
+    };
+    let (what, limit) = (what.replace("{}", &found.to_string()), measure.limit());
+    words("too-large", format!("{what}, more than the {limit} that are compiled")).hint(hint)
+}
+
+pub(super) fn left(left: &Left, time: Duration) -> Words {
+    match left {
+        Left::Busy => words("host-busy", "the host has as many programs to compile as it takes at a time")
+            .hint("nothing is wrong with the text: try again in some seconds"),
+        Left::Overdue => {
+            words("compile-time", format!("compiling took longer than {} s and was given up", time.as_secs_f64()))
+                .hint("split the program into several, or a long function into shorter ones")
+        }
+        Left::Bug(message) => words("compiler-bug", format!("the compiler broke down: {message}"))
+            .hint("this is a bug in wattle, and no fault of the program; another way to write it may work"),
+    }
 }
 
 pub(super) fn too_deep(limit: usize) -> Words {
@@ -369,6 +422,22 @@ pub(super) fn duplicate_param(name: &str, line: u32) -> Words {
 pub(super) fn too_many_locals(limit: usize) -> Words {
     words("too-many-locals", format!("a function cannot have more than {limit} locals"))
         .hint("keep lists in an array (`$arr.new`) or in memory")
+}
+
+pub(super) fn returned_value(sort: Sort, value: &str) -> Words {
+    let said = words(
+        "returned-value",
+        format!(
+            "the program's last value, `{}`, is {}, and is taken for its error code",
+            fix::short(value),
+            sort.name()
+        ),
+    );
+    match sort {
+        Sort::Text => said
+            .hint("return it as the result with `(ret …)`, or put it out with `(out …)` and end with `(i32.const 0)`"),
+        _ => said.hint("put out what it holds with `(out …)`, and end with `(i32.const 0)`"),
+    }
 }
 
 // ---- forms and functions

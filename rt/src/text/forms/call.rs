@@ -113,14 +113,18 @@ fn host(emit: &mut Emitter<'_, '_>, list: NodeId, signature: &Signature, questio
 /// `(str.cat A B C)` as what it means: a `fmt` of them all.
 fn joined(emit: &Emitter<'_, '_>, list: NodeId, signature: &Signature, operands: &[NodeId]) -> Option<Change> {
     let tree = emit.tree;
-    let many = (signature.module, signature.name) == ("str", "cat") && operands.len() > 2;
-    let holes: String = operands.iter().map(|node| hole(emit, *node)).collect();
-    many.then(|| rewrite::head(tree, list, format!("fmt \"{holes}\""))).flatten()
+    if (signature.module, signature.name) != ("str", "cat") || operands.len() <= 2 {
+        return None;
+    }
+    let sorts = sorts::around(tree, emit.program, emit.host, list);
+    let sort = |node: &NodeId| sorts.as_ref().and_then(|sorts| sorts.sort(*node));
+    let holes: String = operands.iter().map(|node| hole(sort(node))).collect();
+    rewrite::head(tree, list, format!("fmt \"{holes}\""))
 }
 
-/// The hole of `fmt` that a value fills.
-pub(in crate::text) fn hole(emit: &Emitter<'_, '_>, node: NodeId) -> &'static str {
-    match sorts::of(emit.tree, emit.program, emit.host, node) {
+/// The hole of `fmt` that a value of that sort fills.
+pub(in crate::text) fn hole(sort: Option<Sort>) -> &'static str {
+    match sort {
         Some(Sort::Number | Sort::Code) => "{i}",
         _ => "{}",
     }

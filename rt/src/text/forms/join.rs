@@ -6,7 +6,7 @@ use super::super::emit::{Emitted, Emitter};
 use super::super::fix::Change;
 use super::super::ops::Val;
 use super::super::out::{Out, Place};
-use super::super::sorts::{self, Sort};
+use super::super::sorts;
 use super::super::tree::{Kind, NodeId, Tree};
 use super::super::wording::Fault;
 use super::call::hole as hole_for;
@@ -80,6 +80,8 @@ pub(super) fn fmt(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted
 fn holes(emit: &Emitter<'_, '_>, list: NodeId, template: NodeId, values: &[NodeId]) -> Option<Change> {
     let tree = emit.tree;
     let (mut edits, mut names, mut count) = (Vec::new(), String::new(), 0);
+    let sorts = sorts::around(tree, emit.program, emit.host, list);
+    let sort = |node: &NodeId| sorts.as_ref().and_then(|sorts| sorts.sort(*node));
     for (span, inside) in sorts::holes(tree, template) {
         let local = format!("${}", inside.trim_start_matches('$'));
         let word = inside.trim_start_matches(':').trim_end_matches('f');
@@ -88,18 +90,14 @@ fn holes(emit: &Emitter<'_, '_>, list: NodeId, template: NodeId, values: &[NodeI
             _ if inside.starts_with('.') && inside.get(1..).is_some_and(|digits| digits.parse::<u32>().is_ok()) => None,
             "s" | ":s" | "str" if values.len() > count => Some("{}".to_owned()),
             "d" | ":d" | "int" | "n" if values.len() > count => Some("{i}".to_owned()),
-            _ if inside.parse() == Ok(count) => values.get(count).map(|value| hole_for(emit, *value).to_owned()),
+            _ if inside.parse() == Ok(count) => values.get(count).map(|value| hole_for(sort(value)).to_owned()),
             _ if word.starts_with('.') && word.get(1..)?.parse::<u32>().is_ok() => Some(format!("{{{word}}}")),
             _ if emit.local(&local).is_some() && values.is_empty() => {
                 names.push(' ');
                 names.push_str(&local);
                 let known = emit.locals.get(&local)?;
-                let sort = sorts::of_local(tree, emit.program, emit.host, template, &local);
-                Some(match (known.ty, sort) {
-                    ("f64", _) => "{.2}".to_owned(),
-                    (_, Some(Sort::Number | Sort::Code)) => "{i}".to_owned(),
-                    _ => "{}".to_owned(),
-                })
+                let sort = sorts.as_ref().and_then(|sorts| sorts.local(&local));
+                Some(if known.ty == "f64" { "{.2}" } else { hole_for(sort) }.to_owned())
             }
             _ => return braces(tree, template),
         };

@@ -69,9 +69,14 @@ impl<'m, 'a> Written<'m, 'a> {
         Ok(Written { tree, program, types, host, author, module })
     }
 
-    /// Walks over each function, the program last.
-    pub(super) fn walks(&self) -> impl Iterator<Item = Walked<End>> {
-        (0..self.program.funcs.len()).map(|at| self.walk(at))
+    /// Walks over each function but the program, in the order of the text.
+    pub(super) fn walk_helpers(&self) -> impl Iterator<Item = Walked<End>> {
+        (0..self.program.funcs.len().saturating_sub(1)).map(|at| self.walk(at))
+    }
+
+    /// Walks over the program.
+    pub(super) fn walk_program(&self) -> Walked<End> {
+        self.walk(self.program.funcs.len().saturating_sub(1))
     }
 
     fn walk(&self, at: usize) -> Walked<End> {

@@ -1,10 +1,13 @@
 //! The stack as a walk sees it: its values, each with the instruction that left it, and the blocks they are left in.
 
-use super::{Walk, Walked, list_types};
+use super::{Stop, Walk, Walked, list_types};
 use crate::text::ops::{self, Val};
 use crate::text::tree::NodeId;
 use crate::text::types::FuncType;
 use crate::text::{habits, wording};
+
+/// The most values on the stack of a walk. A program with more of them is none that is compiled.
+const MAX_STACK: usize = 100_000;
 
 /// A value.
 #[derive(Clone, Debug)]
@@ -153,6 +156,9 @@ impl<'s> Walk<'_, 's> {
 
     /// Lets an instruction take its operands and leave its results.
     pub(super) fn apply(&mut self, mut effect: Effect<'s>) -> Walked<()> {
+        if self.stack.len() > MAX_STACK {
+            return Err(Stop::Unknown);
+        }
         let frame = self.frames.last();
         let (height, unreachable) = frame.map_or((0, false), |frame| (frame.height, frame.unreachable));
         let available = self.stack.len().saturating_sub(height);

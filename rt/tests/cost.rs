@@ -1,0 +1,252 @@
+//! What costs too much to compile is refused with words that say what there is too much of; what is just within a limit compiles.
+//!
+//! Each shape was compiled by hand with peaks of memory and CPU time read from the kernel: within the limits none took more than
+//! 1 s or 60 MB beside the engine, with a compiler that was itself compiled with little optimisation.
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use wattle_rt::{Code, Diagnostic, Failure, Limits, Run, Runtime};
+
+wattle_rt::capability! {
+    /// Says nothing.
+    pub const SYS: "sys" 1;
+    /// Gives a number
+    #[example = "(drop (call $sys.argc)) (i32.const 0)"]
+    fn argc() -> n: int = argc;
+}
+
+fn argc(_run: &mut Run) -> Result<i32, Failure> {
+    Ok(0)
+}
+
+fn runtime() -> Runtime {
+    let limits = Limits { instances: 1, compile: Duration::from_secs(120), ..Limits::default() };
+    Runtime::new(&[SYS], limits).unwrap()
+}
+
+fn prepare(source: &str) -> Result<(), Diagnostic> {
+    let tokio = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    tokio.block_on(runtime().prepare(source)).map(drop).map_err(|why| (*why).clone())
+}
+
+/// Function number `at`, of that body, called by nobody.
+fn func(at: usize, body: &str) -> String {
+    format!("(func $f{at} {body})\n")
+}
+
+fn locals(count: usize) -> String {
+    (0..count).map(|at| format!("(local $x{at} i32)")).collect()
+}
+
+fn gets(count: usize) -> String {
+    (0..count).map(|at| format!("(drop (local.get $x{at}))")).collect()
+}
+
+fn sets(count: usize) -> String {
+    (0..count).map(|at| format!("(local.set $x{at} (i32.load (i32.const {at})))")).collect()
+}
+
+const IF: &str = "(if (i32.load (i32.const 0)) (then nop))\n";
+const AGAIN: &str = "(br_if 0 (i32.load (i32.const 0)))";
+
+/// A text of each shape, of that size.
+fn shape(name: &str, size: usize) -> String {
+    let many = |what: &str| what.repeat(size);
+    let text = match name {
+        "instructions" => func(0, &many("(drop (i32.const 7))")),
+        "functions" => (0..size).map(|at| func(at, "")).collect(),
+        "types" => (0..size)
+            .map(|at| format!("(type (func (param {}) (result {})))", "i32 ".repeat(at % 20), "f32 ".repeat(at / 20)))
+            .collect(),
+        "globals" => many("(global i32 (i32.const 0))\n"),
+        "elements" => format!("(func $f) (table 1 funcref) (elem func {})", many("$f ")),
+        "tables" => format!("(table 1 funcref) {}", func(0, &many("(call_indirect (i32.const 0))"))),
+        "labels" => func(0, &format!("block (br_table {} (i32.const 0)) end", many("0 "))),
+        "blocks of many values" => {
+            let values = "i32 ".repeat(100);
+            let body =
+                format!("{} {} {}", "i32.const 1 ".repeat(100), many("block (type $t) end "), "drop ".repeat(100));
+            format!("(type $t (func (param {values}) (result {values}))) {}", func(0, &body))
+        }
+        "nested loops of many values" => {
+            let values = "i32 ".repeat(100);
+            let body = format!(
+                "{} {} {} {}",
+                "i32.const 1 ".repeat(100),
+                many("loop (type $t) "),
+                many("end "),
+                "drop ".repeat(100)
+            );
+            format!("(type $t (func (param {values}) (result {values}))) {}", func(0, &body))
+        }
+        "calls with many values" => {
+            let values = "i32 ".repeat(50);
+            let callee = format!("(func $g (param {values}) (result {values}) unreachable)");
+            format!(
+                "{callee} {}",
+                func(0, &format!("{} {} {}", "i32.const 1 ".repeat(50), many("call $g "), "drop ".repeat(50)))
+            )
+        }
+        "returns of many values" => {
+            let (values, constants) = ("i32 ".repeat(10), "i32.const 1 ".repeat(10));
+            format!(
+                "(func $g (result {values}) {} {constants})",
+                many(&format!("(if (i32.const 1) (then {constants} return))"))
+            )
+        }
+        "nested loops" => {
+            let half = size / 2;
+            let nested = format!("{} {}", "loop ".repeat(half), format!("{AGAIN} end ").repeat(half));
+            func(0, &nested) + &func(1, &nested)
+        }
+        "loops one after the other" => func(0, &many(&format!("loop {AGAIN} end\n"))),
+        "locals set in nested loops" => {
+            let body = format!(
+                "{} {} {} {} {}",
+                locals(30),
+                many("loop "),
+                gets(30),
+                sets(30),
+                many(&format!("{AGAIN} end "))
+            );
+            func(0, &body)
+        }
+        "locals read in nested loops" => {
+            func(0, &format!("{} {} {} {}", locals(500), many("loop "), gets(500), many(&format!("{AGAIN} end "))))
+        }
+        "locals carried over branches" => func(0, &format!("{} {} {} {}", locals(500), sets(500), many(IF), gets(500))),
+        "locals carried over one table" => {
+            let table =
+                format!("block block (br_table {} (i32.load (i32.const 0))) end {} end", many("0 1 "), sets(500));
+            func(0, &format!("{} {table} {}", locals(500), gets(500)))
+        }
+        other => panic!("{other}"),
+    };
+    format!("{text}\n(i32.const 0)")
+}
+
+/// Shapes with a size that is compiled, one that is refused, and what there is too much of.
+const SHAPES: &[(&str, usize, usize, &str)] = &[
+    ("instructions", 29_000, 31_000, "instructions"),
+    ("functions", 990, 1_001, "functions"),
+    ("types", 200, 301, "function types"),
+    ("globals", 1_900, 2_001, "globals"),
+    ("elements", 1_900, 2_100, "element segments"),
+    ("tables", 1_400, 1_501, "use a table"),
+    ("labels", 9_900, 10_001, "br_table"),
+    ("blocks of many values", 140, 160, "carry"),
+    ("nested loops of many values", 26, 40, "may differ"),
+    ("calls with many values", 290, 310, "carry"),
+    ("returns of many values", 2_900, 3_100, "carry"),
+    ("nested loops", 980, 1_100, "may differ"),
+    ("loops one after the other", 980, 1_010, "may differ"),
+    ("locals set in nested loops", 88, 100, "may differ"),
+    ("locals read in nested loops", 50, 70, "carried through"),
+    ("locals carried over branches", 280, 610, "carried through"),
+    ("locals carried over one table", 280, 610, "carried through"),
+];
+
+#[test]
+fn what_is_just_within_a_limit_compiles() {
+    for (name, size, ..) in SHAPES {
+        let started = Instant::now();
+        if let Err(why) = prepare(&shape(name, *size)) {
+            panic!("{name}, {size}: {}", why.message);
+        }
+        assert!(started.elapsed() < Duration::from_secs(60), "{name} took {:?}", started.elapsed());
+    }
+}
+
+#[test]
+fn what_is_over_a_limit_is_refused_and_the_words_name_it() {
+    for (name, _, size, expected) in SHAPES {
+        let Err(why) = prepare(&shape(name, *size)) else { panic!("{name}, {size}") };
+        assert_eq!(why.code, "too-large", "{name}: {}", why.message);
+        assert!(why.message.contains(expected), "{name}: {}", why.message);
+        assert!(why.hint.is_some(), "{name}");
+    }
+}
+
+/// The texts that were found to take gigabytes or most of a minute.
+#[test]
+fn known_hostile_texts_are_refused_at_once() {
+    for (name, size) in
+        [("blocks of many values", 5_000), ("nested loops", 1_900), ("loops one after the other", 9_000)]
+    {
+        let started = Instant::now();
+        assert_eq!(prepare(&shape(name, size)).unwrap_err().code, "too-large");
+        assert!(started.elapsed() < Duration::from_secs(20), "{name} took {:?}", started.elapsed());
+    }
+    let blocks = format!("(type $t (func (param {0}) (result {0})))\n", "i32 ".repeat(1_000));
+    let (given, taken) = ("i32.const 0 ".repeat(1_000), "drop ".repeat(1_000));
+    let nested = format!("{} {}", "block (type $t) ".repeat(900), "end ".repeat(900));
+    let text = format!("{blocks} {given} {nested} {taken} (i32.const 0)");
+    assert_eq!(prepare(&text).unwrap_err().code, "too-large");
+}
+
+#[test]
+fn a_refusal_stands_where_it_became_too_much() {
+    let text = format!("(func $small (drop (i32.const 1)))\n(func $large\n{})\n(i32.const 0)", IF.repeat(13_000));
+    let why = prepare(&text).unwrap_err();
+    assert_eq!(why.code, "too-large");
+    assert_eq!(why.message, "the program has 65006 instructions, more than the 60000 that are compiled");
+    assert_eq!(why.hint.as_deref(), Some("move what is repeated into a function or a loop, and data into files"));
+    assert!((11_900..12_100).contains(&why.position.line), "{}", why.position);
+}
+
+/// What compiles on the thread that asks is as good as what the pool compiles.
+#[test]
+fn programs_of_every_size_run() {
+    let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    tokio.block_on(async {
+        let runtime = runtime();
+        let grants = std::sync::Arc::new(wattle_rt::Grants::new().allow("sys"));
+        for count in [1, 3_000, 20_000] {
+            let text = format!(
+                "(local $n i32) {} (local.get $n)",
+                "(local.set $n (i32.add (local.get $n) (call $sys.argc)))\n".repeat(count / 4)
+            );
+            let program = runtime.prepare(&text).await.unwrap();
+            let outcome = runtime.run(&program, &grants, Vec::new()).await.unwrap();
+            assert_eq!(outcome.exit, wattle_rt::Exit::Returned(Code::SUCCESS));
+        }
+    });
+}
+
+/// Texts for which finding out what is wrong once took time that grew faster than they.
+#[test]
+fn diagnosing_takes_time_in_proportion_to_the_text() {
+    let host = common::host();
+    let infix = format!("({})", vec!["$a"; 40_000].join(" + "));
+    let sums = format!("{}1{}", "(+ ".repeat(200), " 1)".repeat(200));
+    let dots = format!("$.{} {}", ".".repeat(300_000), "(while 1 (break))".repeat(10_000));
+    let texts = [
+        ("bad forms", "(foo 1)\n".repeat(90_000)),
+        ("bad functions", (0..900).map(|at| func(at, "(foo)")).collect()),
+        ("calls of another language", "a(b) c.d(e) ".repeat(50_000)),
+        ("operators between", infix),
+        ("sums", format!("(drop {sums})").repeat(400)),
+        ("one long name", dots),
+        ("deep lines", format!("{}{}{}", "(block ".repeat(250), "nop\n".repeat(150_000), ")".repeat(250))),
+        ("joined texts", format!("(local $s i32) (drop (str.cat {}))", "$s ".repeat(50_000))),
+        ("loops", "(while 1 (break))".repeat(50_000)),
+        (
+            "wide types",
+            format!("(type $t (func (param {})))", "i32 ".repeat(100_000)) + &"(block (type $t))".repeat(10_000),
+        ),
+        (
+            "many results",
+            format!("(func $f (result {}) unreachable)", "i32 ".repeat(1_000)) + &"(call $f)".repeat(50_000),
+        ),
+    ];
+    for (name, text) in texts {
+        let started = Instant::now();
+        assert!(wattle_rt::explain(&text, &host).is_some(), "{name}");
+        assert!(!wattle_rt::faults(&text, &host, 4).is_empty(), "{name}");
+        let mended = wattle_rt::mend(&text, &host);
+        assert!(mended.rest.is_some() || mended.source != text, "{name}");
+        assert!(started.elapsed() < Duration::from_secs(60), "{name} took {:?}", started.elapsed());
+    }
+}
