@@ -18,8 +18,9 @@ pub(crate) fn run(attack: &Attack) -> Vec<String> {
     for (name, path) in [("work", "work"), ("home", "home"), ("outside", "outside")] {
         values.set(name, place.at(path).to_str().unwrap());
     }
-    let (web, model) = (web(row, &attack.values), model(row, &values));
+    let web = web(row, &attack.values);
     values.set("web", host(&web));
+    let model = model(row, &values);
     values.set("model", model.base_url());
     values.set("token", TOKEN);
     place.fill(row, &values);

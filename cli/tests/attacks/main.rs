@@ -68,9 +68,11 @@ macro_rules! classes {
 const LEAST: usize = 1;
 
 classes! {
+    injection
     ledger
-    poison
     pages
+    poison
+    provider
     shell
     tenants
 }
