@@ -17,7 +17,7 @@ test:
 bench *ARGS:
     cargo bench -p wattle-tests -p wattle {{ARGS}}
 
-# One fuzz target (reader, expand, compile, host, shell, answers, front_matter) for some minutes.
+# One fuzz target (reader, expand, compile, host, shell, answers, front_matter, pages) for some minutes.
 fuzz TARGET MINUTES="10":
     cd fuzz && RUSTC_BOOTSTRAP=1 cargo fuzz run {{TARGET}} -- -max_total_time=$(( {{MINUTES}} * 60 ))
 
@@ -27,9 +27,13 @@ component:
 
 # The guests, for WebAssembly: built apart, kept as modules beside the functions that ask them.
 toolbox:
-    cd toolbox/jq && rustup target add wasm32-unknown-unknown && cargo build --release
+    rustup target add wasm32-unknown-unknown
+    cd toolbox/jq && cargo build --release
     cp toolbox/jq/target/wasm32-unknown-unknown/release/wattle_jq.wasm capability/src/json/jq.wasm
-    cat toolbox/jq/Cargo.toml toolbox/jq/Cargo.lock toolbox/jq/src/lib.rs | sha256sum | cut -d' ' -f1 > capability/src/json/jq.source
+    cd toolbox/jq && cat Cargo.toml Cargo.lock src/*.rs | sha256sum | cut -d' ' -f1 > ../../capability/src/json/jq.source
+    cd toolbox/pages && cargo test --target "$(rustc -vV | sed -n 's/^host: //p')" && cargo build --release
+    cp toolbox/pages/target/wasm32-unknown-unknown/release/wattle_pages.wasm capability/src/web/pages.wasm
+    cd toolbox/pages && cat Cargo.toml Cargo.lock src/*.rs | sha256sum | cut -d' ' -f1 > ../../capability/src/web/pages.source
     toolbox/build
 
 # Licences, banned crates, sources.

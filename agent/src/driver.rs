@@ -282,7 +282,9 @@ impl<'a> Performer<'a> {
         let place = (job.workdir.as_deref(), model.mask());
         let trace = Trace::open(run_id, author, place, job.signer.clone(), past.is_some());
         let teller = Arc::new(Teller::new(run_id));
-        let grants = Arc::new(job.grants.as_ref().clone().with(Told(Arc::<Teller>::clone(&teller))));
+        let account = job.grants.account().cloned().unwrap_or_else(|| host.runtime().open_account());
+        let grants = job.grants.as_ref().clone().charged_to(account).with(Told(Arc::<Teller>::clone(&teller)));
+        let grants = Arc::new(grants);
         let stamp = Stamp::from(run_id, sink, past.map_or(1, |past| past.seq));
         let (functions, meter) = (Vec::new(), job.meter.clone());
         let catalog = host.catalog();

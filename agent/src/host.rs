@@ -137,11 +137,12 @@ impl Host {
         self.collector.as_ref()
     }
 
-    /// Keeps what is compiled of the shell's commands in that folder, for other processes.
+    /// Keeps what is compiled of the shell's commands and of the guests in that folder, for other processes.
     ///
     /// # Errors
     /// Where the commands cannot be had.
     pub fn caching(self, folder: &Path) -> Result<Host, Broken> {
+        wattle_capability::guests::keep_compiled_in(folder);
         Ok(Host { toolbox: Toolbox::new(Some(folder))?, ..self })
     }
 

@@ -16,7 +16,7 @@ use wattle_capability::shell::{Captured, Shell};
 use wattle_capability::sys::Fixed;
 use wattle_capability::web::{Engine, EngineKind};
 use wattle_catalog::{AiAnswer, Fixtures, HttpAnswer, ShellAnswer};
-use wattle_rt::{Code, Failure, Grants};
+use wattle_rt::{Account, Code, Failure, Grants};
 
 use crate::{Access, Host, Trusted};
 
@@ -218,7 +218,7 @@ impl http::Backend for Recorded {
 struct Lines(Vec<ShellAnswer>);
 
 impl Shell for Lines {
-    fn run(&self, _: Arc<Files>, script: String, _: Vec<u8>, _: Instant) -> Answer<'_, Captured> {
+    fn run(&self, _: &Account, _: Arc<Files>, script: String, _: Vec<u8>, _: Instant) -> Answer<'_, Captured> {
         let known = self.0.iter().find(|answer| answer.line == script).map(|answer| Captured {
             stdout: answer.stdout.clone().into_bytes(),
             stderr: answer.stderr.clone().into_bytes(),

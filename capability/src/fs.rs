@@ -92,7 +92,8 @@ pub(crate) async fn on_files<T: Send + 'static>(
     work: impl FnOnce(&Files) -> Result<T, FilesError> + Send + 'static,
 ) -> Result<T, Failure> {
     let files = files(run, function)?;
-    match tokio::task::spawn_blocking(move || work(&files)).await {
+    let account = run.account().clone();
+    match tokio::task::spawn_blocking(move || account.work(|| work(&files))).await {
         Ok(done) => done.map_err(|e| Failure::new(e.code(), e.to_string())),
         Err(_) => Err(Failure::new(Code::ECANCEL, "the host is shutting down")),
     }

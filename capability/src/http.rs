@@ -1,11 +1,13 @@
 //! `http`: requests to the network, through the egress guard. A header or a body may refer to a secret (see [`secrets`](crate::secrets)).
 
 use std::num::NonZeroUsize;
+use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Instant;
 
 use futures_util::StreamExt;
 use serde_json::{Map, Value as Json, json};
-use wattle_rt::{Code, Config, Failure, Run, Unadmitted, capability};
+use wattle_rt::{Account, Code, Config, Failure, Held, Run, Unadmitted, capability};
 
 use crate::Answer;
 use crate::arr::{Arrays, Handle};
@@ -19,23 +21,23 @@ capability! {
     #[example = r#"(ret (http.get? "https://example.com/"))"# => "Example Domain"]
     #[prompt(signature)]
     #[effect(reads)]
-    async get(url: url) -> ptr: bytes ! EREMOTE EACCESS ETIME EPARSE = get;
+    async get(url: url) -> ptr: bytes ! EREMOTE EACCESS ETIME EPARSE ENOMEM EBUDGET = get;
 
     /// Posts a body and gives the answer's body
     #[example = r#"(ret (http.post? "https://example.com/echo" "{\"a\":1}" "application/json"))"# => r#"{"a":1}"#]
     #[prompt(signature)]
     #[effect(once)]
-    async post(url: url, body: bytes, content_type: str) -> ptr: bytes ! EREMOTE EACCESS ETIME EPARSE = post;
+    async post(url: url, body: bytes, content_type: str) -> ptr: bytes ! EREMOTE EACCESS ETIME EPARSE ENOMEM EBUDGET = post;
 
     /// Sends any request and gives JSON {status, headers, body}, whatever the status; headers is 0 or a JSON object
     #[example = r#"(ret (http.request? "HEAD" "https://example.com/" 0 ""))"# => r#"{"status":200,"headers":{},"body":""}"#]
     #[effect(once)]
-    async request(method: str, url: url, headers: opt_str, body: bytes) -> ptr: str ! EREMOTE EACCESS ETIME EPARSE = request;
+    async request(method: str, url: url, headers: opt_str, body: bytes) -> ptr: str ! EREMOTE EACCESS ETIME EPARSE ENOMEM EBUDGET = request;
 
     /// Fetches URLs at the same time and gives, in order, JSON {url, status, body} for each, {url, status, code, error} where `http.get` would fail
     #[example = r#"(each $page (http.get_all? (str.split? "https://example.com/ https://example.com/b" " ")) (out (json.get? $page "body")))"# => "Example Domain", "b"]
     #[effect(reads)]
-    async get_all(urls: urls) -> arr: arr ! EBOUND ENOMEM = get_all;
+    async get_all(urls: urls) -> arr: arr ! EBOUND ENOMEM EBUDGET = get_all;
 }
 
 /// A request as a program makes it.
@@ -96,9 +98,59 @@ impl From<Request> for egress::Request {
     }
 }
 
-async fn send(run: &mut Run, function: &'static str, request: Request) -> Result<Response, Failure> {
+/// A response whose body is held on an account.
+pub(crate) struct Received {
+    response: Response,
+    _held: Held,
+}
+
+impl Deref for Received {
+    type Target = Response;
+
+    fn deref(&self) -> &Response {
+        &self.response
+    }
+}
+
+/// Receives a response on the account of a run. The largest possible body is held before anything is sent, and of that what came until
+/// the response is dropped; requests that find no room wait for it, and leave as much as a conversion takes.
+///
+/// # Errors
+/// As the sending; `ENOMEM` if there is no room by then, `EBUDGET` if the run has received too much.
+pub(crate) async fn receive(
+    account: &Account,
+    until: Instant,
+    sending: impl Future<Output = Result<Response, Failure>>,
+) -> Result<Received, Failure> {
+    let largest = egress::Limits::default().body;
+    let mut held = account.wait_to_hold(largest, crate::web::CONVERSION, until).await?;
+    let response = sending.await?;
+    account.take_bytes(response.body.len())?;
+    held.shrink_to(response.body.len());
+    Ok(Received { response, _held: held })
+}
+
+async fn send(run: &mut Run, function: &'static str, request: Request) -> Result<Received, Failure> {
     let http = run.config::<Http>()?;
-    Passage::of(run, HTTP.name).send(&*http.backend, function, request).await
+    Way::of(run).send(&*http.backend, function, request).await
+}
+
+/// What every request of a run passes, and the account that it is charged to.
+#[derive(Clone)]
+struct Way {
+    passage: Passage,
+    account: Account,
+    until: Instant,
+}
+
+impl Way {
+    fn of(run: &Run) -> Way {
+        Way { passage: Passage::of(run, HTTP.name), account: run.account().clone(), until: run.deadline() }
+    }
+
+    async fn send(&self, backend: &dyn Backend, function: &'static str, request: Request) -> Result<Received, Failure> {
+        receive(&self.account, self.until, self.passage.send(backend, function, request)).await
+    }
 }
 
 /// The header by which a server tells a repeated request from a new one.
@@ -126,9 +178,9 @@ fn mark_once(run: &mut Run, request: &mut Request) -> Result<(), Failure> {
 }
 
 /// The body of an answer below 400; the failure quotes the beginning of any other.
-fn accepted(url: &str, answer: Response) -> Result<Vec<u8>, Failure> {
+fn accepted(url: &str, answer: Received) -> Result<Vec<u8>, Failure> {
     if answer.status < 400 {
-        return Ok(answer.body);
+        return Ok(answer.response.body);
     }
     let body = String::from_utf8_lossy(&answer.body);
     let quoted: String = body.trim().chars().take(200).collect();
@@ -150,12 +202,12 @@ async fn get_all(run: &mut Run, urls: Unadmitted<i32>) -> Result<Handle, Failure
     let http = run.config::<Http>()?;
     let urls = Arrays::of(run).get(Handle(urls))?.clone();
     let mut items = vec![String::new(); urls.len()];
-    let mut room = run.room();
-    let passage = Passage::of(run, HTTP.name);
+    let (mut room, mut held) = (run.room(), run.account().nothing());
+    let way = Way::of(run);
     let count = urls.len();
     let answers = urls.into_iter().enumerate().map(|(at, url)| {
-        let (http, passage) = (Arc::clone(&http), passage.clone());
-        async move { (at, fetched(&*http.backend, &passage, &url).await) }
+        let (http, way) = (Arc::clone(&http), way.clone());
+        async move { (at, fetched(&*http.backend, &way, &url).await) }
     });
     let mut answers = futures_util::stream::iter(answers).buffer_unordered(http.at_once.get());
     while let Some((at, answer)) = answers.next().await {
@@ -163,6 +215,7 @@ async fn get_all(run: &mut Run, urls: Unadmitted<i32>) -> Result<Handle, Failure
             let words = format!("the answers to {count} URLs take more than the run's memory limit; fetch fewer");
             Failure::new(Code::ENOMEM, words)
         })?;
+        held.grow(answer.len())?;
         if let Some(item) = items.get_mut(at) {
             *item = answer;
         }
@@ -172,12 +225,12 @@ async fn get_all(run: &mut Run, urls: Unadmitted<i32>) -> Result<Handle, Failure
 }
 
 /// One of many: what was answered, or why nothing was, as JSON.
-async fn fetched(backend: &dyn Backend, passage: &Passage, url: &[u8]) -> String {
+async fn fetched(backend: &dyn Backend, way: &Way, url: &[u8]) -> String {
     let mut item = Map::new();
     item.insert("url".to_owned(), String::from_utf8_lossy(url).into());
     let body = match std::str::from_utf8(url) {
         Err(_) => Err(Failure::new(Code::EPARSE, "the URL is not UTF-8")),
-        Ok(url) => match passage.send(backend, "http.get_all", get_request(url)).await {
+        Ok(url) => match way.send(backend, "http.get_all", get_request(url)).await {
             Err(failure) => Err(failure),
             Ok(answer) => {
                 item.insert("status".to_owned(), answer.status.into());

@@ -6,7 +6,7 @@ mod path;
 mod table;
 
 pub use jq::jq;
-use wattle_rt::{Code, Failure, Run, capability};
+use wattle_rt::{Code, Failure, Held, Run, capability};
 
 use crate::arr::{Arrays, Handle};
 use crate::map;
@@ -74,12 +74,16 @@ const MOST: usize = 16 << 20;
 
 /// The document read last: programs ask one document for many values.
 #[derive(Default)]
-struct Last(Option<(String, Document)>);
+struct Last(Option<(String, Document, Held)>);
+
+/// Bytes of memory that a byte of a document takes at most once it is read: a value of some 60 bytes stands in two bytes of text.
+const MEMORY_PER_BYTE: usize = 32;
 
 /// Reads a document, or finds it read.
 fn read<'r>(run: &'r mut Run, doc: &str) -> Result<&'r Document, Failure> {
+    let account = run.account().clone();
     let Last(last) = run.state();
-    let kept = last.take().filter(|(text, _)| text == doc);
+    let kept = last.take().filter(|(text, ..)| text == doc);
     let read = match kept {
         Some(kept) => kept,
         None if doc.len() > MOST => {
@@ -87,7 +91,11 @@ fn read<'r>(run: &'r mut Run, doc: &str) -> Result<&'r Document, Failure> {
                 format!("the document has {} bytes, more than 16 MiB; take it apart with `str.lines` first", doc.len());
             return Err(Failure::new(Code::ENOMEM, words));
         }
-        None => (doc.to_owned(), Document::read(doc)?),
+        None => {
+            let values = doc.len().saturating_mul(MEMORY_PER_BYTE).min(document::VALUES * 2 * MEMORY_PER_BYTE);
+            let held = account.hold(values + doc.len())?;
+            (doc.to_owned(), Document::read(doc)?, held)
+        }
     };
     Ok(&last.insert(read).1)
 }

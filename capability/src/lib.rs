@@ -15,6 +15,7 @@ pub mod egress;
 pub mod files;
 pub mod fs;
 pub mod git;
+pub mod guests;
 pub mod help;
 pub mod http;
 pub mod image;

@@ -128,7 +128,8 @@ async fn find(run: &mut Run, query: Unadmitted<String>, max: i32) -> Result<Stri
         };
         index.search(&sight, &words, &Bounds::default(), &stop)
     };
-    let found = match tokio::task::spawn_blocking(work).await {
+    let account = run.account().clone();
+    let found = match tokio::task::spawn_blocking(move || account.work(work)).await {
         Ok(found) => found.map_err(|why| Failure::new(Code::EREMOTE, format!("the index failed: {why}")))?,
         Err(_) => return Err(Failure::new(Code::ECANCEL, "the host is shutting down")),
     };

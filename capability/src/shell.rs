@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::json;
-use wattle_rt::{Code, Config, Failure, Run, Unadmitted, capability};
+use wattle_rt::{Account, Code, Config, Failure, Run, Unadmitted, capability};
 
 use crate::files::Files;
 use crate::{Answer, fs};
@@ -31,9 +31,16 @@ capability! {
 
 /// The port to a shell, implemented by whoever wires a run.
 pub trait Shell: Send + Sync {
-    /// Runs a script on those files and no others, with that standard input, until the deadline. What a script does wrong, in its
-    /// grammar too, is its standard error and its status; a failure is what keeps the shell itself from working.
-    fn run(&self, files: Arc<Files>, script: String, stdin: Vec<u8>, deadline: Instant) -> Answer<'_, Captured>;
+    /// Runs a script on those files and no others, with that standard input, until the deadline, on the account of a run. What a script
+    /// does wrong, in its grammar too, is its standard error and its status; a failure is what keeps the shell itself from working.
+    fn run(
+        &self,
+        account: &Account,
+        files: Arc<Files>,
+        script: String,
+        stdin: Vec<u8>,
+        deadline: Instant,
+    ) -> Answer<'_, Captured>;
 }
 
 /// What a script left behind.
@@ -58,7 +65,7 @@ async fn captured(run: &Run, line: Unadmitted<String>, stdin: Option<String>) ->
     let (line, gate) = line.open(run);
     let shell = run.config::<Sh>()?;
     let files = fs::confined(run, gate)?;
-    shell.0.run(files, line, stdin.unwrap_or_default().into_bytes(), run.deadline()).await
+    shell.0.run(run.account(), files, line, stdin.unwrap_or_default().into_bytes(), run.deadline()).await
 }
 
 async fn run_line(run: &mut Run, line: Unadmitted<String>, stdin: Option<String>) -> Result<Vec<u8>, Failure> {

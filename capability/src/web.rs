@@ -3,11 +3,8 @@
 //! Pages come by the run's own way out, held to its guard hop by hop. The search engine is the operator's: it is reached by a way of
 //! its own, which programs do not have.
 
-mod charset;
 mod engine;
-mod page;
-mod results;
-mod strip;
+mod guest;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,7 +12,8 @@ use std::time::{Duration, Instant};
 use wattle_rt::{Code, Config, Failure, Run, Service, Target, capability};
 
 use crate::egress::{HeaderMap, HeaderValue, Method, Passage, header};
-use crate::http::{Http, Request, Response};
+use crate::http::{Http, Received, Request, receive};
+use guest::{NoText, Text};
 
 pub use engine::{Engine, EngineKind, EngineSettings};
 
@@ -27,14 +25,14 @@ capability! {
     #[example = r#"(ret (web.fetch? "https://example.com/" 0))"# => "Example Domain\n\n[characters 0–14 of 14]"]
     #[prompt(name)]
     #[effect(reads)]
-    async fetch(url: url, offset: int) -> ptr: str ! EREMOTE EACCESS ETIME EPARSE EBOUND = fetch;
+    async fetch(url: url, offset: int) -> ptr: str ! EREMOTE EACCESS ETIME EPARSE EBOUND ENOMEM EBUDGET = fetch;
 
     /// Asks the search engine that the operator has set up and gives at most 8 results as JSON [{title, url, snippet}]
     #[example = r#"(ret (json.get? (web.search? "example") "[0].url"))"# => "https://example.com/"]
     #[prompt(name)]
     #[effect(reads)]
     #[touches(engine)]
-    async search(query: str) -> ptr: str ! EACCESS EREMOTE ETIME EBOUND = search;
+    async search(query: str) -> ptr: str ! EACCESS EREMOTE ETIME EBOUND ENOMEM EBUDGET = search;
 }
 
 /// How much of a text one call gives, in characters.
@@ -43,7 +41,10 @@ const PIECE: usize = 4_000;
 /// How long a page is waited for, and a search.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The most bytes of a page that is made readable; of a larger one, its beginning.
+/// The memory that a conversion holds, in bytes.
+pub(crate) const CONVERSION: usize = guest::MEMORY;
+
+/// Maximum size of a body that the guest converts, in bytes; of a larger one, its beginning.
 const PAGE_BYTES: usize = 5 << 20;
 
 /// The most characters of a query.
@@ -73,37 +74,36 @@ async fn fetch(run: &mut Run, url: String, offset: i32) -> Result<String, Failur
     let offset = usize::try_from(offset)
         .map_err(|_| Failure::new(Code::EBOUND, format!("an offset is 0 or more, and {offset} is not")))?;
     let until = deadline(run);
-    let (response, base) = within(run, until, get(run, &url)).await?;
+    guest::prepare();
+    let (response, base) = within(run, until, get(run, &url, until)).await?;
+    // To compile the guest may take longer than a page does.
+    guest::ready().await?;
+    let until = deadline(run);
     let status = response.status;
-    let last = base.clone();
-    let work = move || page::text_of(&base, &response.headers, &response.body, until);
-    let text = match tokio::task::spawn_blocking(work).await {
-        Ok(text) => text,
-        Err(_) => {
-            return Err(Failure::new(
-                Code::EREMOTE,
-                format!("{url} cannot be made readable; `http.get` gives it as it is"),
-            ));
-        }
-    };
+    let content_type = response.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let content_type = content_type.unwrap_or_default();
+    let read = guest::text(run.account(), (&base, content_type), &response.body, until).await;
     // Markup or an encoding may have hidden a secret in the page that its text shows.
     let passage = Passage::of(run, WEB.name);
-    let text = match text {
-        Ok(text) => Ok(passage.clean_text(&text, &[&url, &last]).await?),
+    let read = match read {
+        Ok(Text { text, plain }) => Ok(Text { text: passage.clean_text(&text, &[&url, &base]).await?, plain }),
         Err(why) => Err(why),
     };
     if status >= 400 {
-        let said = text.unwrap_or_default();
+        let said = read.map(|text| text.text).unwrap_or_default();
         let said: String = said.trim().chars().take(300).collect();
         let said = if said.is_empty() { said } else { format!(": {said}") };
         return Err(Failure::new(Code::EREMOTE, format!("{url} answered with status {status}{said}")));
     }
-    let text = text.map_err(|why| Failure::new(Code::EPARSE, format!("{url} {why}")))?;
-    piece(&text, offset)
+    match read {
+        Ok(text) => piece(&text, offset, response.body.len()),
+        Err(NoText::Other(what)) => Err(Failure::new(Code::EPARSE, format!("{url} {what}"))),
+        Err(NoText::Failed(failure)) => Err(failure),
+    }
 }
 
-/// A piece of a text, with a last line that tells where it stands.
-fn piece(text: &str, offset: usize) -> Result<String, Failure> {
+/// A piece of a text, with a last line that tells where it stands and what is missing.
+fn piece(Text { text, plain }: &Text, offset: usize, bytes: usize) -> Result<String, Failure> {
     let all = text.chars().count();
     if offset > 0 && offset >= all {
         let why = format!("the text has {all} characters, and nothing stands at offset {offset}");
@@ -112,16 +112,26 @@ fn piece(text: &str, offset: usize) -> Result<String, Failure> {
     let piece: String = text.chars().skip(offset).take(PIECE).collect();
     let end = offset + piece.chars().count();
     let more = if end < all { format!("; read on with offset {end}") } else { String::new() };
-    Ok(format!("{}\n\n[characters {offset}–{end} of {all}{more}]", piece.trim_end()))
+    let cut = if bytes > PAGE_BYTES { "; of the page's first 5 MiB" } else { "" };
+    let plain = if *plain { "; the page is too large for its structure to be read" } else { "" };
+    Ok(format!("{}\n\n[characters {offset}–{end} of {all}{more}{cut}{plain}]", piece.trim_end()))
 }
 
 /// Gets a URL, each hop of it held to the run's guard; gives the URL that answered, too.
-async fn get(run: &Run, url: &str) -> Result<(Response, String), Failure> {
+async fn get(run: &Run, url: &str, until: Instant) -> Result<(Received, String), Failure> {
     let http = run.config::<Http>()?;
     let mut headers = HeaderMap::new();
     headers.insert(header::ACCEPT, HeaderValue::from_static(ACCEPT));
     let request = Request { method: Method::GET, url: url.to_owned(), headers, body: Vec::new() };
-    Passage::of(run, WEB.name).send_to_last(&*http.backend, "web.fetch", request).await
+    let mut last = String::new();
+    let passage = Passage::of(run, WEB.name);
+    let sending = async {
+        let (response, to) = passage.send_to_last(&*http.backend, "web.fetch", request).await?;
+        last = to;
+        Ok(response)
+    };
+    let response = receive(run.account(), until, sending).await?;
+    Ok((response, last))
 }
 
 async fn search(run: &mut Run, query: String) -> Result<String, Failure> {
@@ -136,8 +146,12 @@ async fn search(run: &mut Run, query: String) -> Result<String, Failure> {
     run.admit("web.search", Target::Service(Service::Engine), engine.url().as_str())?;
     let passage = Passage::of(run, WEB.name);
     passage.check_text("the query", query.as_bytes()).await?;
-    let hits = within(run, deadline(run), engine.search(&passage, &query)).await?;
-    serde_json::to_string(&hits).map_err(|why| Failure::new(Code::EREMOTE, why.to_string()))
+    guest::prepare();
+    let until = deadline(run);
+    let response = within(run, until, engine.ask(run.account(), &passage, &query, until)).await?;
+    guest::ready().await?;
+    let found = engine.results(run.account(), &response, deadline(run)).await?;
+    passage.clean_text(&found, &[engine.url().as_str()]).await
 }
 
 /// When a call gives up: before the run's own time is up, so that the program is told.

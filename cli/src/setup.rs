@@ -1,6 +1,7 @@
 //! From settings to the parts of a run: the wiring that `run`, `exec`, `repl` and `serve` share.
 
 use std::io::ErrorKind;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +26,7 @@ use wattle_agent::model::{
 };
 use wattle_agent::moderation::{Classifier, Look, Moderation};
 use wattle_agent::otel::{Collector, CollectorSettings};
-use wattle_agent::rt::{Grants, Guard as _, Limits};
+use wattle_agent::rt::{AccountLimits, Grants, Guard as _, Limits};
 use wattle_agent::{
     Access, Host, LateState, Meter, ModelInference, NO_ENGINE, SESSION_ID, Settings, Store, StoreError, StoredSecrets,
     Tenant, TenantStore, Tickets, is_session_id,
@@ -71,7 +72,7 @@ impl Setup {
         let folders = folders(&config);
         let egress = Egress::new(Policy { allow: config.allow_host.value.clone(), ..Policy::default() });
         let engine = engine(&config, &egress);
-        let host = Host::new(Limits::default(), folders, egress).map_err(|error| Fault::failed(error.to_string()))?;
+        let host = Host::new(limits(&config), folders, egress).map_err(|error| Fault::failed(error.to_string()))?;
         let host = match cache_folder() {
             Some(folder) => host.caching(&folder).map_err(|error| Fault::failed(error.to_string()))?,
             None => host,
@@ -360,6 +361,17 @@ fn collector(host: &Host) -> Result<Option<Collector>, Fault> {
     };
     let collector = Collector::new(&settings, host.egress());
     collector.map(Some).map_err(|error| Fault::configuration(error.to_string()))
+}
+
+/// What programs and runs may use.
+fn limits(config: &Config) -> Limits {
+    let bytes = |setting: NonZeroU32| usize::try_from(u64::from(setting.get()) << 20).unwrap_or(usize::MAX);
+    let run = AccountLimits {
+        memory: bytes(config.limits_memory.value),
+        cpu: config.limits_cpu.value.0,
+        received: u64::from(config.limits_received.value.get()) << 20,
+    };
+    Limits { run, process_memory: bytes(config.limits_process.value), ..Limits::default() }
 }
 
 /// Where what is compiled is kept for other processes.

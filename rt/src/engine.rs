@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::AccountLimits;
 use crate::run::LEVELS;
 use quick_cache::sync::Cache;
 
@@ -29,6 +30,10 @@ pub struct Limits {
     pub instances: u32,
     /// The most bytes of compiled programs that the cache holds. Default 256 MiB.
     pub cache: u64,
+    /// What all programs of one run may use together.
+    pub run: AccountLimits,
+    /// Maximum memory that all runs of the process hold together, in bytes. Default 2 GiB.
+    pub process_memory: usize,
     /// How long anybody waits for one program to be compiled once that has begun. Default 10 s; what is accepted takes 2 s at most.
     pub compile: Duration,
 }
@@ -41,6 +46,8 @@ impl Default for Limits {
             fuel: None,
             instances: 128,
             cache: 256 << 20,
+            run: AccountLimits::default(),
+            process_memory: 2 << 30,
             compile: Duration::from_secs(10),
         }
     }

@@ -3,8 +3,8 @@
 use std::any::{Any, TypeId};
 use std::sync::Arc;
 
-use crate::Guard;
 use crate::tape::Tape;
+use crate::{Account, Guard};
 
 /// The configuration that a capability is granted with: a backend, a root, a policy.
 ///
@@ -30,6 +30,7 @@ pub struct Grants {
     configs: Vec<(TypeId, Arc<dyn Any + Send + Sync>)>,
     guard: Option<Arc<dyn Guard>>,
     tape: Option<Arc<dyn Tape>>,
+    account: Option<Account>,
 }
 
 impl Grants {
@@ -73,6 +74,19 @@ impl Grants {
     #[must_use]
     pub fn tape(&self) -> Option<&Arc<dyn Tape>> {
         self.tape.as_ref()
+    }
+
+    /// Charges every program that runs with these grants to that account. Without one, each program that no other one starts has an
+    /// account of its own.
+    #[must_use]
+    pub fn charged_to(self, account: Account) -> Self {
+        Grants { account: Some(account), ..self }
+    }
+
+    /// The account, where there is one.
+    #[must_use]
+    pub fn account(&self) -> Option<&Account> {
+        self.account.as_ref()
     }
 
     /// The guard, where there is one.

@@ -1,4 +1,4 @@
-//! Guests: modules that come with the host and run in a sandbox of their own on behalf of a host function, because what they do could
+//! Guests: modules that come with the host and run in a sandbox of their own on behalf of a host function, because the work could
 //! take any time and any memory.
 //!
 //! A guest imports nothing. It exports its memory and
@@ -9,12 +9,19 @@
 //! output () → address, output_len () → bytes       what it says with that status
 //! ```
 
-use std::time::Instant;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
-use wasmtime::{Engine, InstancePre, Linker, Module, Store, StoreLimits, StoreLimitsBuilder, Trap, UpdateDeadline};
+use wasmtime::{Engine, InstancePre, Linker, Module, ResourceLimiter, Store, Trap, UpdateDeadline};
 
-use crate::EngineError;
+use crate::account::timed;
 use crate::engine::start_clock;
+use crate::{Account, CompiledFolder, EngineError, Failure};
+
+/// Maximum number of elements of a guest's table of functions.
+const TABLE: usize = 100_000;
 
 /// A guest, compiled: each [`call`](Guest::call) gets a fresh instance of it.
 pub struct Guest {
@@ -22,9 +29,18 @@ pub struct Guest {
     engine: Engine,
 }
 
-struct State {
-    limits: StoreLimits,
-    deadline: Instant,
+/// Bounds of one call.
+#[derive(Clone, Copy, Debug)]
+pub struct GuestBounds {
+    /// Maximum memory of the instance, in bytes. All of it is held for the call, whatever it uses, so that what a call can do does not
+    /// depend on what else runs.
+    pub memory: usize,
+    /// Maximum processor time.
+    pub cpu: Duration,
+    /// Maximum length of the output, in bytes.
+    pub output: usize,
+    /// The end of the call, whether it was waiting or working.
+    pub until: Instant,
 }
 
 /// What a guest said.
@@ -39,72 +55,115 @@ pub struct GuestAnswer {
 /// Why a guest said nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum GuestFault {
-    /// Its time was up.
+    /// It used up its time.
     #[error("it ran out of time")]
     Time,
     /// Its calls were nested too deep.
     #[error("it nests too deep")]
     Stack,
-    /// It ran out of memory, or met a case that it cannot go on from.
+    /// It needed more memory than it may have.
     #[error("it ran out of memory")]
     Memory,
-    /// The host is broken, or the module is no guest.
+    /// Its output is too long.
+    #[error("its output is too long")]
+    Output,
+    /// It met a case that it cannot go on from.
+    #[error("it crashed")]
+    Crash,
+    /// The run's account has no room for it.
+    #[error("{}", .0.reason)]
+    Account(Failure),
+    /// The host is broken, or the module is not a guest.
     #[error(transparent)]
     Engine(#[from] EngineError),
 }
 
+struct State {
+    memory: usize,
+    /// Whether it asked for more memory than that.
+    refused: bool,
+}
+
+impl ResourceLimiter for State {
+    fn memory_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+        let fits = desired <= self.memory;
+        self.refused |= !fits;
+        Ok(fits)
+    }
+
+    fn table_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+        Ok(desired <= TABLE)
+    }
+}
+
 impl Guest {
-    /// Compiles a guest. It takes about a second for each megabyte of module, on the thread that calls.
+    /// Compiles a guest, or takes it from the folder `cache`, on the thread that calls: about a second for each megabyte of module, or some
+    /// milliseconds. `name` is the guest's own in that folder.
     ///
     /// # Errors
-    /// Where the engine cannot be made, or the module is none or imports something.
-    pub fn new(module: &[u8]) -> Result<Guest, EngineError> {
+    /// If the engine cannot be made, or the bytes are not a module or import something.
+    pub fn new(name: &str, module: &[u8], cache: Option<&Path>) -> Result<Guest, EngineError> {
         let mut config = wasmtime::Config::new();
         config
-            .cranelift_opt_level(wasmtime::OptLevel::None)
+            .cranelift_opt_level(wasmtime::OptLevel::Speed)
             .native_unwind_info(false)
             .concurrency_support(false)
             .epoch_interruption(true)
             .max_wasm_stack(512 << 10)
             .async_stack_size(768 << 10);
+        // Without the folder it is compiled in each process anew.
+        let folder = cache.and_then(|folder| CompiledFolder::lock(folder, name).ok());
+        if let Some(folder) = &folder {
+            folder.configure(&mut config)?;
+        }
         let engine = Engine::new(&config)?;
+        let module = Module::new(&engine, module)?;
+        drop(folder);
+        let instance = Linker::new(&engine).instantiate_pre(&module)?;
         start_clock(&engine)?;
-        let instance = Linker::new(&engine).instantiate_pre(&Module::new(&engine, module)?)?;
         Ok(Guest { instance, engine })
     }
 
-    /// Asks the guest, in an instance of its own with at most `memory` bytes. `now` is what it takes for the time, in seconds since 1970.
-    /// It makes way for others as it goes, and dropping the future ends it.
+    /// Asks the guest, in an instance of its own, with a head and a body, on the account of a run. `now` is what it takes for the time, in
+    /// seconds since 1970. It yields to other tasks as it goes, and ends when the future is dropped.
     ///
     /// # Errors
     /// [`GuestFault`].
     pub async fn call(
         &self,
+        account: &Account,
         (head, body): (&[u8], &[u8]),
         now: f64,
-        memory: usize,
-        deadline: Instant,
+        bounds: GuestBounds,
     ) -> Result<GuestAnswer, GuestFault> {
-        let limits = StoreLimitsBuilder::new().memory_size(memory).instances(1).build();
-        let mut store = Store::new(&self.engine, State { limits, deadline });
-        store.limiter(|state| &mut state.limits);
+        let _held = account.wait_to_hold(bounds.memory, 0, bounds.until).await.map_err(GuestFault::Account)?;
+        let mut store = Store::new(&self.engine, State { memory: bounds.memory, refused: false });
+        store.limiter(|state| state);
         store.set_epoch_deadline(1);
-        store.epoch_deadline_callback(|store| {
-            Ok(if Instant::now() < store.data().deadline {
-                UpdateDeadline::Yield(1)
-            } else {
-                UpdateDeadline::Interrupt
-            })
+        let spent = Arc::new(AtomicU64::new(0));
+        let limit = u64::try_from(bounds.cpu.as_nanos()).unwrap_or(u64::MAX);
+        let (watched, owner) = (Arc::clone(&spent), account.clone());
+        store.epoch_deadline_callback(move |_| {
+            let over = watched.load(Relaxed) > limit || Instant::now() >= bounds.until || owner.is_out_of_cpu();
+            Ok(if over { UpdateDeadline::Interrupt } else { UpdateDeadline::Yield(1) })
         });
-        self.ask(&mut store, head, body, now).await.map_err(|error| match error.downcast_ref::<Trap>() {
-            Some(Trap::Interrupt) => GuestFault::Time,
-            Some(Trap::StackOverflow) => GuestFault::Stack,
-            Some(_) => GuestFault::Memory,
-            None => GuestFault::Engine(EngineError::from(error)),
-        })
+        let spend = |time: Duration| {
+            spent.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Relaxed);
+        };
+        let work = timed(self.ask(&mut store, head, body, now, bounds.output), spend);
+        let answered = account.metered(work).await;
+        let refused = store.data().refused;
+        answered.unwrap_or_else(|error| Err(fault(error, refused, account)))
     }
 
-    async fn ask(&self, store: &mut Store<State>, head: &[u8], body: &[u8], now: f64) -> wasmtime::Result<GuestAnswer> {
+    async fn ask(
+        &self,
+        store: &mut Store<State>,
+        head: &[u8],
+        body: &[u8],
+        now: f64,
+        most: usize,
+    ) -> wasmtime::Result<Result<GuestAnswer, GuestFault>> {
         let instance = self.instance.instantiate_async(&mut *store).await?;
         let memory = instance
             .get_memory(&mut *store, "memory")
@@ -119,7 +178,25 @@ impl Guest {
         let at = instance.get_typed_func::<(), u32>(&mut *store, "output")?.call_async(&mut *store, ()).await?;
         let length = instance.get_typed_func::<(), u32>(&mut *store, "output_len")?.call_async(&mut *store, ()).await?;
         let (at, length) = (at as usize, length as usize);
+        if length > most {
+            return Ok(Err(GuestFault::Output));
+        }
         let output = memory.data(&*store).get(at..at.saturating_add(length)).unwrap_or_default().to_vec();
-        Ok(GuestAnswer { status, output })
+        Ok(Ok(GuestAnswer { status, output }))
+    }
+}
+
+/// Why the engine ended a guest. A guest that gets no more memory ends itself, as it does where it meets a bug of its own.
+fn fault(error: wasmtime::Error, refused: bool, account: &Account) -> GuestFault {
+    match error.downcast_ref::<Trap>() {
+        Some(Trap::Interrupt) => match account.spend_cpu(Duration::ZERO) {
+            Err(failure) => GuestFault::Account(failure),
+            Ok(()) => GuestFault::Time,
+        },
+        Some(Trap::StackOverflow) => GuestFault::Stack,
+        Some(_) if refused => GuestFault::Memory,
+        Some(_) => GuestFault::Crash,
+        None if refused => GuestFault::Memory,
+        None => GuestFault::Engine(EngineError::from(error)),
     }
 }

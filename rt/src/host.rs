@@ -317,7 +317,8 @@ fn reserve(caller: &mut Caller<'_>, size: usize) -> Result<u32, Failure> {
         let need = (end - have).div_ceil(PAGE);
         let double = need.max(have / PAGE);
         if memory.grow(&mut *caller, double).is_err() {
-            memory.grow(&mut *caller, need).map_err(|_| full(size))?;
+            let grown = memory.grow(&mut *caller, need);
+            grown.map_err(|_| caller.data().memory_limit.refused.clone().unwrap_or_else(|| full(size)))?;
         }
     }
     let (start, end) = (u32::try_from(start).map_err(|_| full(size))?, u32::try_from(end).map_err(|_| full(size))?);

@@ -6,10 +6,12 @@
 //!
 //! This crate defines what a capability is ([`capability!`](crate::capability!)); it knows no network, no model and no agent.
 
+mod account;
 mod authority;
 mod cache;
 mod capability;
 mod code;
+mod compiled;
 mod cost;
 mod engine;
 mod failure;
@@ -30,14 +32,16 @@ pub mod tape;
 mod text;
 pub mod wire;
 
+pub use account::{Account, AccountLimits, Held};
 pub use authority::{Argument, Authority, Part, Reach, Text, Use};
 pub use capability::{Capability, Function, Shown};
 pub use code::Code;
+pub use compiled::CompiledFolder;
 pub use engine::{Limits, engine_config};
 pub use failure::Failure;
 pub use grants::{Config, Grants};
 pub use guard::{Decided, Gate, Guard, Preview, Said};
-pub use guest::{Guest, GuestAnswer, GuestFault};
+pub use guest::{Guest, GuestAnswer, GuestBounds, GuestFault};
 pub use host::{Keep, Room, Value};
 pub use kind::Unadmitted;
 pub use outcome::{Bug, CallFailure, Calls, Exit, Outcome, Trap, TrapKind};

@@ -4,11 +4,11 @@ use std::any::{Any, TypeId};
 use std::sync::Arc;
 use std::time::Instant;
 
-use wasmtime::{Memory, StoreLimits, StoreLimitsBuilder};
+use wasmtime::{Memory, ResourceLimiter};
 
 use crate::host::{Given, Keep, Start, misfit};
 use crate::tape::{Effect, Kept, Reel};
-use crate::{Calls, Code, Config, Failure, Grants, Outcome, Target};
+use crate::{Account, Calls, Code, Config, Failure, Grants, Held, Outcome, Target};
 
 /// The most lines that [`Run::log`] keeps, and the most bytes of one line.
 const LOG_LINES: usize = 1_000;
@@ -24,6 +24,8 @@ pub struct Nested {
     pub(crate) deadline: Instant,
     /// The place on the tape of the run, where it has one.
     pub(crate) reel: Option<Reel>,
+    /// The account of the run.
+    pub(crate) account: Account,
 }
 
 impl Nested {
@@ -45,8 +47,11 @@ pub struct Run {
     results: Vec<Vec<u8>>,
     answer: Option<String>,
     log: Vec<String>,
-    /// Bytes that the host still holds for this run at the most: results, arrays, logs.
+    /// Bytes that the host may still hold for this program: results, arrays, logs.
     budget: usize,
+    /// What it holds for this program, on the account.
+    held: Held,
+    account: Account,
     /// 0 for a program that no other one started.
     level: usize,
     /// Calls and fuel of the programs that this one started.
@@ -55,7 +60,7 @@ pub struct Run {
     pub(crate) memory: Option<Memory>,
     /// The first free address of the program's memory.
     pub(crate) heap: u32,
-    pub(crate) limits: StoreLimits,
+    pub(crate) memory_limit: MemoryLimit,
     pub(crate) deadline: Instant,
     pub(crate) reel: Option<Reel>,
     pub(crate) calls: Vec<CallCount>,
@@ -64,6 +69,29 @@ pub struct Run {
     pub(crate) last: Option<usize>,
     /// The asynchronous host call that is under way, and where in the module it was made.
     pub(crate) waiting: Option<(usize, Option<usize>)>,
+}
+
+/// Bounds the memory of a program, and holds it on the account of its run.
+pub(crate) struct MemoryLimit {
+    most: usize,
+    held: Held,
+    /// Why the account last refused more.
+    pub(crate) refused: Option<Failure>,
+}
+
+impl ResourceLimiter for MemoryLimit {
+    fn memory_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+        if desired > self.most {
+            return Ok(false);
+        }
+        self.refused = self.held.grow(desired.saturating_sub(current)).err();
+        Ok(self.refused.is_none())
+    }
+
+    /// Tables are bounded by the engine's pool.
+    fn table_growing(&mut self, _: usize, _: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+        Ok(true)
+    }
 }
 
 /// How often a host function was called in a run.
@@ -84,7 +112,7 @@ pub(crate) struct FailedCall {
 
 impl Run {
     pub(crate) fn new(args: Vec<String>, grants: Arc<Grants>, memory_limit: usize, place: Nested) -> Self {
-        let Nested { level, deadline, reel } = place;
+        let Nested { level, deadline, reel, account } = place;
         Run {
             args,
             grants,
@@ -93,12 +121,14 @@ impl Run {
             answer: None,
             log: Vec::new(),
             budget: memory_limit,
+            held: account.nothing(),
             level,
             others: Vec::new(),
             fuel_of_others: 0,
             memory: None,
             heap: 0,
-            limits: StoreLimitsBuilder::new().memory_size(memory_limit).build(),
+            memory_limit: MemoryLimit { most: memory_limit, held: account.nothing(), refused: None },
+            account,
             deadline,
             reel,
             calls: Vec::new(),
@@ -118,6 +148,18 @@ impl Run {
     #[must_use]
     pub fn grants(&self) -> &Arc<Grants> {
         &self.grants
+    }
+
+    /// Returns the maximum memory of a program, in bytes.
+    #[must_use]
+    pub fn memory_limit(&self) -> usize {
+        self.memory_limit.most
+    }
+
+    /// Returns the account of the run, which all of its programs share.
+    #[must_use]
+    pub fn account(&self) -> &Account {
+        &self.account
     }
 
     /// Asks the run's guard about something that a call is about to touch: `function` by its full name, such as `http.get`.
@@ -147,7 +189,8 @@ impl Run {
     pub fn nested(&mut self) -> Result<Nested, Failure> {
         if self.level + 1 < LEVELS {
             let reel = self.reel.as_mut().map(Reel::below);
-            return Ok(Nested { level: self.level + 1, deadline: self.deadline, reel });
+            let account = self.account.clone();
+            return Ok(Nested { level: self.level + 1, deadline: self.deadline, reel, account });
         }
         let words = format!("programs that start programs may be nested {LEVELS} deep, and this one is at that depth");
         Err(Failure::new(Code::EBOUND, words))
@@ -262,6 +305,7 @@ impl Run {
         // Every entry costs something, even an empty one.
         match self.budget.checked_sub(bytes.saturating_add(32)) {
             Some(rest) => {
+                self.held.grow(self.budget - rest)?;
                 self.budget = rest;
                 Ok(())
             }
@@ -274,7 +318,7 @@ impl Run {
     /// How many more bytes the host may keep for this run.
     #[must_use]
     pub fn room(&self) -> usize {
-        self.budget
+        self.budget.min(self.account.free())
     }
 
     pub(crate) fn count(&mut self, function: usize) {

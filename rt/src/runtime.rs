@@ -18,7 +18,7 @@ use crate::run::LEVELS;
 use crate::tape::{Before, Reel};
 use crate::text::{self, Diagnostic, Mended, Position, Severity};
 use crate::{
-    Authority, Capability, Code, Failure, Function, Grants, Nested, Preview, Run, Signature, Signatures, cost,
+    Account, Authority, Capability, Code, Failure, Function, Grants, Nested, Preview, Run, Signature, Signatures, cost,
 };
 
 /// The longest text that is worked on by the thread that asks, in bytes. Longer ones, and ones that cost more to compile than their length
@@ -39,6 +39,8 @@ struct Inner {
     functions: Vec<&'static Function>,
     signatures: Signatures,
     programs: Programs,
+    /// The account of the process.
+    account: Account,
     pool: Pool,
     /// Places for programs at each level of nesting. A program holds one of its own level and waits for ones of the next level only.
     slots: [Semaphore; LEVELS],
@@ -99,6 +101,7 @@ impl Runtime {
             signatures: Signatures::new(functions.iter().map(|f| f.signature)),
             functions,
             programs: Programs::new(limits.cache),
+            account: Account::of_process(limits.process_memory),
             pool,
             slots: std::array::from_fn(|level| Semaphore::new(limits.places(level) as usize)),
             limits,
@@ -122,6 +125,12 @@ impl Runtime {
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.inner.limits
+    }
+
+    /// Opens the account of a run, below the one of the process.
+    #[must_use]
+    pub fn open_account(&self) -> Account {
+        self.inner.account.open_run(self.inner.limits.run.clone())
     }
 
     /// How many compiled programs the cache holds.
@@ -242,8 +251,9 @@ impl Runtime {
         args: Vec<String>,
         time: Duration,
     ) -> Result<Outcome, RunError> {
-        let place = grants.tape().cloned().map(Reel::root);
-        self.run_at(program, grants, args, time, (0, place), None).await
+        let reel = grants.tape().cloned().map(Reel::root);
+        let account = grants.account().cloned().unwrap_or_else(|| self.open_account());
+        self.run_at(program, grants, args, time, (0, reel, account), None).await
     }
 
     /// As [`run_within`](Runtime::run_within), for a program that another one starts: it ends by the other's deadline at the latest.
@@ -258,7 +268,7 @@ impl Runtime {
         time: Duration,
         place: Nested,
     ) -> Result<Outcome, RunError> {
-        self.run_at(program, grants, args, time, (place.level, place.reel), Some(place.deadline)).await
+        self.run_at(program, grants, args, time, (place.level, place.reel, place.account), Some(place.deadline)).await
     }
 
     async fn run_at(
@@ -267,7 +277,7 @@ impl Runtime {
         grants: &Arc<Grants>,
         args: Vec<String>,
         time: Duration,
-        (level, reel): (usize, Option<Reel>),
+        (level, reel, account): (usize, Option<Reel>, Account),
         latest: Option<Instant>,
     ) -> Result<Outcome, RunError> {
         let missing = program.missing(grants);
@@ -302,13 +312,14 @@ impl Runtime {
         let started = Instant::now();
         let left = latest.map_or(Duration::MAX, |latest| latest.saturating_duration_since(started));
         let time = time.min(inner.limits.time).min(left);
-        let place = Nested { level, deadline: started + time, reel };
+        let place = Nested { level, deadline: started + time, reel, account: account.clone() };
         let run = Run::new(args, grants, inner.limits.memory, place);
         let mut store = Store::new(&inner.engine, run);
-        store.limiter(|run| &mut run.limits);
+        store.limiter(|run| &mut run.memory_limit);
         store.set_epoch_deadline(1);
         store.epoch_deadline_callback(|store| {
-            Ok(if Instant::now() < store.data().deadline {
+            let run = store.data();
+            Ok(if Instant::now() < run.deadline && !run.account().is_out_of_cpu() {
                 UpdateDeadline::Yield(1)
             } else {
                 UpdateDeadline::Interrupt
@@ -317,7 +328,7 @@ impl Runtime {
         if let Some(fuel) = inner.limits.fuel {
             store.set_fuel(fuel).map_err(EngineError)?;
         }
-        let call = AssertUnwindSafe(execute(&mut store, program.compiled())).catch_unwind();
+        let call = account.metered(AssertUnwindSafe(execute(&mut store, program.compiled())).catch_unwind());
         let ended =
             if program.compiled().waits { tokio::time::timeout(time, call).await.ok() } else { Some(call.await) };
         // After a panic the store may be in any state: it is dropped, and only asked which function was under way.
@@ -454,8 +465,14 @@ impl Inner {
         let (kind, message) = if let Some(failure) = error.downcast_ref::<Failure>() {
             let function = store.data().failed.as_ref().map_or("", |f| self.name(f.function));
             (TrapKind::Host(failure.code), format!("`{function}` failed: {failure}"))
+        } else if let Some(wasmtime::Trap::Interrupt) = error.downcast_ref()
+            && store.data().account().is_out_of_cpu()
+        {
+            (TrapKind::Time, store.data().account().out_of_cpu())
         } else if let Some(trap) = error.downcast_ref::<wasmtime::Trap>() {
             describe(*trap, time)
+        } else if let Some(failure) = &store.data().memory_limit.refused {
+            (TrapKind::Memory, failure.reason.clone())
         } else {
             return Err(EngineError(error));
         };

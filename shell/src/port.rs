@@ -6,14 +6,23 @@ use std::time::Instant;
 use wattle_capability::Answer;
 use wattle_capability::files::Files;
 use wattle_capability::shell::{self, Captured};
+use wattle_rt::Account;
 
 use crate::language::Shell;
 
 impl shell::Shell for Shell {
-    fn run(&self, files: Arc<Files>, script: String, stdin: Vec<u8>, deadline: Instant) -> Answer<'_, Captured> {
+    fn run(
+        &self,
+        account: &Account,
+        files: Arc<Files>,
+        script: String,
+        stdin: Vec<u8>,
+        deadline: Instant,
+    ) -> Answer<'_, Captured> {
+        let shell = self.charged_to(account.clone());
         Box::pin(async move {
             let left = deadline.saturating_duration_since(Instant::now());
-            let output = self.capture(&files, &script, stdin, Some(left)).await;
+            let output = shell.capture(&files, &script, stdin, Some(left)).await;
             Ok(Captured { stdout: output.stdout, stderr: output.stderr, status: output.status.0 })
         })
     }

@@ -10,7 +10,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("wattle-machine", &[]),
     ("wattle-capability", &["wattle-rt"]),
     ("wattle-catalog", &["wattle-rt"]),
-    ("wattle-shell", &["wattle-capability"]),
+    ("wattle-shell", &["wattle-capability", "wattle-rt"]),
     ("wattle-agent", &["wattle-capability", "wattle-catalog", "wattle-machine", "wattle-rt", "wattle-shell"]),
     ("wattle-eval", &["wattle-agent"]),
     ("wattle-server", &["wattle-agent"]),

@@ -1,38 +1,25 @@
 //! `json.query`: a jq filter, run as a guest of the sandbox, so that one without an end meets a clock and a memory of its own.
 
-use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use tokio::sync::OnceCell;
-use wattle_rt::{Code, Failure, Guest, GuestFault, Run};
+use wattle_rt::{Account, Code, Failure, GuestBounds, GuestFault, Run};
 
 use super::MOST;
+use crate::guests::LateGuest;
 use crate::str::shown;
 
 /// Built from `toolbox/jq`.
-const MODULE: &[u8] = include_bytes!("jq.wasm");
+static JQ: LateGuest = LateGuest::new("jq", include_bytes!("jq.wasm"));
 /// The most memory that a filter may use, in bytes.
 const MEMORY: usize = 128 << 20;
 /// The longest filter, in bytes.
 const FILTER: usize = 16 << 10;
-
-/// Compiled at its first use in the process.
-static JQ: OnceCell<Arc<Guest>> = OnceCell::const_new();
-
-async fn guest() -> Result<Arc<Guest>, Failure> {
-    let broken = |why: String| Failure::new(Code::EREMOTE, format!("jq cannot be started: {why}"));
-    let compile = || async {
-        let compiled = tokio::task::spawn_blocking(|| Guest::new(MODULE)).await;
-        let guest =
-            compiled.map_err(|stopped| broken(stopped.to_string()))?.map_err(|error| broken(error.to_string()))?;
-        Ok(Arc::new(guest))
-    };
-    JQ.get_or_try_init(compile).await.cloned()
-}
+/// The most bytes of output; the guest has the same bound.
+const OUTPUT: usize = 9 << 20;
 
 pub(super) async fn query(run: &mut Run, doc: String, filter: String) -> Result<Vec<u8>, Failure> {
     let now = crate::sys::now_ms(run) as f64 / 1_000.0;
-    jq(&filter, doc.as_bytes(), now, run.deadline()).await
+    apply(run.account(), &filter, doc.as_bytes(), now, run.deadline()).await
 }
 
 /// Gives what a jq filter puts out for a JSON document of at most 16 MiB, one value a line. It runs in a sandbox of its own; `now` is what
@@ -41,6 +28,10 @@ pub(super) async fn query(run: &mut Run, doc: String, filter: String) -> Result<
 /// # Errors
 /// Where the filter or the document cannot be read, the filter fails, or it takes too much time or memory.
 pub async fn jq(filter: &str, doc: &[u8], now: f64, deadline: Instant) -> Result<Vec<u8>, Failure> {
+    apply(&Account::of_process(usize::MAX), filter, doc, now, deadline).await
+}
+
+async fn apply(account: &Account, filter: &str, doc: &[u8], now: f64, until: Instant) -> Result<Vec<u8>, Failure> {
     let filter_words = shown(filter);
     if filter.len() > FILTER {
         return Err(Failure::new(Code::EPARSE, format!("the filter has {} bytes, more than {FILTER}", filter.len())));
@@ -50,7 +41,8 @@ pub async fn jq(filter: &str, doc: &[u8], now: f64, deadline: Instant) -> Result
             format!("the document has {} bytes, more than 16 MiB; take it apart with `str.lines` first", doc.len());
         return Err(Failure::new(Code::ENOMEM, words));
     }
-    let answer = guest().await?.call((filter.as_bytes(), doc), now, MEMORY, deadline).await;
+    let bounds = GuestBounds { memory: MEMORY, cpu: Duration::MAX, output: OUTPUT, until };
+    let answer = JQ.get().await?.call(account, (filter.as_bytes(), doc), now, bounds).await;
     let answer = answer.map_err(|fault| match fault {
         GuestFault::Time => {
             Failure::new(Code::ETIME, format!("the filter {filter_words} did not end in the run's time"))
@@ -58,7 +50,13 @@ pub async fn jq(filter: &str, doc: &[u8], now: f64, deadline: Instant) -> Result
         GuestFault::Stack => {
             Failure::new(Code::EBOUND, format!("the filter {filter_words} or the document nests too deep"))
         }
-        GuestFault::Memory => Failure::new(Code::ENOMEM, format!("the filter {filter_words} takes more than 128 MiB")),
+        GuestFault::Memory | GuestFault::Output => {
+            Failure::new(Code::ENOMEM, format!("the filter {filter_words} takes more than 128 MiB"))
+        }
+        GuestFault::Crash => {
+            Failure::new(Code::ENOMEM, format!("the filter {filter_words} met a case that it cannot go on from"))
+        }
+        GuestFault::Account(failure) => failure,
         GuestFault::Engine(error) => Failure::new(Code::EREMOTE, format!("jq failed: {error}")),
     })?;
     let reason = || String::from_utf8_lossy(&answer.output).into_owned();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::RwLock;
 use tokio::task::{AbortHandle, JoinSet};
-use wattle_rt::{Code, Failure, Grants, Nested, Outcome, Run};
+use wattle_rt::{Account, Code, Failure, Grants, Held, Nested, Outcome, Run};
 
 use super::{Call, Par, result_of};
 
@@ -18,6 +18,11 @@ pub(crate) struct Team {
     alone: Arc<RwLock<()>>,
     /// How many more bytes may be put out.
     room: usize,
+    account: Account,
+    /// What was put out so far.
+    held: Held,
+    /// Maximum memory of one program, in bytes.
+    program_memory: usize,
     under_way: JoinSet<(usize, Result<Outcome, Failure>)>,
     handles: BTreeMap<usize, AbortHandle>,
 }
@@ -34,14 +39,18 @@ impl Team {
             place: run.nested()?,
             alone: Arc::default(),
             room: run.room(),
+            account: run.account().clone(),
+            held: run.account().nothing(),
+            program_memory: run.memory_limit(),
             under_way: JoinSet::new(),
             handles: BTreeMap::new(),
         })
     }
 
-    /// Whether one more may run at once.
+    /// Whether one more may run at once: the account of the run has room for as much memory as a program may have, or none is under way.
     pub(crate) fn has_place(&self) -> bool {
-        self.under_way.len() < self.par.at_once.get()
+        let fits = self.under_way.is_empty() || self.account.free() >= self.program_memory;
+        fits && self.under_way.len() < self.par.at_once.get()
     }
 
     /// Starts a program under a number of its own.
@@ -82,6 +91,7 @@ impl Team {
         self.room = self.room.checked_sub(bytes).ok_or_else(|| {
             Failure::new(Code::ENOMEM, "what the programs put out takes more than the run's memory limit; run fewer")
         })?;
+        self.held.grow(bytes)?;
         Ok(Some((at, result)))
     }
 

@@ -3,13 +3,15 @@
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Instant;
 
+use serde_json::json;
 use url::Url;
-use wattle_rt::{Code, Failure};
+use wattle_rt::{Account, Code, Failure};
 
-use super::results::{self, Hit};
+use super::guest;
 use crate::egress::{Egress, HeaderMap, HeaderName, HeaderValue, Limits, Method, Passage, header};
-use crate::http::{Backend, Request, Response};
+use crate::http::{Backend, Received, Request, Response, receive};
 
 /// The most results of a search.
 const MOST: usize = 8;
@@ -133,12 +135,41 @@ impl Engine {
         &self.url
     }
 
-    /// Asks, and gives at most 8 results.
-    pub(super) async fn search(&self, passage: &Passage, query: &str) -> Result<Vec<Hit>, Failure> {
-        let asked = passage.ask(&*self.way, self.request(query)).await;
-        let response = asked.map_err(|failure| self.scrubbed(failure))?;
-        let found = self.read(&response).map_err(|why| self.scrubbed(Failure::new(Code::EREMOTE, why)))?;
-        Ok(results::cleaned(found, MOST))
+    /// Asks on the account of a run.
+    pub(super) async fn ask(
+        &self,
+        account: &Account,
+        passage: &Passage,
+        query: &str,
+        until: Instant,
+    ) -> Result<Received, Failure> {
+        let response = receive(account, until, passage.ask(&*self.way, self.request(query))).await;
+        let response = response.map_err(|failure| self.scrubbed(failure))?;
+        self.accepted(&response).map_err(|why| self.scrubbed(Failure::new(Code::EREMOTE, why)))?;
+        Ok(response)
+    }
+
+    /// Reads at most 8 results from an answer, as JSON.
+    pub(super) async fn results(
+        &self,
+        account: &Account,
+        response: &Response,
+        until: Instant,
+    ) -> Result<String, Failure> {
+        let found = guest::results(account, self.reading(), &response.body, until).await;
+        let remote = |why| self.scrubbed(Failure::new(Code::EREMOTE, why));
+        found.map_err(|why| why.map_or_else(|failure| failure, remote))
+    }
+
+    /// How the guest reads an answer of this kind of engine.
+    fn reading(&self) -> serde_json::Value {
+        let json =
+            |at: &str, snippet: &str| json!({"entry": "results_json", "at": at, "snippet": snippet, "most": MOST});
+        match self.kind {
+            EngineKind::Searxng => json("/results", "content"),
+            EngineKind::Brave => json("/web/results", "description"),
+            EngineKind::Page => json!({"entry": "results_page", "url": self.url.as_str(), "most": MOST}),
+        }
     }
 
     fn request(&self, query: &str) -> Request {
@@ -161,7 +192,8 @@ impl Engine {
         Request { method: Method::GET, url: url.into(), headers, body: Vec::new() }
     }
 
-    fn read(&self, response: &Response) -> Result<Vec<Hit>, String> {
+    /// Checks that an answer has results.
+    fn accepted(&self, response: &Response) -> Result<(), String> {
         let Engine { kind, .. } = self;
         let status = response.status;
         match status {
@@ -169,9 +201,7 @@ impl Engine {
                 let after = response.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
                 let after = after.filter(|text| text.len() < 40).map(|text| format!(", again after {text}"));
                 let after = after.unwrap_or_default();
-                return Err(format!(
-                    "the search engine asks for fewer requests (status 429{after}); search less, or later"
-                ));
+                Err(format!("the search engine asks for fewer requests (status 429{after}); search less, or later"))
             }
             401 | 403 => {
                 let mend = match kind {
@@ -181,15 +211,10 @@ impl Engine {
                         "it may not want to be asked by programs; the operator can set up another engine"
                     }
                 };
-                return Err(format!("the search engine refused (status {status}): {mend}"));
+                Err(format!("the search engine refused (status {status}): {mend}"))
             }
-            200..300 => {}
-            _ => return Err(format!("the search engine answered with status {status}")),
-        }
-        match kind {
-            EngineKind::Searxng => results::json(&response.body, "/results", "content"),
-            EngineKind::Brave => results::json(&response.body, "/web/results", "description"),
-            EngineKind::Page => results::page(&response.body, &self.url),
+            200..300 => Ok(()),
+            _ => Err(format!("the search engine answered with status {status}")),
         }
     }
 

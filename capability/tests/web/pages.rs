@@ -7,7 +7,7 @@ use std::sync::Arc;
 use wattle_capability::egress::{Egress, Policy};
 use wattle_capability::http::Http;
 use wattle_capability::policy::{Policy as Rules, Preflight};
-use wattle_rt::{Code, Exit, Grants, Outcome};
+use wattle_rt::{Account, AccountLimits, Code, Exit, Grants, Outcome};
 
 use crate::world::World;
 use crate::{Server, answer, serve};
@@ -117,14 +117,41 @@ async fn other_answers_are_given_as_they_are_or_told() {
 }
 
 #[tokio::test]
+async fn texts_are_decoded_as_servers_and_pages_say() {
+    for (bytes, said, expected) in [
+        (&b"caf\xc3\xa9"[..], "", "café"),
+        (b"caf\xe9", "", "café"),
+        (b"caf\xe9", "iso-8859-1", "café"),
+        (b"\xef\xbb\xbfcaf\xc3\xa9", "iso-8859-1", "café"),
+        (b"<meta charset=windows-1251>\xcf\xf0\xe8", "", "<meta charset=windows-1251>При"),
+        (b"<?xml version='1.0' encoding='Shift_JIS'?>\x83e", "", "<?xml version='1.0' encoding='Shift_JIS'?>テ"),
+        (b"<meta charset=utf-16>\xc3\xa9", "", "<meta charset=utf-16>é"),
+        (b"<p>charset=koi8-r \xc3\xa9", "", "<p>charset=koi8-r é"),
+        (b"\xc3\xa9", "no-such", "é"),
+        (b"\xff\xfea\0", "", "a"),
+    ] {
+        let headers = format!("content-type: text/plain; charset={said}\r\n");
+        let outcome = fetch(&headers, bytes, "0").await;
+        assert!(outcome.success(), "{said} {:?}", outcome.failure);
+        assert_eq!(outcome.texts()[0].rsplit_once("\n\n[characters").unwrap().0, expected, "{said}");
+    }
+}
+
+#[tokio::test]
 async fn hostile_pages_are_read_within_bounds() {
     let deep = format!("{}deep{}", "<div>".repeat(100_000), "</div>".repeat(100_000));
     let unclosed = (0..30_000).map(|n| format!("<b id={n}>x")).collect::<String>() + "<p>end";
     let rows = format!("<table>{}</table>", "<tr><td>cell<td>cell".repeat(20_000));
     let lists = format!("{}deep", "<ul><li>".repeat(3_000));
+    let nested = format!("{}deep", "<table><tr><td>".repeat(20_000));
     let scripts = "<script>".repeat(100_000);
     let siblings = "<p>a paragraph of words, with a comma".repeat(30_000);
     let [long, broken] = ["<a href=x>link</a> ".repeat(30_000), "<a><table><b><td></a><i></b>".repeat(4_000)];
+    let entities = format!("<p>{}</p>", "&CounterClockwiseContourIntegral;".repeat(100_000));
+    let attribute = format!("<p id='{}'>after", "x".repeat(5_000_000));
+    let attributes = format!("<p {}>after", (0..100_000).map(|n| format!("a{n} ")).collect::<String>());
+    let links = "<a>x".repeat(1_200_000);
+    let (comments, dashes) = ("<!-- ".repeat(500_000) + "x", format!("<!--{}", "-".repeat(3_000_000)));
     for (what, page, expected) in [
         ("long", long, "link"),
         ("broken", broken, ""),
@@ -132,13 +159,53 @@ async fn hostile_pages_are_read_within_bounds() {
         ("unclosed", unclosed, "x"),
         ("rows", rows, "cell"),
         ("lists", lists, "deep"),
+        ("nested", nested, "deep"),
         ("scripts", scripts, ""),
         ("siblings", siblings, "a paragraph"),
+        ("entities", entities, "∳"),
+        ("attribute", attribute, "after"),
+        ("attributes", attributes, "after"),
+        ("links", links, "x"),
+        ("comments", comments, ""),
+        ("dashes", dashes, ""),
     ] {
         let outcome = fetch("content-type: text/html\r\n", page.as_bytes(), "0").await;
         assert!(outcome.success(), "{what}: {:?}", outcome.failure);
         assert!(outcome.texts()[0].contains(expected), "{what}: {}", outcome.texts()[0]);
     }
+}
+
+#[tokio::test]
+async fn what_is_left_out_of_a_page_is_said() {
+    let links = "<a>x".repeat(1_200_000);
+    let outcome = fetch("content-type: text/html\r\n", links.as_bytes(), "0").await;
+    let text = outcome.texts()[0].clone();
+    assert!(text.ends_with("; the page is too large for its structure to be read]"), "{}", &text[text.len() - 200..]);
+    let large = "word ".repeat(1_100_000);
+    let outcome = fetch("content-type: text/plain\r\n", large.as_bytes(), "0").await;
+    let text = outcome.texts()[0].clone();
+    assert!(
+        text.ends_with("[characters 0–4000 of 5242879; read on with offset 4000; of the page's first 5 MiB]"),
+        "{}",
+        &text[text.len() - 200..]
+    );
+}
+
+#[tokio::test]
+async fn a_page_is_converted_on_the_account_of_its_run() {
+    let server = serve(vec![answer("200 OK", "content-type: text/html\r\n", b"<p>text")]);
+    let process = Account::of_process(usize::MAX);
+    for (limits, code, words) in [
+        (AccountLimits { memory: 16 << 20, ..AccountLimits::default() }, Code::ENOMEM, "`limits.memory_mb`"),
+        (AccountLimits { received: 3, ..AccountLimits::default() }, Code::EBUDGET, "`limits.received_mb`"),
+    ] {
+        let grants = grants(&[&server]).charged_to(process.open_run(limits));
+        failed(&fetch_granted(&grants, &server.base, "0").await, code, words);
+    }
+    let run = process.open_run(AccountLimits::default());
+    let outcome = fetch_granted(&grants(&[&server]).charged_to(run.clone()), &server.base, "0").await;
+    assert!(outcome.success(), "{:?}", outcome.failure);
+    assert!(run.received() == 7 && run.held() == 0 && !run.cpu().is_zero(), "{run:?}");
 }
 
 #[tokio::test]

@@ -24,7 +24,7 @@ use wattle_capability::publish::Publish;
 use wattle_capability::search::Search;
 use wattle_capability::shell::{Captured, Sh, Shell};
 use wattle_capability::web::{self, Engine, EngineKind};
-use wattle_rt::{Code, Failure, Grants, Limits, Nested, Outcome, RunError, Runtime};
+use wattle_rt::{Account, Code, Failure, Grants, Limits, Nested, Outcome, RunError, Runtime};
 
 pub(crate) struct World {
     pub(crate) runtime: Runtime,
@@ -38,6 +38,10 @@ impl World {
     }
 
     pub(crate) fn with(limits: Limits) -> World {
+        // To compile a guest takes a debug build many seconds, which the tests share.
+        if let Some(folder) = option_env!("CARGO_TARGET_TMPDIR") {
+            wattle_capability::guests::keep_compiled_in(folder.as_ref());
+        }
         let runtime = Runtime::new(wattle_capability::ALL, limits).unwrap();
         World { runtime, files: Arc::new(Files::overlay(None, 64 << 20)), desk: Arc::default() }
     }
@@ -219,7 +223,7 @@ impl Directory for Shelf {
 pub(crate) struct Toy;
 
 impl Shell for Toy {
-    fn run(&self, files: Arc<Files>, script: String, stdin: Vec<u8>, _: Instant) -> Answer<'_, Captured> {
+    fn run(&self, _: &Account, files: Arc<Files>, script: String, stdin: Vec<u8>, _: Instant) -> Answer<'_, Captured> {
         Box::pin(async move {
             let words: Vec<&str> = script.split_whitespace().collect();
             let failed =

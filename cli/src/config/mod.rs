@@ -26,6 +26,7 @@ use wattle_agent::capability::web::EngineKind;
 
 use wattle_agent::machine::Dollars;
 use wattle_agent::model::Prices;
+use wattle_agent::rt::{AccountLimits, Limits};
 use wattle_agent::{DEFAULT_TENANT, DialectSetting};
 
 use crate::fault::Fault;
@@ -244,6 +245,14 @@ keys! {
     ai_calls as "ai.calls" "WATTLE_AI_CALLS": NonZeroU32 = |_| budget(Budget::default().calls.into()), Class::Narrows(class::at_most);
     /// How many tokens those requests and their answers may take.
     ai_tokens as "ai.tokens" "WATTLE_AI_TOKENS": NonZeroU32 = |_| budget(Budget::default().tokens), Class::Narrows(class::at_most);
+    /// The memory that a run's programs and the host for them hold at one time, in MiB.
+    limits_memory as "limits.memory_mb" "WATTLE_LIMITS_MEMORY_MB": NonZeroU32 = |_| mebibytes(AccountLimits::default().memory as u64), Class::Narrows(class::at_most);
+    /// The processor time of a run.
+    limits_cpu as "limits.cpu" "WATTLE_LIMITS_CPU": Span = |_| Span(AccountLimits::default().cpu), Class::Narrows(class::at_most);
+    /// What a run receives from the network, in MiB.
+    limits_received as "limits.received_mb" "WATTLE_LIMITS_RECEIVED_MB": NonZeroU32 = |_| mebibytes(AccountLimits::default().received), Class::Narrows(class::at_most);
+    /// The memory that all runs of the process hold at one time, in MiB.
+    limits_process as "limits.process_memory_mb" "WATTLE_LIMITS_PROCESS_MEMORY_MB": NonZeroU32 = |_| mebibytes(Limits::default().process_memory as u64), Class::Narrows(class::at_most);
     /// The model for embeddings; the model itself where it is not set.
     embed_model as "ai.embed_model" "WATTLE_AI_EMBED_MODEL": Option<String> = |_| None, Class::NeedsTrust;
     /// The kind of search engine that searches the web.
@@ -327,6 +336,11 @@ const GRANTED: &[&str] = &[
 /// A default budget as a setting.
 fn budget(default: u64) -> NonZeroU32 {
     u32::try_from(default).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
+}
+
+/// A default amount of memory as a setting.
+fn mebibytes(bytes: u64) -> NonZeroU32 {
+    u32::try_from(bytes >> 20).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN)
 }
 
 /// The places that the user's own files have by default; `None` where the user has no home.

@@ -74,6 +74,7 @@ classes! {
     index
     injection
     ledger
+    pages
     poison
     policy
     project

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wattle_capability::files::Files;
+use wattle_rt::Account;
 
 use super::builtins;
 use super::interpreter::Interpreter;
@@ -14,6 +15,7 @@ use crate::Commands;
 use crate::bounds::{Bounds, amount};
 use crate::command::Status;
 use crate::stream::{Captured, Stream};
+use crate::toolbox::StageBounds;
 
 /// The shell: commands and bounds, of which sessions are made.
 ///
@@ -75,6 +77,12 @@ impl Shell {
     #[must_use]
     pub fn new(commands: Arc<dyn Commands>, bounds: Bounds) -> Shell {
         Shell { commands, bounds }
+    }
+
+    /// Makes the same shell with commands that are charged to an account.
+    pub(crate) fn charged_to(&self, account: Account) -> Shell {
+        let stage = StageBounds { account: Some(account), ..self.bounds.stage.clone() };
+        Shell { commands: Arc::clone(&self.commands), bounds: Bounds { stage, ..self.bounds.clone() } }
     }
 
     /// Begins a session over the files of a run.

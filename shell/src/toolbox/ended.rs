@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use wattle_rt::Account;
+
 use crate::command::Status;
 
 /// Bounds of one stage.
@@ -14,11 +16,13 @@ pub struct StageBounds {
     pub time: Duration,
     /// The most descriptors that it may have open. Default 1,024.
     pub descriptors: usize,
+    /// The account of the run whose command it is: its memory is held there, its time spent. Default none.
+    pub account: Option<Account>,
 }
 
 impl Default for StageBounds {
     fn default() -> StageBounds {
-        StageBounds { memory: 64 << 20, time: Duration::from_secs(30), descriptors: 1024 }
+        StageBounds { memory: 64 << 20, time: Duration::from_secs(30), descriptors: 1024, account: None }
     }
 }
 
@@ -40,6 +44,8 @@ pub enum Killed {
     Memory(usize),
     /// It kept a processor busy for longer than this.
     Time(Duration),
+    /// The account of its run has no memory or time left.
+    Account(String),
     /// It met a case that it cannot go on from.
     Crash(String),
     /// It could not be started.
@@ -55,7 +61,7 @@ impl Ended {
         match self {
             Ended::Exited(status) => *status,
             Ended::Killed(Killed::Pipe) => Status(141),
-            Ended::Killed(Killed::Memory(_) | Killed::Cut) => Status(137),
+            Ended::Killed(Killed::Memory(_) | Killed::Account(_) | Killed::Cut) => Status(137),
             Ended::Killed(Killed::Time(_)) => Status(152),
             Ended::Killed(Killed::Crash(_)) => Status(134),
             Ended::Killed(Killed::Start(_)) => Status::CANNOT_RUN,
@@ -65,7 +71,12 @@ impl Ended {
     /// Whether the pipeline that it is a stage of cannot have a meaning without it.
     #[must_use]
     pub fn ends_pipeline(&self) -> bool {
-        matches!(self, Ended::Killed(Killed::Memory(_) | Killed::Time(_) | Killed::Crash(_) | Killed::Start(_)))
+        matches!(
+            self,
+            Ended::Killed(
+                Killed::Memory(_) | Killed::Time(_) | Killed::Account(_) | Killed::Crash(_) | Killed::Start(_)
+            )
+        )
     }
 }
 
@@ -76,6 +87,7 @@ impl fmt::Display for Killed {
             Killed::Pipe | Killed::Cut => Ok(()),
             Killed::Memory(bytes) => write!(f, "killed: out of memory ({})", amount(*bytes)),
             Killed::Time(time) => write!(f, "killed: used up its {} s of processor time", time.as_secs_f64()),
+            Killed::Account(why) => write!(f, "killed: {why}"),
             Killed::Crash(why) => write!(f, "crashed: {why}"),
             Killed::Start(why) => write!(f, "cannot be run: {why}"),
         }

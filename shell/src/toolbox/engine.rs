@@ -1,15 +1,12 @@
 //! The engine of the commands, and the module compiled for it: once per process, and kept on disk for the next one.
 
-use std::fs::{DirBuilder, File, Permissions};
-use std::io;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;
 
 use wasmtime::{
-    Cache, CacheConfig, Config, Engine, InstanceAllocationStrategy, InstancePre, Linker, Module, OptLevel,
-    PoolingAllocationConfig,
+    Config, Engine, InstanceAllocationStrategy, InstancePre, Linker, Module, OptLevel, PoolingAllocationConfig,
 };
+use wattle_rt::CompiledFolder;
 
 use super::ended::ToolboxError;
 use crate::wasi::{self, Stage};
@@ -35,8 +32,7 @@ impl Compiled {
     /// Compiles the module, or takes it from the cache: some seconds, or some milliseconds, on the thread that calls.
     pub(super) fn new(wasm: &[u8], cache: Option<&Path>) -> Result<Compiled, ToolboxError> {
         let failed = |error: wasmtime::Error| ToolboxError(format!("{error:#}"));
-        // Of processes that start at the same time one compiles, and the others find what it left.
-        let held = cache.and_then(|folder| Held::new(folder).ok());
+        let held = cache.and_then(|folder| CompiledFolder::lock(folder, "commands").ok());
         let engine = Engine::new(&config(held.as_ref()).map_err(failed)?).map_err(failed)?;
         let module = Module::new(&engine, wasm).map_err(failed)?;
         drop(held);
@@ -48,7 +44,7 @@ impl Compiled {
     }
 }
 
-fn config(cache: Option<&Held>) -> wasmtime::Result<Config> {
+fn config(cache: Option<&CompiledFolder>) -> wasmtime::Result<Config> {
     let mut pool = PoolingAllocationConfig::new();
     pool.total_core_instances(STAGES)
         .total_memories(STAGES)
@@ -70,30 +66,10 @@ fn config(cache: Option<&Held>) -> wasmtime::Result<Config> {
         .wasm_memory64(false)
         .wasm_multi_memory(false)
         .allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
-    if let Some(held) = cache {
-        let mut settings = CacheConfig::new();
-        settings.with_directory(&held.folder);
-        config.cache(Some(Cache::new(settings)?));
+    if let Some(folder) = cache {
+        folder.configure(&mut config)?;
     }
     Ok(config)
-}
-
-/// The folder of the cache, held against other processes.
-struct Held {
-    folder: std::path::PathBuf,
-    _lock: File,
-}
-
-impl Held {
-    fn new(folder: &Path) -> io::Result<Held> {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        // What is read from there is run. Only the owner of a folder can set its permissions, so that nobody else's is used.
-        std::fs::set_permissions(folder, Permissions::from_mode(0o700))?;
-        let folder = std::fs::canonicalize(folder)?;
-        let lock = File::create(folder.join("commands.lock"))?;
-        lock.lock()?;
-        Ok(Held { folder, _lock: lock })
-    }
 }
 
 /// Advances the epoch for as long as the engine lives.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use wasmtime::{PoolConcurrencyLimitError, Store, Trap, UpdateDeadline};
 use wattle_capability::files::Files;
+use wattle_rt::Account;
 
 use super::ended::{Ended, Killed, StageBounds};
 use super::engine::{Compiled, MEMORY_MOST, THREAD_STACK};
@@ -86,6 +87,7 @@ fn stage(
         Ok(()) => Ended::Exited(Status::SUCCESS),
         Err(error) => ended(store.data(), &error),
     };
+    let _ = store.data().charge();
     let note = store.data_mut().refusal.take();
     (ended, note)
 }
@@ -102,11 +104,17 @@ fn ended(stage: &Stage, error: &wasmtime::Error) -> Ended {
             Exit::Status(status) => Ended::Exited(*status),
             Exit::Pipe => Ended::Killed(Killed::Pipe),
             Exit::Time => Ended::Killed(Killed::Time(stage.bounds.time)),
+            Exit::Account => Ended::Killed(Killed::Account(
+                stage.bounds.account.as_ref().map(Account::out_of_cpu).unwrap_or_default(),
+            )),
             Exit::Cut => Ended::Killed(Killed::Cut),
         };
     }
     if error.is::<PoolConcurrencyLimitError>() {
         return Ended::Killed(Killed::Start("too many commands run at once".to_owned()));
+    }
+    if let Some(full) = &stage.limit.full {
+        return Ended::Killed(Killed::Account(full.reason.clone()));
     }
     if stage.limit.refused {
         return Ended::Killed(Killed::Memory(stage.bounds.memory));

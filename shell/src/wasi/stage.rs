@@ -1,5 +1,6 @@
 //! What the host keeps for one guest.
 
+use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,6 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 use wasmtime::ResourceLimiter;
 use wattle_capability::files::Files;
+use wattle_rt::{Account, Failure, Held};
 
 use super::table::Table;
 use crate::command::{Command, Spawn, Status};
@@ -27,6 +29,8 @@ pub(crate) struct Stage {
     pub(crate) refusal: Option<String>,
     /// The processor time of the thread before the guest began.
     before: Duration,
+    /// What of its time is charged to the account of its run.
+    charged: Cell<Duration>,
 }
 
 /// Why a guest ends before the end of its code.
@@ -38,6 +42,8 @@ pub(crate) enum Exit {
     Pipe,
     /// It used up its time.
     Time,
+    /// The run used up its time.
+    Account,
     /// Whoever ran it gave up.
     Cut,
 }
@@ -53,18 +59,25 @@ impl std::error::Error for Exit {}
 /// Holds a guest to its memory.
 pub(crate) struct Limit {
     memory: usize,
+    /// What it has on the account of its run.
+    held: Option<Held>,
     /// Whether more was asked for.
     pub(crate) refused: bool,
+    /// Why the account refused more.
+    pub(crate) full: Option<Failure>,
 }
 
 /// The most entries of a guest's table of functions.
 const TABLE_MOST: usize = 100_000;
 
 impl ResourceLimiter for Limit {
-    fn memory_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
-        let fits = desired <= self.memory;
-        self.refused |= !fits;
-        Ok(fits)
+    fn memory_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+        if desired > self.memory {
+            self.refused = true;
+            return Ok(false);
+        }
+        self.full = self.held.as_mut().and_then(|held| held.grow(desired.saturating_sub(current)).err());
+        Ok(self.full.is_none())
     }
 
     fn table_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
@@ -92,11 +105,17 @@ impl Stage {
             spawn,
             waiter,
             started: Instant::now(),
-            limit: Limit { memory: bounds.memory, refused: false },
+            limit: Limit {
+                memory: bounds.memory,
+                held: bounds.account.as_ref().map(Account::nothing),
+                refused: false,
+                full: None,
+            },
             bounds,
             memory: None,
             refusal: None,
             before: processor_time(),
+            charged: Cell::new(Duration::ZERO),
         }
     }
 
@@ -112,8 +131,18 @@ impl Stage {
         } else if self.busy() > self.bounds.time {
             Some(Exit::Time)
         } else {
-            None
+            self.charge().is_err().then_some(Exit::Account)
         }
+    }
+
+    /// Spends the time that the guest has kept a processor busy since the last call, on the account of its run.
+    ///
+    /// # Errors
+    /// Where the run has spent all that it may.
+    pub(crate) fn charge(&self) -> Result<(), Failure> {
+        let Some(account) = &self.bounds.account else { return Ok(()) };
+        let busy = self.busy();
+        account.spend_cpu(busy.saturating_sub(self.charged.replace(busy)))
     }
 
     pub(super) fn is_cut(&self) -> bool {

@@ -12,13 +12,21 @@ use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
 use wattle_agent::capability::shell::{Captured, Shell};
 use wattle_agent::{Access, Job, Settings, Tickets};
 use wattle_machine::{Ending, Role};
+use wattle_rt::Account;
 use wattle_tests::{Scripted, World};
 
 /// A shell that says what it was asked, and whether it sees a file.
 struct Parrot;
 
 impl Shell for Parrot {
-    fn run(&self, files: Arc<Files>, script: String, _: Vec<u8>, _: std::time::Instant) -> Answer<'_, Captured> {
+    fn run(
+        &self,
+        _: &Account,
+        files: Arc<Files>,
+        script: String,
+        _: Vec<u8>,
+        _: std::time::Instant,
+    ) -> Answer<'_, Captured> {
         let seen = files.stat("notes.txt").is_ok();
         let (stdout, stderr) = (format!("said {script}").into_bytes(), b"warning\n".to_vec());
         Box::pin(async move { Ok(Captured { stdout, stderr, status: if seen { 0 } else { 3 } }) })

@@ -6,7 +6,7 @@ use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 const HEAD: usize = 4 << 10;
 
 /// The text of some bytes. A byte-order mark decides, then the server's word, then the page's own, then whether the bytes are UTF-8.
-pub(super) fn decode(bytes: &[u8], said: Option<&str>) -> String {
+pub(crate) fn decode(bytes: &[u8], said: Option<&str>) -> String {
     let said = said.and_then(|label| Encoding::for_label(label.trim().as_bytes()));
     let encoding = said.or_else(|| of_page(bytes)).unwrap_or_else(|| guess(bytes));
     encoding.decode(bytes).0.into_owned()

@@ -10,7 +10,7 @@ const INLINE: &[&str] = &[
 ];
 
 /// The text of a page, a line for each block of it.
-pub(super) fn text(html: &str) -> String {
+pub(crate) fn text(html: &str) -> String {
     let mut text = String::new();
     let mut rest = html;
     while let Some(at) = rest.find('<') {
@@ -24,17 +24,13 @@ pub(super) fn text(html: &str) -> String {
         {
             let end = tag.find('>').map_or(tag.len(), |end| end + 1);
             let (inside, behind) = tag.split_at(end);
-            let name: String = inside
-                .trim_start_matches(['<', '/'])
-                .chars()
-                .take_while(char::is_ascii_alphanumeric)
-                .map(|c| c.to_ascii_lowercase())
-                .collect();
-            if !INLINE.contains(&name.as_str()) {
+            let name = inside.trim_start_matches(['<', '/']);
+            let name = name.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+            if !is_one_of(name, INLINE) {
                 end_line(&mut text);
             }
-            match HIDDEN.contains(&name.as_str()) && !inside.starts_with("</") && !inside.ends_with("/>") {
-                true => behind_end(behind, &name),
+            match is_one_of(name, HIDDEN) && !inside.starts_with("</") && !inside.ends_with("/>") {
+                true => behind_end(behind, name),
                 false => behind,
             }
         } else {
@@ -44,6 +40,10 @@ pub(super) fn text(html: &str) -> String {
     }
     push(&mut text, rest);
     text.trim().to_owned()
+}
+
+fn is_one_of(name: &str, names: &[&str]) -> bool {
+    names.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
 /// What stands behind the end of an element; nothing where it has none.

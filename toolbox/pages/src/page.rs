@@ -1,14 +1,14 @@
 //! From an answer to a text that can be read.
 
-use std::time::{Duration, Instant};
-
 use dom_query::{Document, NodeRef};
 use dom_smoothie::{Config, Readability, TextMode};
 use html5ever::tendril::{StrTendril, TendrilSink};
 use url::Url;
 
-use super::{PAGE_BYTES, charset, strip};
-use crate::egress::{HeaderMap, header};
+use crate::{charset, strip};
+
+/// Maximum size of a page that is converted, in bytes; of a larger one, its beginning.
+const PAGE_BYTES: usize = 5 << 20;
 
 /// How deep a page may be nested to be read by its structure: deeper than any that people write.
 const DEPTH: usize = 256;
@@ -16,8 +16,7 @@ const DEPTH: usize = 256;
 /// The most elements of a page in which its article is looked for.
 const ELEMENTS: usize = 40_000;
 
-/// The longest time that a page's structure is read, and how much of it between two looks at the clock.
-pub(super) const READING: Duration = Duration::from_secs(5);
+/// The bytes of a page that are parsed between two looks at its depth.
 const PIECE: usize = 8 << 10;
 
 /// An article shorter than this may be a part of the page only; in characters.
@@ -40,9 +39,8 @@ const AROUND: &str = "nav, footer, aside, [role=navigation], [role=banner], [rol
 ///
 /// # Errors
 /// What it is, where it is no text; the words go on from the URL.
-pub(super) fn text_of(url: &str, headers: &HeaderMap, body: &[u8], until: Instant) -> Result<String, String> {
-    let said = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let (kind, rest) = said.split_once(';').unwrap_or((said, ""));
+pub(crate) fn text_of(url: &str, content_type: &str, body: &[u8], plain: bool) -> Result<String, String> {
+    let (kind, rest) = content_type.split_once(';').unwrap_or((content_type, ""));
     let kind = kind.trim().to_ascii_lowercase();
     let label = rest.split(';').find_map(|parameter| {
         let (name, value) = parameter.split_once('=')?;
@@ -52,7 +50,10 @@ pub(super) fn text_of(url: &str, headers: &HeaderMap, body: &[u8], until: Instan
         if matches!(kind.as_str(), "" | "application/octet-stream" | "text/plain") { sniff(&kind, body) } else { kind };
     let bytes = body.get(..body.len().min(PAGE_BYTES)).unwrap_or(body);
     match kind.as_str() {
-        "text/html" | "application/xhtml+xml" => Ok(readable(&charset::decode(bytes, label), url, until)),
+        "text/html" | "application/xhtml+xml" => {
+            let html = charset::decode(bytes, label);
+            Ok(if plain { strip::text(&html) } else { readable(&html, url) })
+        }
         kind if is_text(kind) => Ok(charset::decode(bytes, label).trim_end().to_owned()),
         kind => {
             let kind = if kind.is_empty() { "data" } else { kind };
@@ -100,10 +101,10 @@ fn is_text(kind: &str) -> bool {
         || kind == "image/svg+xml"
 }
 
-/// The text of a page as Markdown: its article, or where that is but a small part, all of it. A page whose structure would take too
-/// long is read without it.
-fn readable(html: &str, url: &str, until: Instant) -> String {
-    let Some(document) = parse(html, until.min(Instant::now() + READING)) else { return strip::text(html) };
+/// The text of a page as Markdown: its article, or if that is but a small part, all of it. A page that is nested too deep is read
+/// without its structure.
+fn readable(html: &str, url: &str) -> String {
+    let Some(document) = parse(html) else { return strip::text(html) };
     let Some(elements) = measure(&document) else { return strip::text(html) };
     let base = base_of(&document, url);
     let title = title_of(&document);
@@ -120,8 +121,8 @@ fn readable(html: &str, url: &str, until: Instant) -> String {
     }
 }
 
-/// Reads a page piece by piece, and gives up where it is nested too deep or the time is over.
-pub(super) fn parse(html: &str, until: Instant) -> Option<Document> {
+/// Parses a page piece by piece; `None` if it is nested too deep.
+pub(crate) fn parse(html: &str) -> Option<Document> {
     let mut options = html5ever::ParseOpts::default();
     options.tree_builder.scripting_enabled = false;
     let mut parser = html5ever::parse_document(Document::default(), options);
@@ -131,7 +132,7 @@ pub(super) fn parse(html: &str, until: Instant) -> Option<Document> {
         parser.process(StrTendril::from(piece));
         rest = more;
         // Each tag costs as much time as the page is deep where it stands.
-        if Instant::now() >= until || depth_at_end(&parser.tokenizer.sink.sink) > DEPTH {
+        if depth_at_end(&parser.tokenizer.sink.sink) > DEPTH {
             return None;
         }
     }
@@ -144,7 +145,7 @@ fn depth_at_end(document: &Document) -> usize {
 }
 
 /// How many elements a page has; `None` where it is nested too deep.
-pub(super) fn measure(document: &Document) -> Option<usize> {
+pub(crate) fn measure(document: &Document) -> Option<usize> {
     let mut elements = 0;
     let mut depth = 0_usize;
     let mut at = document.root().first_child();

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::Value as Json;
 use url::Url;
 
-use super::{charset, strip};
+use crate::{charset, strip};
 
 /// The most characters of a title and of a snippet.
 const TITLE: usize = 200;
@@ -19,14 +19,14 @@ const PAGE_BYTES: usize = 1 << 20;
 
 /// One result.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub(super) struct Hit {
-    pub(super) title: String,
-    pub(super) url: String,
-    pub(super) snippet: String,
+pub(crate) struct Hit {
+    pub(crate) title: String,
+    pub(crate) url: String,
+    pub(crate) snippet: String,
 }
 
 /// The results that stand at a pointer of a JSON document.
-pub(super) fn json(body: &[u8], at: &str, snippet: &str) -> Result<Vec<Hit>, String> {
+pub(crate) fn json(body: &[u8], at: &str, snippet: &str) -> Result<Vec<Hit>, String> {
     let said = || {
         let said: String = strip::text(&String::from_utf8_lossy(body)).chars().take(120).collect();
         if said.is_empty() { "nothing".to_owned() } else { format!("{said:?}") }
@@ -52,11 +52,11 @@ pub(super) fn json(body: &[u8], at: &str, snippet: &str) -> Result<Vec<Hit>, Str
 }
 
 /// The results on a page that is made for people: links that are headings, each with the text that stands around it.
-pub(super) fn page(body: &[u8], url: &Url) -> Result<Vec<Hit>, String> {
+pub(crate) fn page(body: &[u8], url: &str) -> Result<Vec<Hit>, String> {
+    let url = &Url::parse(url).map_err(|error| format!("the search engine's page has no URL: {error}"))?;
     let bytes = body.get(..body.len().min(PAGE_BYTES)).unwrap_or(body);
-    let until = std::time::Instant::now() + super::page::READING;
-    let document = super::page::parse(&charset::decode(bytes, None), until);
-    let document = document.filter(|document| super::page::measure(document).is_some());
+    let document = crate::page::parse(&charset::decode(bytes, None));
+    let document = document.filter(|document| crate::page::measure(document).is_some());
     let Some(document) = document else { return Err("the search engine's page is too large to be read".to_owned()) };
     document.select("script, style, noscript, template").remove();
     let mut hits = Vec::new();
@@ -157,7 +157,7 @@ fn plain(text: &str) -> String {
 }
 
 /// The first results that lead to the web, each place once, and their texts within bounds.
-pub(super) fn cleaned(hits: Vec<Hit>, most: usize) -> Vec<Hit> {
+pub(crate) fn cleaned(hits: Vec<Hit>, most: usize) -> Vec<Hit> {
     let cut = |text: &str, most: usize| {
         let text = plain(text);
         match text.char_indices().nth(most) {

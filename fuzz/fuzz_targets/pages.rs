@@ -1,0 +1,60 @@
+//! Converts any bytes as pages, other texts and answers of search engines, with the functions of the guest: nothing panics, and
+//! what takes the tags out of a page, which is tried where its structure is too much, takes time linear in its length.
+#![no_main]
+
+use std::time::{Duration, Instant};
+
+use wattle_pages::{answer, status};
+
+const TYPES: [&str; 8] = [
+    "text/html",
+    "text/html; charset=utf-16le",
+    "text/html; charset=iso-2022-jp",
+    "application/xhtml+xml",
+    "application/rss+xml",
+    "text/plain",
+    "application/octet-stream",
+    "",
+];
+
+/// The length to which a body is repeated for the test of time, and the time that it may take: some fifty times what it does.
+const LARGE: usize = 256 << 10;
+const TIME: Duration = Duration::from_secs(3);
+
+fn text(content_type: &str, plain: bool, offset: usize) -> Vec<u8> {
+    let request = format!(
+        r#"{{"entry":"text","url":"https://a.example/b/c","content_type":"{content_type}","plain":{plain},"offset":{offset},"limit":4000}}"#
+    );
+    request.into_bytes()
+}
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    let Some((choice, body)) = bytes.split_first() else { return };
+    let content_type = TYPES[usize::from(*choice) % TYPES.len()];
+    for plain in [false, true] {
+        let (status, output) = answer(&text(content_type, plain, 0), body);
+        let said = String::from_utf8(output).unwrap();
+        if status == status::DONE {
+            let (all, piece) = said.split_once('\n').unwrap();
+            let all: usize = all.parse().unwrap();
+            assert_eq!(piece.chars().count(), all.min(4_000));
+            assert_eq!(answer(&text(content_type, plain, all + 1), body).0, status::PAST_END);
+        } else {
+            assert_eq!(status, status::NOT_TEXT);
+        }
+    }
+    let engines: [&[u8]; 2] = [
+        br#"{"entry":"results_page","url":"https://engine.example/","most":8}"#,
+        br#"{"entry":"results_json","at":"/results","snippet":"content","most":8}"#,
+    ];
+    for engine in engines {
+        let (status, _) = answer(engine, body);
+        assert!(matches!(status, status::DONE | status::NO_RESULTS));
+    }
+    if choice % 16 == 15 && !body.is_empty() {
+        let large = body.repeat(LARGE / body.len() + 1);
+        let started = Instant::now();
+        answer(&text("text/html", true, 0), &large);
+        assert!(started.elapsed() < TIME, "{:?}", started.elapsed());
+    }
+});

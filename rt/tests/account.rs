@@ -1,0 +1,118 @@
+//! The account of a run: what is held comes back, what is spent does not, and each limit is named by its setting.
+
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use wattle_rt::{Account, AccountLimits, Code, Exit, Grants, Limits, Runtime, TrapKind};
+
+/// Memory is taken in portions of this size.
+const PORTION: usize = 64 << 10;
+
+fn small() -> AccountLimits {
+    AccountLimits { memory: 1 << 20, cpu: Duration::from_millis(50), received: 1_000 }
+}
+
+#[test]
+fn memory_is_charged_to_the_run_and_the_process_and_comes_back() {
+    let process = Account::of_process(3 << 20);
+    let (one, other) = (process.open_run(small()), process.open_run(AccountLimits { memory: 8 << 20, ..small() }));
+    let held = one.hold(1 << 20).unwrap();
+    assert_eq!((one.held(), process.held(), one.free()), (1 << 20, 1 << 20, 0));
+    let failure = one.hold(1).unwrap_err();
+    assert_eq!(failure.code, Code::ENOMEM);
+    assert!(
+        failure.reason.contains("the run holds 1024 KiB of its 1024 KiB")
+            && failure.reason.contains("`limits.memory_mb`"),
+        "{failure}"
+    );
+    let failure = other.hold((2 << 20) + 1).unwrap_err();
+    assert!(
+        failure.reason.contains("the runs of this process") && failure.reason.contains("`limits.process_memory_mb`"),
+        "{failure}"
+    );
+    assert_eq!(other.held(), 0, "what the process refuses is not held by the run");
+    drop(held);
+    assert_eq!((one.held(), process.held()), (0, 0));
+    assert!(other.hold(3 << 20).is_ok());
+}
+
+#[test]
+fn what_is_held_grows_in_portions_up_to_the_last_byte() {
+    let run = Account::of_process(usize::MAX).open_run(AccountLimits { memory: PORTION + 10, ..small() });
+    let mut held = run.nothing();
+    held.grow(1).unwrap();
+    assert_eq!((held.bytes(), run.held()), (1, PORTION));
+    held.grow(PORTION + 9).unwrap();
+    assert_eq!(run.held(), PORTION + 10);
+    assert!(held.grow(1).is_err());
+    assert_eq!(held.bytes(), PORTION + 10);
+    held.shrink_to(5);
+    assert_eq!(run.held(), 5);
+}
+
+#[tokio::test]
+async fn whoever_waits_for_memory_gets_it_when_it_is_released() {
+    let run = Account::of_process(usize::MAX).open_run(small());
+    let soon = Instant::now() + Duration::from_secs(20);
+    let first = run.wait_to_hold(1 << 20, 0, soon).await.unwrap();
+    let waits = tokio::spawn({
+        let run = run.clone();
+        async move { run.wait_to_hold(1, 0, soon).await.map(|held| held.bytes()) }
+    });
+    tokio::task::yield_now().await;
+    drop(first);
+    assert_eq!(waits.await.unwrap(), Ok(1));
+    assert_eq!(run.wait_to_hold(1, 1 << 20, soon).await.unwrap_err().code, Code::ENOMEM);
+    let _all = run.hold(1 << 20).unwrap();
+    let late = Instant::now() + Duration::from_millis(5);
+    assert_eq!(run.wait_to_hold(1, 0, late).await.unwrap_err().code, Code::ENOMEM);
+}
+
+#[tokio::test]
+async fn processor_time_and_bytes_are_spent_once_for_all_that_share_the_account() {
+    let process = Account::of_process(usize::MAX);
+    let run = process.open_run(small());
+    let busy = || {
+        let started = Instant::now();
+        while started.elapsed() < Duration::from_millis(30) {}
+    };
+    run.metered(async { run.metered(async { busy() }).await }).await;
+    assert!(run.cpu() >= Duration::from_millis(30) && run.cpu() == process.cpu(), "{:?}", run.cpu());
+    run.metered(tokio::time::sleep(Duration::from_millis(30))).await;
+    let failure = run.clone().spend_cpu(Duration::from_millis(50)).unwrap_err();
+    assert!(failure.code == Code::EBUDGET && failure.reason.contains("`limits.cpu`"), "{failure}");
+    assert!(!process.is_out_of_cpu());
+    assert!(run.take_bytes(600).is_ok());
+    let failure = run.clone().take_bytes(600).unwrap_err();
+    assert!(failure.code == Code::EBUDGET && failure.reason.contains("`limits.received_mb`"), "{failure}");
+}
+
+#[tokio::test]
+async fn a_program_that_takes_more_than_the_run_has_is_told_so() {
+    let run = AccountLimits { memory: 1 << 20, cpu: Duration::from_millis(100), ..AccountLimits::default() };
+    let runtime = Runtime::new(&[], Limits { run, ..Limits::default() }).unwrap();
+    let grants = Arc::new(Grants::new());
+    let grows = runtime.prepare("(i32.eqz (i32.eq (memory.grow (i32.const 100)) (i32.const -1)))").await.unwrap();
+    let outcome = runtime.run(&grows, &grants, Vec::new()).await.unwrap();
+    assert_eq!(outcome.exit, Exit::Returned(Code(0)), "the engine refuses what the account does");
+    let endless = runtime.prepare("(loop $l (br $l)) (i32.const 0)").await.unwrap();
+    let outcome = runtime.run(&endless, &grants, Vec::new()).await.unwrap();
+    let Exit::Trapped(trap) = outcome.exit else { panic!("{:?}", outcome.exit) };
+    assert!(trap.kind == TrapKind::Time && trap.message.contains("`limits.cpu`"), "{trap}");
+}
+
+#[tokio::test]
+async fn programs_of_one_run_share_its_time() {
+    let runtime = Runtime::new(&[], Limits::default()).unwrap();
+    let account = runtime.open_account();
+    let grants = Arc::new(Grants::new().charged_to(account.clone()));
+    let program = runtime.prepare("(i32.const 0)").await.unwrap();
+    let mut before = Duration::ZERO;
+    for _ in 0..3 {
+        runtime.run(&program, &grants, Vec::new()).await.unwrap();
+        assert!(account.cpu() > before && account.held() == 0, "{account:?}");
+        before = account.cpu();
+    }
+}
