@@ -68,8 +68,13 @@ macro_rules! classes {
 const LEAST: usize = 1;
 
 classes! {
+    git
+    injection
     ledger
     poison
+    provider
+    secrets
+    server
     shell
     tenants
 }
