@@ -25,7 +25,7 @@ pub(crate) trait Value: Sized {
 }
 
 /// A span of time above zero, such as `90s`, `2m` or `1h30m`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Span(pub Duration);
 
 const SPAN: &str = "expected a time such as `90s`, `2m`, `1h30m` or `500ms`";

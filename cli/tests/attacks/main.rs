@@ -71,6 +71,7 @@ classes! {
     catalogs
     compile
     files
+    git
     index
     injection
     ledger
@@ -79,6 +80,8 @@ classes! {
     policy
     project
     provider
+    secrets
+    server
     shell
     tenants
     terminal
