@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use wattle_capability::Answer;
 use wattle_capability::ai::{Embedding, Inference, Question, Reply};
+use wattle_capability::egress::{Incoming, Outgoing, Passage};
 use wattle_capability::files::{EntryKind, Files};
 use wattle_capability::git::Repository;
 use wattle_capability::http;
@@ -45,9 +46,9 @@ pub(crate) struct Watched<T: ?Sized> {
 }
 
 impl http::Backend for Watched<dyn http::Backend> {
-    fn send(&self, request: http::Request) -> Answer<'_, http::Response> {
-        self.log.add(self.target, request.url.clone());
-        self.inner.send(request)
+    fn send(&self, outgoing: Outgoing) -> Answer<'_, Incoming> {
+        self.log.add(self.target, outgoing.request().url.clone());
+        self.inner.send(outgoing)
     }
 }
 
@@ -64,9 +65,9 @@ impl Inference for Watched<dyn Inference> {
 }
 
 impl Painter for Watched<dyn Painter> {
-    fn paint(&self, prompt: String) -> Answer<'_, Vec<u8>> {
+    fn paint(&self, prompt: String, passage: Passage) -> Answer<'_, Vec<u8>> {
         self.log.add(self.target, "");
-        self.inner.paint(prompt)
+        self.inner.paint(prompt, passage)
     }
 }
 
