@@ -125,7 +125,7 @@ fn a_protected_file_is_read_but_not_changed() {
         assert_eq!(files.read("wattle.toml").unwrap(), "steps = 3\n");
         for path in ["wattle.toml", "./wattle.toml", "alias"] {
             let refused = files.write(path, b"steps = 99").unwrap_err().to_string();
-            assert_eq!(refused, "write blocked: `wattle.toml` is the project file, which only the host writes");
+            assert_eq!(refused, "write blocked: `wattle.toml` is a project file, which only the host writes");
         }
         assert!(files.remove("wattle.toml").is_err() && files.rename("data/notes.txt", "wattle.toml").is_err());
     }

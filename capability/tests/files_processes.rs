@@ -5,10 +5,11 @@
 mod files_common;
 
 use std::os::unix::fs::symlink;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use files_common::tree;
 use rustix::fs::{CWD, RenameFlags};
@@ -53,6 +54,7 @@ fn another_process() {
             }
         }
         ("apply", _) => {
+            assert_eq!(base.recovered(), [] as [&str; 0], "nobody else changed anything");
             let files = Files::overlay(Some(base), OVERLAY_LIMIT);
             for number in 0..FILES {
                 files.write(&format!("old/{number}.txt"), new(number).as_bytes()).unwrap();
@@ -142,22 +144,30 @@ fn a_swapper_leads_no_write_into_a_repository() {
 
 #[test]
 fn a_process_that_is_killed_while_it_carries_changes_out_leaves_whole_files_and_no_others() {
-    for round in 0..12_u64 {
-        let dir = tempfile::tempdir().unwrap();
-        for folder in ["old", "new", "gone", "tree/deep"] {
-            std::fs::create_dir_all(dir.path().join(folder)).unwrap();
-        }
-        for number in 0..FILES {
-            std::fs::write(dir.path().join(format!("old/{number}.txt")), old(number)).unwrap();
-            std::fs::write(dir.path().join(format!("gone/{number}.txt")), old(number)).unwrap();
-            std::fs::write(dir.path().join(format!("tree/deep/{number}.txt")), old(number)).unwrap();
-        }
+    // As long as it takes on this machine now.
+    let whole = workdir();
+    let began = Instant::now();
+    assert!(start("apply", whole.path()).wait().unwrap().success());
+    let whole = began.elapsed();
+    let mut killed = 0;
+    for round in 0..16_u32 {
+        let dir = workdir();
         // Twice: the second finds what the first left.
         for part in 0..2 {
             let mut child = start("apply", dir.path());
-            std::thread::sleep(Duration::from_millis(15 + (round * 13 + part * 29) % 180));
+            if round % 2 == 0 {
+                std::thread::sleep(whole * (1 + (round * 13 + part * 29) % 24) / 24);
+            } else {
+                // Its records are on the disk: from here on it takes things out of their places.
+                while !has_records(dir.path()) && child.try_wait().unwrap().is_none() {
+                    std::thread::yield_now();
+                }
+                std::thread::sleep(whole * (round / 2) / 64);
+            }
             let _ = child.kill();
-            child.wait().unwrap();
+            let ended = child.wait().unwrap();
+            assert!(ended.success() || ended.signal().is_some(), "round {round}: {ended}");
+            killed += u32::from(!ended.success());
         }
         let recovered = Files::open_base(dir.path()).unwrap();
         assert_eq!(recovered.recovered(), [] as [&str; 0], "nobody else changed anything");
@@ -172,8 +182,39 @@ fn a_process_that_is_killed_while_it_carries_changes_out_leaves_whole_files_and_
         }
         let in_tree = after.keys().filter(|name| name.starts_with("tree/deep/") && name.ends_with(".txt")).count();
         assert!(in_tree == 0 || in_tree == FILES, "round {round}: a folder goes as a whole, not {in_tree} files");
-        assert!(start("apply", dir.path()).wait().unwrap().success());
-        let done = tree(dir.path());
-        assert_eq!(done.len(), 3 + 2 * FILES, "round {round}: {:?}", done.keys());
+        // Once more, and when all is done.
+        for _ in 0..2 {
+            assert!(start("apply", dir.path()).wait().unwrap().success());
+            let done = tree(dir.path());
+            assert_eq!(done.len(), 3 + 2 * FILES, "round {round}: {:?}", done.keys());
+            for number in 0..FILES {
+                for folder in ["old", "new"] {
+                    let now = std::fs::read_to_string(dir.path().join(format!("{folder}/{number}.txt"))).unwrap();
+                    assert!(now == new(number), "round {round}: {folder}/{number}.txt");
+                }
+            }
+        }
     }
+    assert!(killed > 0, "none was killed in its work");
+}
+
+fn workdir() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for folder in ["old", "new", "gone", "tree/deep"] {
+        std::fs::create_dir_all(dir.path().join(folder)).unwrap();
+    }
+    for number in 0..FILES {
+        for folder in ["old", "gone", "tree/deep"] {
+            std::fs::write(dir.path().join(format!("{folder}/{number}.txt")), old(number)).unwrap();
+        }
+    }
+    dir
+}
+
+/// Whether a process has put down what it is about to change.
+fn has_records(dir: &Path) -> bool {
+    let entries = std::fs::read_dir(dir).unwrap().flatten();
+    entries.into_iter().any(|entry| {
+        entry.file_name().to_string_lossy().starts_with(".wattle-tmp") && entry.path().join("plan").exists()
+    })
 }

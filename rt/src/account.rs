@@ -334,9 +334,9 @@ impl Held {
         }
     }
 
-    /// Returns what is held, in bytes.
+    /// Returns what is in use of it, in bytes.
     #[must_use]
-    pub fn bytes(&self) -> usize {
+    pub fn used(&self) -> usize {
         self.used
     }
 }

@@ -67,7 +67,7 @@ pub enum GuestFault {
     /// Its output is too long.
     #[error("its output is too long")]
     Output,
-    /// It met a case that it cannot go on from.
+    /// It met a bug of its own.
     #[error("it crashed")]
     Crash,
     /// The run's account has no room for it.
@@ -193,7 +193,9 @@ fn fault(error: wasmtime::Error, refused: bool, account: &Account) -> GuestFault
             Err(failure) => GuestFault::Account(failure),
             Ok(()) => GuestFault::Time,
         },
-        Some(Trap::StackOverflow) => GuestFault::Stack,
+        // A guest has a stack in its memory, too, at the lowest addresses: below it there is no memory. Which of the two is used up first
+        // depends on the machine.
+        Some(Trap::StackOverflow | Trap::MemoryOutOfBounds) => GuestFault::Stack,
         Some(_) if refused => GuestFault::Memory,
         Some(_) => GuestFault::Crash,
         None if refused => GuestFault::Memory,

@@ -50,7 +50,7 @@ macro_rules! forms {
             const TY: Ty = Ty::$ty;
 
             #[inline]
-            fn read<'m>($memory: &'m [u8], $raw: $wire) -> Result<$borrowed, Failure> {
+            fn read($memory: &[u8], $raw: $wire) -> Result<Self::Borrowed<'_>, Failure> {
                 $read
             }
 
@@ -60,7 +60,7 @@ macro_rules! forms {
             }
 
             #[inline]
-            fn lend<'m>($lent: &'m $owned) -> $borrowed {
+            fn lend($lent: &$owned) -> Self::Borrowed<'_> {
                 $lend
             }
         }

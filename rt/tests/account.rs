@@ -43,11 +43,11 @@ fn what_is_held_grows_in_portions_up_to_the_last_byte() {
     let run = Account::of_process(usize::MAX).open_run(AccountLimits { memory: PORTION + 10, ..small() });
     let mut held = run.nothing();
     held.grow(1).unwrap();
-    assert_eq!((held.bytes(), run.held()), (1, PORTION));
+    assert_eq!((held.used(), run.held()), (1, PORTION));
     held.grow(PORTION + 9).unwrap();
     assert_eq!(run.held(), PORTION + 10);
     assert!(held.grow(1).is_err());
-    assert_eq!(held.bytes(), PORTION + 10);
+    assert_eq!(held.used(), PORTION + 10);
     held.shrink_to(5);
     assert_eq!(run.held(), 5);
 }
@@ -59,7 +59,7 @@ async fn whoever_waits_for_memory_gets_it_when_it_is_released() {
     let first = run.wait_to_hold(1 << 20, 0, soon).await.unwrap();
     let waits = tokio::spawn({
         let run = run.clone();
-        async move { run.wait_to_hold(1, 0, soon).await.map(|held| held.bytes()) }
+        async move { run.wait_to_hold(1, 0, soon).await.map(|held| held.used()) }
     });
     tokio::task::yield_now().await;
     drop(first);

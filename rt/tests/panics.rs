@@ -1,5 +1,7 @@
 //! A host function that panics ends its program's run, and nothing else.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::expect_used, reason = "tests may panic")]
+
 use std::sync::Arc;
 use std::time::Duration;
 

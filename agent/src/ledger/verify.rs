@@ -251,8 +251,15 @@ impl Found {
             before = Some(hex(&of(bytes)));
             match Seal::read(bytes) {
                 Some(seal) => self.seal(line, seal, behind.as_deref(), files, (pins, &mut keys)),
-                None if bytes.is_empty() => Ok(self.about(Finding::Blank { file: LEDGER_FILE, line })),
-                None => Ok(self.about(Finding::BadSeal { line })),
+                None => {
+                    let blank = bytes.is_empty();
+                    self.about(if blank {
+                        Finding::Blank { file: LEDGER_FILE, line }
+                    } else {
+                        Finding::BadSeal { line }
+                    });
+                    Ok(())
+                }
             }
         })?;
         if !is_ended {

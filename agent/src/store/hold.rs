@@ -110,7 +110,8 @@ struct Holder {
 impl Holder {
     fn me() -> Holder {
         let pid = std::process::id().to_string();
-        Holder { boot: boot(), began: began(&pid).unwrap_or_default(), pid }
+        let began = if let Process::Began(began) = Process::of(&pid) { began } else { String::new() };
+        Holder { boot: boot(), began, pid }
     }
 
     fn of(text: &str) -> Holder {
@@ -128,7 +129,12 @@ impl Holder {
         if me.boot.is_empty() || me.began.is_empty() {
             return silent < SILENT;
         }
-        self.boot == me.boot && began(&self.pid).is_some_and(|began| began == self.began)
+        self.boot == me.boot
+            && match Process::of(&self.pid) {
+                Process::Began(began) => began == self.began,
+                Process::Hidden => silent < SILENT,
+                Process::Ended => false,
+            }
     }
 }
 
@@ -137,14 +143,34 @@ fn boot() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
-/// When a process began, in ticks since the start of the machine: the twentieth field behind the name, which ends with the last `)`.
-fn began(pid: &str) -> Option<String> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, fields) = stat.rsplit_once(')')?;
-    let mut fields = fields.split_ascii_whitespace();
-    let state = fields.next()?;
-    // A process that has ended and was not waited for yet does nothing any more.
-    (state != "Z" && state != "X").then(|| fields.nth(18).map(str::to_owned)).flatten()
+/// What the system says of a process.
+#[derive(Debug, PartialEq, Eq)]
+enum Process {
+    /// It runs, and began then, in ticks since the start of the machine.
+    Began(String),
+    /// It runs, and more is not shown: this process is confined.
+    Hidden,
+    /// It has ended.
+    Ended,
+}
+
+impl Process {
+    fn of(pid: &str) -> Process {
+        match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
+            Ok(stat) => Process::began(&stat).map_or(Process::Ended, Process::Began),
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Process::Hidden,
+            Err(_) => Process::Ended,
+        }
+    }
+
+    /// Reads when a process began: the twentieth field behind the name, which ends with the last `)`.
+    /// A process that has ended and was not waited for yet does nothing any more.
+    fn began(stat: &str) -> Option<String> {
+        let (_, fields) = stat.rsplit_once(')')?;
+        let mut fields = fields.split_ascii_whitespace();
+        let state = fields.next()?;
+        (state != "Z" && state != "X").then(|| fields.nth(18).map(str::to_owned)).flatten()
+    }
 }
 
 #[cfg(test)]

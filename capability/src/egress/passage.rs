@@ -22,10 +22,13 @@ pub struct Passage {
 #[derive(Clone)]
 pub struct Outgoing(Arc<Inner>);
 
+/// Decides about a URL that a request is led to.
+type Admit = Box<dyn Fn(&Url) -> Result<(), String> + Send + Sync>;
+
 struct Inner {
     request: Request,
     /// Decides about the URL of a redirect.
-    admit: Box<dyn Fn(&Url) -> Result<(), String> + Send + Sync>,
+    admit: Admit,
     known: Arc<Known>,
     /// The URLs that were asked, the last one last.
     asked: Mutex<Vec<Url>>,
@@ -133,11 +136,7 @@ impl Passage {
 }
 
 impl Outgoing {
-    fn new(
-        request: Request,
-        admit: Box<dyn Fn(&Url) -> Result<(), String> + Send + Sync>,
-        known: Arc<Known>,
-    ) -> Outgoing {
+    fn new(request: Request, admit: Admit, known: Arc<Known>) -> Outgoing {
         let asked = Mutex::new(Url::parse(&request.url).into_iter().collect());
         Outgoing(Arc::new(Inner { request, admit, known, asked }))
     }

@@ -226,6 +226,8 @@ pub(super) fn finish(disk: &impl Disk, working: &RunPath) -> io::Result<Vec<Stri
         for record in records.iter().filter(|record| record.is_sound()) {
             match record.settle(disk)? {
                 Settled::Done => {}
+                // The killed process did not get to it: nobody else is in the way, and who applies once more changes it.
+                Settled::Back if record.is_old(disk, &record.path).unwrap_or(false) => {}
                 Settled::Back => notes.push(format!("`{}` was not changed", shown(&record.path))),
                 Settled::Saved(name) => notes.push(FilesError::saved(&record.path, &name).to_string()),
             }

@@ -48,13 +48,15 @@ async fn apply(account: &Account, filter: &str, doc: &[u8], now: f64, until: Ins
             Failure::new(Code::ETIME, format!("the filter {filter_words} did not end in the run's time"))
         }
         GuestFault::Stack => {
-            Failure::new(Code::EBOUND, format!("the filter {filter_words} or the document nests too deep"))
+            let words = "nests too deep; a recursion needs an end, and `reduce`, `foreach` and `limit` nest nothing";
+            Failure::new(Code::EBOUND, format!("the filter {filter_words} or the document {words}"))
         }
         GuestFault::Memory | GuestFault::Output => {
             Failure::new(Code::ENOMEM, format!("the filter {filter_words} takes more than 128 MiB"))
         }
         GuestFault::Crash => {
-            Failure::new(Code::ENOMEM, format!("the filter {filter_words} met a case that it cannot go on from"))
+            let words = "made jq crash, which is a bug of jq; write it in another way";
+            Failure::new(Code::ENOMEM, format!("the filter {filter_words} {words}"))
         }
         GuestFault::Account(failure) => failure,
         GuestFault::Engine(error) => Failure::new(Code::EREMOTE, format!("jq failed: {error}")),

@@ -74,11 +74,12 @@ impl Team {
             match self.under_way.join_next().await {
                 None => return Ok(None),
                 Some(Ok(joined)) => break joined,
-                Some(Err(error)) => match error.try_into_panic() {
-                    Ok(panic) => std::panic::resume_unwind(panic),
-                    // It was ended here.
-                    Err(_) => {}
-                },
+                // One that was ended here gives nothing.
+                Some(Err(error)) => {
+                    if let Ok(panic) = error.try_into_panic() {
+                        std::panic::resume_unwind(panic);
+                    }
+                }
             }
         };
         self.handles.remove(&at);

@@ -18,9 +18,12 @@ const FOR: &[&str] = &[
     "image: fs images",
 ];
 
+/// How well a rule fits a call: how exact it is, how long, and if it is strict.
+type Score = Option<(u8, usize, bool)>;
+
 /// The verdict of rules, as they are written, on a call of a function that touches something.
 pub(crate) fn verdict(rules: &[(String, Verdict)], function: &str, target: Target, text: &str) -> Verdict {
-    let best = |score: &dyn Fn(&str, bool) -> Option<(u8, usize, bool)>| {
+    let best = |score: &dyn Fn(&str, bool) -> Score| {
         let scored = rules.iter().filter_map(|(rule, v)| Some((score(rule, *v != Verdict::Allow)?, *v)));
         scored.max().map(|(_, verdict)| verdict)
     };

@@ -2,7 +2,14 @@
 //!
 //! Where a machine lacks one of these programs a line says so and the tests pass; in CI they have to be there.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, clippy::expect_used, reason = "tests may panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "tests may panic"
+)]
 
 mod authority;
 mod https;

@@ -72,6 +72,14 @@ impl Place {
         broker.commit_push("add a".to_owned()).await.map_err(|why| why.to_string())
     }
 
+    /// The count of the workdir's commits.
+    fn committed(&self) -> usize {
+        if !self.path("work/.git").is_dir() {
+            return 0;
+        }
+        self.git(&["--git-dir=work/.git", "rev-list", "--all"]).lines().count()
+    }
+
     /// The files of the remote's branch.
     pub(crate) fn pushed(&self) -> Vec<String> {
         let listed = self.git(&["--git-dir=site.git", "for-each-ref"]);
@@ -82,13 +90,15 @@ impl Place {
         files.lines().map(str::to_owned).collect()
     }
 
-    /// Asserts that a push was refused with words, that nothing arrived, and that nothing secret is told.
-    pub(crate) fn refused(&self, told: Result<String, String>, words: &str) {
-        let why = told.expect_err("it is pushed");
-        assert!(
-            why.starts_with("EREMOTE") && why.contains("nothing was pushed; the commit stays in the workdir"),
-            "{why}"
-        );
+    /// Pushes, and asserts that it is refused with words, that the commit stays and is told of by the call that made it, that nothing
+    /// arrived, and that nothing secret is told.
+    pub(crate) async fn refused(&self, remote: &str, token: Option<&str>, files: RemoteFiles, words: &str) {
+        let before = self.committed();
+        let why = self.push(remote, token, files).await.expect_err("it is pushed");
+        let begins =
+            if before == 0 { "nothing was pushed; the commit stays in the workdir: " } else { "nothing was pushed: " };
+        assert!(why.starts_with("EREMOTE") && why.contains(begins), "{begins:?} is not in {why}");
+        assert_eq!(self.committed(), 1, "{why}");
         assert!(why.contains(words), "{words:?} is not in {why}");
         assert!(!why.contains("t0ken"), "{why}");
         assert!(self.pushed().is_empty());

@@ -103,7 +103,7 @@ async fn a_push_over_ssh_takes_the_right_key_and_the_known_host() {
         ("user", &other_port, "by `git.known_hosts`"),
         ("user", "", "by `git.known_hosts`"),
     ] {
-        place.refused(place.push(&server.url(&place), None, files(key, hosts)).await, words);
+        place.refused(&server.url(&place), None, files(key, hosts), words).await;
     }
     let told = place.push(&server.url(&place), None, files("user", &right)).await.unwrap();
     assert_eq!(told, "nothing to commit; pushed what was committed before to main");

@@ -35,7 +35,10 @@ pub(crate) async fn trace(command: TraceCommand) -> Result<Exit, Fault> {
 /// Sums traces up in figures.
 pub(crate) fn telemetry(args: &TraceArgs) -> Result<Exit, Fault> {
     let mut sum = Sum::default();
-    let read = read(&args.path, |step| Ok(sum.add(&step)))?;
+    let read = read(&args.path, |step| {
+        sum.add(&step);
+        Ok(())
+    })?;
     let all = sum.done(read.broken);
     if args.json {
         output::json(&json!(all))?;
@@ -162,7 +165,10 @@ async fn query(filter: &str, path: &Path) -> Result<Exit, Fault> {
 
 fn digest(args: &TraceArgs) -> Result<Exit, Fault> {
     let mut digest = Digesting::default();
-    let read = read(&args.path, |step| Ok(digest.add(&step)))?;
+    let read = read(&args.path, |step| {
+        digest.add(&step);
+        Ok(())
+    })?;
     let digest = digest.done(&read);
     if args.json {
         output::json(&json!(digest))?;
@@ -189,7 +195,10 @@ fn digest(args: &TraceArgs) -> Result<Exit, Fault> {
 
 fn feed(args: &TraceArgs) -> Result<Exit, Fault> {
     let mut feed = Feeding::default();
-    read(&args.path, |step| Ok(feed.add(&step)))?;
+    read(&args.path, |step| {
+        feed.add(&step);
+        Ok(())
+    })?;
     let feed = feed.done();
     if args.json {
         output::json(&json!(feed))?;

@@ -111,6 +111,7 @@ pub(super) fn cheaper(given: &Option<Dollars>, otherwise: &Option<Dollars>) -> b
 }
 
 /// Accepts hosts that may be reached anyway.
+#[expect(clippy::ptr_arg, reason = "a class looks at values of the setting's own type")]
 pub(super) fn fewer_hosts(given: &Vec<HostRule>, otherwise: &Vec<HostRule>) -> bool {
     given.iter().all(|host| otherwise.contains(host))
 }

@@ -62,6 +62,7 @@ const SYSTEM: &[&str] = &[
     "/proc/cpuinfo",
     "/proc/meminfo",
     "/proc/stat",
+    "/proc/sys/kernel/random/boot_id",
     "/proc/sys/vm/overcommit_memory",
     "/sys/fs/cgroup",
     "/sys/devices/system/cpu",

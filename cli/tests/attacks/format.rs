@@ -186,7 +186,8 @@ pub(crate) fn read(path: &Path) -> Vec<Attack> {
 fn attacks(row: Row) -> Vec<Attack> {
     let row = Rc::new(row);
     let Row { name, about, each, call, request, .. } = &*row;
-    assert!(!about.is_empty() && !(call.is_empty() && request.is_empty()), "{name} attacks nothing");
+    assert!(!about.is_empty(), "{name} does not say what the attacker hopes for");
+    assert!(!call.is_empty() || !request.is_empty(), "{name} attacks nothing");
     let Some(count) = each.values().map(Vec::len).next() else {
         return vec![Attack { label: name.clone(), values: BTreeMap::new(), row }];
     };

@@ -65,7 +65,7 @@ macro_rules! classes {
 }
 
 /// The number of attacks below which rows have been lost.
-const LEAST: usize = 1;
+const LEAST: usize = 1_100;
 
 classes! {
     catalogs

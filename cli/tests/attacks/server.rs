@@ -28,15 +28,15 @@ impl Served {
             command.env(values.text(name), values.text(value));
         }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut served = Served { child: command.spawn().unwrap(), address: String::new() };
+        let mut lines = BufReader::new(served.child.stderr.take().unwrap()).lines();
         let mut said = String::new();
         loop {
             let line = lines.next().unwrap_or_else(|| panic!("the server ended: {said}")).unwrap();
             if let Some(address) = line.strip_prefix("listening on http://") {
-                let address = address.to_owned();
+                served.address = address.to_owned();
                 std::thread::spawn(move || lines.for_each(drop));
-                return Served { child, address };
+                return served;
             }
             said += &line;
         }

@@ -93,11 +93,12 @@ fn tree(top: u32) -> Vec<Process> {
     let mut all: Vec<Process> = entries
         .filter_map(|entry| {
             let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
+            // Read before the name: a copy of this process may start its program in between.
+            let exe = std::fs::read_link(entry.path().join("exe")).ok();
             let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
             let (name, fields) = stat.split_once('(')?.1.rsplit_once(')')?;
             let mut fields = fields.split_ascii_whitespace();
             let (state, parent) = (fields.next()?, fields.next()?.parse().ok()?);
-            let exe = std::fs::read_link(entry.path().join("exe")).ok();
             let is_started = exe.is_some() && exe != own && name != "kill";
             (state != "Z").then(|| Process { pid, parent, name: name.to_owned(), is_started })
         })

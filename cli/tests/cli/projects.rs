@@ -28,6 +28,14 @@ const KEYS: &[(&str, &str, Fate)] = &[
     ("ai.tokens", "1", Fate::Applies),
     ("ai.tokens", "5000000", Fate::Refused),
     ("ai.embed_model", "\"e\"", Fate::Refused),
+    ("limits.memory_mb", "64", Fate::Applies),
+    ("limits.memory_mb", "100000", Fate::Refused),
+    ("limits.cpu", "\"1s\"", Fate::Applies),
+    ("limits.cpu", "\"10h\"", Fate::Refused),
+    ("limits.received_mb", "1", Fate::Applies),
+    ("limits.received_mb", "100000", Fate::Refused),
+    ("limits.process_memory_mb", "64", Fate::Applies),
+    ("limits.process_memory_mb", "100000", Fate::Refused),
     ("search.engine", "\"searxng\"", Fate::Refused),
     ("search.url", "\"http://evil.example\"", Fate::Refused),
     ("search.key_env", "\"HOME\"", Fate::Refused),
@@ -169,9 +177,12 @@ fn trust_is_of_the_content_and_of_that_folder_only() {
     place.wattle(["exec", "a"]).run().code(3).tells(&["failed to read the trusted folders"]);
 }
 
+/// Makes what lies in the place of a project file.
+type Setup<'a> = &'a dyn Fn(&Place);
+
 #[test]
 fn what_is_no_plain_file_of_bounded_size_is_refused_at_once() {
-    let cases: &[(&dyn Fn(&Place), &str)] = &[
+    let cases: &[(Setup, &str)] = &[
         (&|place| symlink("/etc/passwd", place.work().join("wattle.toml")).unwrap(), "a link"),
         (&|place| symlink("/dev/zero", place.work().join("wattle.toml")).unwrap(), "a link"),
         (

@@ -80,6 +80,9 @@ const COMMANDS: &[(&str, Row)] = &[
     ("demo", Without("it plays recordings")),
     ("config show", Without("it reads settings")),
     ("completions", Without("it prints a script")),
+    ("status", Without("a folder is trusted by the person at the machine, whatever the tenant")),
+    ("trust", Without("as `status`")),
+    ("untrust", Without("as `status`")),
 ];
 
 /// The commands that have no commands below them, as the binary lists them.

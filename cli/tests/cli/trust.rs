@@ -91,7 +91,7 @@ fn secrets_are_shown_by_reference_and_short_ones_refused() {
     let program = r#"(ret (http.request? "GET" "https://other.example/" "{\"x\":\"${secret:api}\"}" ""))"#;
     let exec = || place.wattle(["exec", "-"]).stdin(program);
     exec().env("API", "s3cr3t-value").run().code(1).tells(&["EACCESS", "the secret `api` is not for other.example"]);
-    exec().env("API", "short").run().code(3).tells(&["`API`", "fewer than 8 bytes"]);
+    exec().env("API", "short").run().code(3).tells(&["`API`", "fewer than 8 characters"]);
     let program = r#"(ret (http.post? "https://api.example.com/" "${secret:api}" ""))"#;
     place.wattle(["exec", "-"]).stdin(program).run().code(1).tells(&["EACCESS", "the variable `API`"]);
 }

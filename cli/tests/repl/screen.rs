@@ -59,7 +59,7 @@ fn what_programs_files_and_names_hold_only_shows() {
         &shows(&place, &["shell", "-c", "printf 'x\\302'; printf '\\233\\n'; printf 'y\\302'"], ""),
         "x\\u{9b}\r\ny\\xc2",
     );
-    harmless(&shows(&place, &["exec", HOSTILE], ""), "A\\u{1b}[2JB");
+    harmless(&shows(&place, &["exec", HOSTILE], ""), "1 | A [2JB");
     harmless(&shows(&place, &["check", HOSTILE], ""), "A\\u{1b}[2JB");
     harmless(&shows(&place, &["check", "--authority", HOSTILE], ""), "A\\u{1b}[2JB");
     harmless(&shows(&place, &["expand", HOSTILE], ""), "error");

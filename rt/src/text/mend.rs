@@ -9,6 +9,7 @@ use super::draft::Draft;
 use super::explain;
 use super::fix::Certainty;
 use super::tree::{NodeId, Tree};
+use super::wording::TOO_LARGE;
 use crate::Signatures;
 
 /// The most fixes that are made to a text.
@@ -94,8 +95,13 @@ pub fn faults(source: &str, host: &Signatures, limit: usize) -> Vec<Diagnostic> 
                 span.start < at.end && at.start < span.end || name.is_some_and(|name| text.contains(name))
             });
         let fix = fault.fix.filter(|fix| !echo && fix.certainty == Certainty::Safe);
+        let is_too_large = told.code == TOO_LARGE;
         if !echo {
             found.push(told);
+        }
+        // A text that is too large still is so without one of its statements.
+        if is_too_large {
+            break;
         }
         match fix {
             Some(fix) => draft.apply(&fix.edits),

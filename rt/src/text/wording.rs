@@ -14,6 +14,9 @@ use crate::cost::Measure;
 use crate::pool::Left;
 use crate::{Code, Signature, Signatures};
 
+/// The code of a text that costs too much to compile.
+pub(super) const TOO_LARGE: &str = "too-large";
+
 /// A finding before it is shown: a place and what to say of it.
 #[derive(Debug)]
 pub(super) struct Fault {
@@ -166,7 +169,7 @@ pub(super) fn too_large(measure: Measure, found: u64) -> Words {
         ),
     };
     let (what, limit) = (what.replace("{}", &found.to_string()), measure.limit());
-    words("too-large", format!("{what}, more than the {limit} that are compiled")).hint(hint)
+    words(TOO_LARGE, format!("{what}, more than the {limit} that are compiled")).hint(hint)
 }
 
 pub(super) fn left(left: &Left, time: Duration) -> Words {
