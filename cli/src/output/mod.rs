@@ -1,6 +1,6 @@
 //! The terminal: all that the binary writes goes through here. Data goes to stdout, everything else to stderr.
 //!
-//! Where a stream is a terminal, what is written is made [`visible`] on the way out, whoever wrote it: there is no other way to it, and
+//! Where a stream is a terminal, what is written is made [`visible()`] on the way out, whoever wrote it: there is no other way to it, and
 //! a test looks for one. Files and pipes get the bytes as they are.
 
 mod screen;
