@@ -21,6 +21,12 @@ bench *ARGS:
 fuzz TARGET MINUTES="10":
     cd fuzz && RUSTC_BOOTSTRAP=1 cargo fuzz run {{TARGET}} -- -max_total_time=$(( {{MINUTES}} * 60 ))
 
+# Every fuzz target in turn, for a nightly run; the first finding ends it.
+fuzz-all MINUTES="60":
+    cd fuzz && for target in $(RUSTC_BOOTSTRAP=1 cargo fuzz list); do \
+        RUSTC_BOOTSTRAP=1 cargo fuzz run "$target" -- -max_total_time=$(( {{MINUTES}} * 60 )) || exit 1; \
+    done
+
 # The loop by itself, for WebAssembly.
 component:
     cargo build -p wattle-machine --target wasm32-wasip2
