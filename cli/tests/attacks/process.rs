@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::process::{Command, Stdio};
 
 use rexpect::process::{PtyProcess, WaitStatus};
+use wattle_tests::provider::{Answer, Provider};
 
 use crate::files::Place;
 use crate::format::Call;
@@ -30,11 +31,20 @@ pub(crate) fn wattle(place: &Place) -> Command {
     command
 }
 
-/// Compiles the shell's commands where no attack has done so yet: that takes longer than the bounds of
-/// an attack.
+/// Compiles the guests where no attack has done so yet, the shell's commands and the readers of pages
+/// and filters: that can take longer than the bounds of an attack.
 pub(crate) fn warm_up() {
-    let done = wattle(&Place::new()).args(["shell", "-c", "echo warm | cat"]).output().unwrap();
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let pages = Provider::answering(|_| Answer::body("<p>warm").header("content-type", "text/html"));
+    let url = pages.base_url();
+    let host = url.trim_start_matches("http://").trim_end_matches("/v1");
+    for args in [
+        &["shell", "-c", "echo warm | cat"][..],
+        &["exec", "json_query", "1", "."],
+        &["exec", "fetch", &url, "--allow-host", host],
+    ] {
+        let done = wattle(&Place::new()).args(args).output().unwrap();
+        assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
+    }
 }
 
 pub(crate) fn run(place: &Place, call: &Call, values: &Values) -> Done {
