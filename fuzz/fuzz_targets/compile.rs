@@ -68,16 +68,16 @@ fn body(choices: &mut Choices<'_>, out: &mut String, locals: usize, depth: usize
             return;
         }
         let count = choices.count(4_000);
-        let mut many = |text: &str| (0..count.min(LONGEST / text.len().max(1))).for_each(|_| out.push_str(text));
+        let many = |text: &str| text.repeat(count.min(LONGEST / text.len().max(1)));
         match choices.byte() % 20 {
-            0 => many("(drop (i32.add (i32.load (i32.const 8)) (i32.const 7)))\n"),
-            1 => many("(f64.store (i32.const 8) (f64.div (f64.load (i32.const 0)) (f64.const 3)))\n"),
-            2 => many("(if (i32.load (i32.const 0)) (then nop))\n"),
-            3 => many("(call_indirect (i32.load (i32.const 0)))\n"),
-            4 => many("(drop (table.get 0 (i32.const 0)))\n"),
-            5 => many("call $g\n"),
-            6 => many("loop (br_if 0 (i32.load (i32.const 0))) end\n"),
-            7 => many("(i32.load (i32.const 0)) call $wide drop\n"),
+            0 => out.push_str(&many("(drop (i32.add (i32.load (i32.const 8)) (i32.const 7)))\n")),
+            1 => out.push_str(&many("(f64.store (i32.const 8) (f64.div (f64.load (i32.const 0)) (f64.const 3)))\n")),
+            2 => out.push_str(&many("(if (i32.load (i32.const 0)) (then nop))\n")),
+            3 => out.push_str(&many("(call_indirect (i32.load (i32.const 0)))\n")),
+            4 => out.push_str(&many("(drop (table.get 0 (i32.const 0)))\n")),
+            5 => out.push_str(&many("call $g\n")),
+            6 => out.push_str(&many("loop (br_if 0 (i32.load (i32.const 0))) end\n")),
+            7 => out.push_str(&many("(i32.load (i32.const 0)) call $wide drop\n")),
             8 => (0..count.min(locals)).for_each(|at| _ = write!(out, "(local.set {at} (i32.load (i32.const {at})))")),
             9 => (0..count.min(locals)).for_each(|at| _ = write!(out, "(drop (local.get {at}))")),
             10 => _ = write!(out, "block (br_table {} (i32.load (i32.const 0))) end ", "0 ".repeat(count)),
@@ -102,7 +102,7 @@ fn body(choices: &mut Choices<'_>, out: &mut String, locals: usize, depth: usize
             }
             14 => {
                 out.push_str(&"i32.const 0 ".repeat(20));
-                many("i32.const 1 if (type $t) else end ");
+                out.push_str(&many("i32.const 1 if (type $t) else end "));
                 out.push_str(&"drop ".repeat(20));
             }
             15 => {
@@ -110,10 +110,10 @@ fn body(choices: &mut Choices<'_>, out: &mut String, locals: usize, depth: usize
                 body(choices, out, locals, depth.saturating_sub(1));
                 out.push_str(&"drop ".repeat(count));
             }
-            16 => many("(drop (ref.func $g))"),
-            17 => many("(i32.const 0) (if (then return_call $g))"),
-            18 => many("(drop (i8x16.shl (v128.load (i32.const 4)) (i32.const 3)))"),
-            _ => many("(drop (memory.grow (i32.const 0)))"),
+            16 => out.push_str(&many("(drop (ref.func $g))")),
+            17 => out.push_str(&many("(i32.const 0) (if (then return_call $g))")),
+            18 => out.push_str(&many("(drop (i8x16.shl (v128.load (i32.const 4)) (i32.const 3)))")),
+            _ => out.push_str(&many("(drop (memory.grow (i32.const 0)))")),
         }
     }
 }

@@ -15,7 +15,7 @@ const SECONDS: u64 = 5;
 fuzz_target!(|text: &str| {
     let begun = Instant::now();
     let parsed = Entry::parse(text, Origin::BuiltIn("fuzz"));
-    let laid_out = format(text);
+    let laid_out = format(text, Origin::BuiltIn("fuzz"));
     assert!(begun.elapsed().as_secs() < SECONDS, "a text of {} bytes took {:?}", text.len(), begun.elapsed());
     if let Ok(laid_out) = laid_out {
         assert!(laid_out.len() <= 16 * text.len() + 1024, "the layout is larger than the text allows");
@@ -33,8 +33,7 @@ fuzz_target!(|text: &str| {
         description: meta.description.clone(),
     };
     let bare = ProgramLine { args: Vec::new(), description: String::new(), ..line.clone() };
-    let lines = |program| {
-        system_prompt(&PromptParts { programs: vec![program], ..PromptParts::default() }).split('\n').count()
-    };
+    let lines =
+        |program| system_prompt(&PromptParts { programs: vec![program], ..PromptParts::default() }).split('\n').count();
     assert_eq!(lines(line), lines(bare), "a program takes more than its line of the prompt");
 });
