@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use quick_cache::sync::Cache;
 use wattle_capability::ai::Budget;
-use wattle_capability::commands::Directory;
 use wattle_capability::egress::Egress;
+use wattle_capability::wattle::Directory;
 use wattle_capability::web::Engine;
 use wattle_capability::{help, par, shell};
 use wattle_catalog::{Catalog, Entry, Folders, Problem};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use wattle_capability::Answer;
-use wattle_capability::commands::Directory;
 use wattle_capability::par::{self, Work};
+use wattle_capability::wattle::Directory;
 use wattle_catalog::{Catalog, Entry};
 use wattle_rt::{Code, Failure, Grants, Nested, Outcome, Program, RunError, Runtime};
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use wattle_capability::TRUSTED;
 use wattle_capability::ai::{Ai, Budget, Inference};
-use wattle_capability::commands::{Directory, Wattle};
 use wattle_capability::files::Files;
 use wattle_capability::fs::Fs;
 use wattle_capability::git::{Git, Repository};
@@ -19,6 +18,7 @@ use wattle_capability::publish::Publish;
 use wattle_capability::search::{Embedder, Search};
 use wattle_capability::secrets::{Secrets, Vault};
 use wattle_capability::shell::{Sh, Shell};
+use wattle_capability::wattle::{Directory, Wattle};
 use wattle_capability::web::{Engine, Web};
 use wattle_capability::{vfs, workbook};
 use wattle_rt::Grants;

@@ -12,7 +12,7 @@ use wattle_agent::capability::secrets::Secrets as _;
 use wattle_agent::journal::{Call, Journal as _, Opened, Opening, Status, Turn};
 use wattle_agent::ledger::{Keys, Sealed};
 use wattle_agent::machine::{Input, Message, Setup, Usage};
-use wattle_agent::rt::Effect;
+use wattle_agent::rt::CallEffect;
 use wattle_agent::rt::tape::{Kept as Recorded, Mark};
 use wattle_agent::{Exported, Store, StoredSecrets, Tenant, TenantStore};
 
@@ -48,7 +48,7 @@ fn call() -> Call {
         path: Arc::from([]),
         number: 1,
         function: Cow::Borrowed("kv.set"),
-        effect: Effect::Changes,
+        effect: CallEffect::Changes,
         digest: [1; 16],
         args: "alice".to_owned(),
     };

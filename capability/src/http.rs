@@ -9,9 +9,9 @@ use futures_util::StreamExt;
 use serde_json::{Map, Value as Json, json};
 use wattle_rt::{Account, Code, Config, Failure, Held, Run, Unadmitted, capability};
 
-use crate::Answer;
 use crate::arr::{Arrays, Handle};
-use crate::egress::{self, HeaderMap, HeaderName, HeaderValue, Incoming, Method, Outgoing, Passage};
+pub use crate::egress::backend::{Backend, Request, Response};
+use crate::egress::{self, HeaderMap, HeaderName, HeaderValue, Method, Passage};
 
 capability! {
     /// Requests over http and https; an answer of 400 and above fails as EREMOTE.
@@ -40,38 +40,6 @@ capability! {
     async get_all(urls: urls) -> arr: arr ! EBOUND ENOMEM EBUDGET = get_all;
 }
 
-/// A request as a program makes it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
-    /// The method, in capitals.
-    pub method: Method,
-    /// An absolute URL.
-    pub url: String,
-    /// Header names and values.
-    pub headers: HeaderMap,
-    /// The body, empty for none.
-    pub body: Vec<u8>,
-}
-
-/// An answer of any status.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Response {
-    /// The status.
-    pub status: u16,
-    /// Header names and values.
-    pub headers: HeaderMap,
-    /// The body, decompressed.
-    pub body: Vec<u8>,
-}
-
-/// What carries a program's requests: the egress guard, or answers of a test. It is given what has passed the run's guard and vault,
-/// and returns what the vault has cleaned.
-pub trait Backend: Send + Sync {
-    /// Sends the request, and asks it about each URL that a redirect leads to. A refusal is `EACCESS`, a URL that cannot be read
-    /// `EPARSE`, too late `ETIME`, anything else `EREMOTE`.
-    fn send(&self, outgoing: Outgoing) -> Answer<'_, Incoming>;
-}
-
 /// Grants `http` on a backend.
 pub struct Http {
     /// What carries the requests.
@@ -89,13 +57,6 @@ impl Http {
 
 impl Config for Http {
     const CAPABILITY: &'static str = "http";
-}
-
-impl From<Request> for egress::Request {
-    fn from(request: Request) -> egress::Request {
-        let Request { method, url, headers, body } = request;
-        egress::Request { method, url, headers, body: body.into() }
-    }
 }
 
 /// A response whose body is held on an account.

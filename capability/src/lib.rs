@@ -2,17 +2,14 @@
 //!
 //! A capability reaches the world only through what it was granted with: `kv` through a [`kv::Backend`], `ai` through an
 //! [`ai::Inference`], `par` through [`par::Programs`], `help` through a [`help::Guide`], `shell` through a [`shell::Shell`],
-//! `wattle` through a [`commands::Directory`], `issue` through an [`issue::Desk`], `http` and `web` through the [`egress`] guard, `fs` and
+//! `wattle` through a [`wattle::Directory`], `issue` through an [`issue::Desk`], `http` and `web` through the [`egress`] guard, `fs` and
 //! `search` through the run's [`files`]; and in trusted runs `git` through a [`git::Repository`], `publish` into other files, `image` through
 //! an [`image::Painter`].
 
 pub mod ai;
 pub mod arr;
-pub mod commands;
 pub mod date;
 pub mod dbg;
-pub mod egress;
-pub mod files;
 pub mod fs;
 pub mod git;
 pub mod guests;
@@ -30,17 +27,19 @@ pub mod publish;
 mod reply;
 pub mod schema;
 pub mod search;
-pub mod secrets;
 pub mod shell;
 pub mod story;
 pub mod str;
 pub mod sys;
 pub mod vfs;
+pub mod wattle;
 pub mod web;
 pub mod workbook;
 
-use std::pin::Pin;
-
+pub use wattle_egress as egress;
+pub use wattle_egress::secrets;
+pub use wattle_files as files;
+pub use wattle_rt::Answer;
 use wattle_rt::{Capability, Code, Failure, Grants};
 
 /// Every capability of this crate, in the order of prompt and manual.
@@ -61,7 +60,7 @@ pub const ALL: &[Capability] = &[
     workbook::WORKBOOK,
     shell::SHELL,
     vfs::VFS,
-    commands::WATTLE,
+    wattle::WATTLE,
     issue::ISSUE,
     dbg::DBG,
     help::HELP,
@@ -72,9 +71,6 @@ pub const ALL: &[Capability] = &[
 
 /// How many requests or programs of one call are under way at once, where a grant says nothing else.
 const AT_ONCE: std::num::NonZeroUsize = std::num::NonZeroUsize::new(16).unwrap();
-
-/// What a backend of a capability will give.
-pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
 
 /// The capabilities that reach nothing outside the run.
 pub const PURE: &[&str] = &["sys", "str", "arr", "map", "json", "date", "dbg"];

@@ -61,17 +61,21 @@ fn each_guest_is_built_from_the_sources_that_are_committed_with_it() {
     use sha2::{Digest as _, Sha256};
     let top = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
     for (guest, kept) in [("jq", "json/jq.source"), ("pages", "web/pages.source")] {
-        let sources = format!("{top}/toolbox/{guest}/src");
+        let sources = format!("{top}/shell/toolbox/{guest}/src");
         let sources =
             std::fs::read_dir(sources).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let mut files: Vec<String> = sources.map(|name| format!("src/{name}")).collect();
         files.sort();
         let mut hash = Sha256::new();
         for file in ["Cargo.toml", "Cargo.lock"].into_iter().map(str::to_owned).chain(files) {
-            hash.update(std::fs::read(format!("{top}/toolbox/{guest}/{file}")).unwrap());
+            hash.update(std::fs::read(format!("{top}/shell/toolbox/{guest}/{file}")).unwrap());
         }
         let found: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
         let kept = std::fs::read_to_string(format!("{top}/capability/src/{kept}")).unwrap();
-        assert_eq!(found, kept.trim(), "toolbox/{guest} has changed since its module was built: run `just toolbox`");
+        assert_eq!(
+            found,
+            kept.trim(),
+            "shell/toolbox/{guest} has changed since its module was built: run `just toolbox`"
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! What each host function does outside a program: whoever adds one has to say it, since runs are taken up and played back by it.
 
 use wattle_capability::ALL;
-use wattle_rt::Effect;
+use wattle_rt::CallEffect;
 
 /// Functions of capabilities that reach out, or that wait, and that are computed again all the same: they do nothing outside by themselves, or
 /// have the programs that they start do it.
@@ -9,20 +9,20 @@ const COMPUTED: &[&str] =
     &["json.query", "str.match", "str.find_all", "str.replace_re", "par.map", "par.run", "workbook.run"];
 
 /// All others, by what they do.
-const EFFECTS: &[(Effect, &str)] = &[
+const EFFECTS: &[(CallEffect, &str)] = &[
     (
-        Effect::Reads,
+        CallEffect::Reads,
         "sys.time sys.sleep date.now help.about kv.get kv.list http.get http.get_all fs.read fs.list fs.stat vfs.read search.query web.fetch web.search",
     ),
-    (Effect::Repeatable, "kv.set kv.del kv.incr kv.cas ai.assist ai.embed ai.classify ai.extract"),
-    (Effect::Once, "http.post http.request issue.file wattle.run git.commit_push publish.run"),
-    (Effect::Writes, "fs.write fs.mkdir vfs.write"),
-    (Effect::Changes, "fs.append fs.remove fs.move shell.run shell.result image.make"),
+    (CallEffect::Repeatable, "kv.set kv.del kv.incr kv.cas ai.assist ai.embed ai.classify ai.extract"),
+    (CallEffect::Once, "http.post http.request issue.file wattle.run git.commit_push publish.run"),
+    (CallEffect::Writes, "fs.write fs.mkdir vfs.write"),
+    (CallEffect::Changes, "fs.append fs.remove fs.move shell.run shell.result image.make"),
 ];
 
-fn expected(name: &str) -> Effect {
+fn expected(name: &str) -> CallEffect {
     let listed = EFFECTS.iter().find(|(_, names)| names.split(' ').any(|listed| listed == name));
-    listed.map_or(Effect::None, |(effect, _)| *effect)
+    listed.map_or(CallEffect::None, |(effect, _)| *effect)
 }
 
 #[test]
@@ -31,10 +31,10 @@ fn every_function_that_reaches_out_says_what_it_does_there() {
     for function in &functions {
         assert_eq!(function.effect, expected(function.name), "{}: `#[effect(…)]`, and this table", function.name);
         if (function.signature.reaches_out() || function.waits) && !COMPUTED.contains(&function.name) {
-            assert_ne!(function.effect, Effect::None, "{} reaches out, or waits", function.name);
+            assert_ne!(function.effect, CallEffect::None, "{} reaches out, or waits", function.name);
         }
         // What a synchronous function is given it is given at once: nothing can be written down before it.
-        assert!(function.waits || matches!(function.effect, Effect::None | Effect::Reads), "{}", function.name);
+        assert!(function.waits || matches!(function.effect, CallEffect::None | CallEffect::Reads), "{}", function.name);
     }
     for name in EFFECTS.iter().flat_map(|(_, names)| names.split(' ')).chain(COMPUTED.iter().copied()) {
         assert!(functions.iter().any(|function| function.name == name), "no function {name}");

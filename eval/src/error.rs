@@ -7,7 +7,7 @@ use strsim::osa_distance;
 
 /// What is wrong with a file of a suite, a recording or a results file.
 ///
-/// Shows as ``failed to load `evals/text/x.toml`, line 3: unknown key `promt` ``, with a hint on a line of its own where there is one.
+/// Shows as ``failed to load `eval/tasks/text/x.toml`, line 3: unknown key `promt` ``, with a hint on a line of its own where there is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EvalError {
     doing: &'static str,

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
+use crate::Diagnostic;
 use crate::program::{Compiled, Program};
-use crate::text::Diagnostic;
 
 /// A content hash. The cache is shared by tenants, so it must be one that nobody can collide.
 pub(crate) type Key = [u8; 32];
@@ -100,7 +100,7 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
-    use crate::text::Severity;
+    use crate::Severity;
 
     fn diagnostic(code: &'static str) -> Arc<Diagnostic> {
         Arc::new(Diagnostic::new("", Severity::Error, code, 0..0, "", None))

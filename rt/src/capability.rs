@@ -2,7 +2,7 @@
 
 use wasmtime::Linker;
 
-use crate::{Effect, Run, Signature};
+use crate::{CallEffect, Run, Signature};
 
 /// A namespace of host functions: one row per function, from which follow the imports, the prompt, the manual and the
 /// checks of a call.
@@ -38,7 +38,7 @@ pub struct Function {
     /// Whether the function waits: a program that imports only functions that do not needs no timer.
     pub waits: bool,
     /// What a call does outside the program.
-    pub effect: Effect,
+    pub effect: CallEffect,
     #[doc(hidden)]
     pub link: fn(&mut Linker<Run>, usize) -> wasmtime::Result<()>,
 }
@@ -65,7 +65,7 @@ pub enum Shown {
 /// ```
 ///
 /// `#[prompt(…)]` may be left out: a model's prompt then has the sentence, else the `signature` alone, or the `name` ([`Shown`](crate::Shown)).
-/// `#[effect(…)]` says what a call does outside the program ([`Effect`](crate::Effect)): `none`, `reads`, `repeatable`, `once`, `writes`, `changes`. Where
+/// `#[effect(…)]` says what a call does outside the program ([`CallEffect`](crate::CallEffect)): `none`, `reads`, `repeatable`, `once`, `writes`, `changes`. Where
 /// it is left out an `fn` row does nothing and an `async` row is taken for one that must not be done twice.
 /// `#[touches(…)]` says what every call touches outside the program besides what its arguments name ([`Touch`](crate::Touch)): `model`,
 /// `engine`, `images`, `remote`, `public`, `tickets` ([`Service`](crate::Service)), `reads "folder"` with everything below it, `writes "path"`; the run's
@@ -164,28 +164,28 @@ macro_rules! capability {
 #[macro_export]
 macro_rules! __effect {
     (fn) => {
-        $crate::Effect::None
+        $crate::CallEffect::None
     };
     (async) => {
-        $crate::Effect::Once
+        $crate::CallEffect::Once
     };
     ($kind:ident none) => {
-        $crate::Effect::None
+        $crate::CallEffect::None
     };
     ($kind:ident reads) => {
-        $crate::Effect::Reads
+        $crate::CallEffect::Reads
     };
     ($kind:ident repeatable) => {
-        $crate::Effect::Repeatable
+        $crate::CallEffect::Repeatable
     };
     ($kind:ident once) => {
-        $crate::Effect::Once
+        $crate::CallEffect::Once
     };
     ($kind:ident writes) => {
-        $crate::Effect::Writes
+        $crate::CallEffect::Writes
     };
     ($kind:ident changes) => {
-        $crate::Effect::Changes
+        $crate::CallEffect::Changes
     };
 }
 

@@ -1,6 +1,7 @@
 //! What a host function tells a program when it cannot do what was asked.
 
 use std::fmt;
+use std::pin::Pin;
 
 use crate::Code;
 
@@ -37,3 +38,6 @@ impl fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
+
+/// The future result of a host function's backend.
+pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;

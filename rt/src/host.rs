@@ -5,7 +5,7 @@ use std::sync::Arc;
 use wasmtime::{AsContext, AsContextMut, WasmBacktrace, WasmTy};
 
 use crate::tape::{Arg, Args, Begun, Came, Halt, Kept, Mark, Tape};
-use crate::{Code, Effect, Failure, Run, Touch};
+use crate::{CallEffect, Code, Failure, Run, Touch};
 
 /// The engine's view of a call in progress.
 pub type Caller<'a> = wasmtime::Caller<'a, Run>;
@@ -181,7 +181,7 @@ impl Start {
     pub fn new(
         run: &mut Run,
         function: &'static str,
-        effect: Effect,
+        effect: CallEffect,
         args: impl FnOnce(&mut Args),
     ) -> Result<Start, Halt> {
         // What a call does on its way belongs to it, and does not stand on the tape by itself.
@@ -232,7 +232,7 @@ impl Start {
         caller: &mut Caller<'_>,
         outcome: Result<V, Failure>,
     ) -> Result<Result<Given<V>, Failure>, Halt> {
-        let twice = |mark: &Mark| !matches!(mark.effect, Effect::Once | Effect::Changes);
+        let twice = |mark: &Mark| !matches!(mark.effect, CallEffect::Once | CallEffect::Changes);
         let tape = self.mark.as_ref().filter(|(tape, mark)| !twice(mark) && tape.matters(mark));
         let tape = tape.map(|(tape, _)| Arc::clone(tape));
         let given = self.done(caller.data_mut(), outcome);

@@ -10,9 +10,7 @@ mod account;
 mod authority;
 mod cache;
 mod capability;
-mod code;
 mod compiled;
-mod cost;
 mod engine;
 mod failure;
 mod grants;
@@ -27,18 +25,15 @@ mod pool;
 mod program;
 mod run;
 mod runtime;
-mod signature;
 pub mod tape;
-mod text;
 pub mod wire;
 
 pub use account::{Account, AccountLimits, Held};
 pub use authority::{Argument, Authority, Part, Reach, Text, Use};
 pub use capability::{Capability, Function, Shown};
-pub use code::Code;
 pub use compiled::CompiledFolder;
 pub use engine::{Limits, engine_config};
-pub use failure::Failure;
+pub use failure::{Answer, Failure};
 pub use grants::{Config, Grants};
 pub use guard::{Decided, Gate, Guard, Preview, Said};
 pub use guest::{Guest, GuestAnswer, GuestBounds, GuestFault};
@@ -48,9 +43,8 @@ pub use outcome::{Bug, CallFailure, Calls, Exit, Outcome, Trap, TrapKind};
 pub use program::Program;
 pub use run::{Nested, Run};
 pub use runtime::{EngineError, RunError, Runtime};
-pub use signature::{Names, Param, Service, Signature, Signatures, Target, Touch, Ty, ValType};
-pub use tape::Effect;
-pub use text::{
-    Assembled, Certainty, Diagnostic, Edit, EncodeError, Fix, FormDoc, Mended, Position, Role, Severity, assemble,
+pub use wattle_lang::{
+    Assembled, CallEffect, Certainty, Code, Diagnostic, Edit, EncodeError, Fix, FormDoc, Mended, Names, Param,
+    Position, Role, Service, Severity, Signature, Signatures, Target, Touch, Ty, Unfinished, ValType, assemble,
     explain, faults, format, forms, locate, mend,
 };

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::Position;
 use crate::tape::{Halt, Stopped};
-use crate::text::Position;
 use crate::{Code, Failure};
 
 /// What a run of a program came to: how it ended, what it put out, what it used.

@@ -12,16 +12,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-/// Why there is no outcome.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Left {
-    /// The line was full, or did not move: whoever asks may ask again.
-    Busy,
-    /// The work took longer than it may.
-    Overdue,
-    /// The work panicked with these words.
-    Bug(String),
-}
+use crate::Unfinished;
 
 /// How much is done at once, and how long is waited for it.
 #[derive(Clone, Copy, Debug)]
@@ -72,15 +63,15 @@ struct Job {
 
 /// Whoever waits for an outcome.
 trait Ticket: Send + Sync {
-    fn give_up(&self, why: Left);
+    fn give_up(&self, why: Unfinished);
     /// Whether somebody waits still.
     fn is_wanted(&self) -> bool;
 }
 
-struct Answer<T>(Mutex<Option<oneshot::Sender<Result<T, Left>>>>);
+struct Answer<T>(Mutex<Option<oneshot::Sender<Result<T, Unfinished>>>>);
 
 impl<T> Answer<T> {
-    fn send(&self, outcome: Result<T, Left>) {
+    fn send(&self, outcome: Result<T, Unfinished>) {
         let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         // Nobody may wait any more.
         let _ = sender.map(|sender| sender.send(outcome));
@@ -88,7 +79,7 @@ impl<T> Answer<T> {
 }
 
 impl<T: Send> Ticket for Answer<T> {
-    fn give_up(&self, why: Left) {
+    fn give_up(&self, why: Unfinished) {
         self.send(Err(why));
     }
 
@@ -103,14 +94,17 @@ impl Pool {
     }
 
     /// Does work on a thread of the pool. Dropping the future gives up the place in the line.
-    pub(crate) async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Left> {
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Unfinished> {
         let (sender, receiver) = oneshot::channel();
         let answer = Arc::new(Answer(Mutex::new(Some(sender))));
         let ticket: Arc<dyn Ticket> = Arc::<Answer<T>>::clone(&answer);
         let work = Box::new(move || answer.send(caught(work)));
         let latest = Instant::now() + self.shared.bounds.patience;
         self.shared.enter(Job { work, ticket, latest })?;
-        receiver.await.unwrap_or(Err(Left::Busy))
+        receiver.await.unwrap_or(Err(Unfinished::Busy))
     }
 
     /// Returns what ends the waits whose time is up; it is to be called every now and then.
@@ -132,8 +126,8 @@ impl Drop for Pool {
 }
 
 /// Does work, with a panic as an outcome.
-pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Left> {
-    catch_unwind(AssertUnwindSafe(work)).map_err(|payload| Left::Bug(words(payload.as_ref())))
+pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Unfinished> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|payload| Unfinished::Bug(words(payload.as_ref())))
 }
 
 /// What a panic says.
@@ -149,11 +143,11 @@ impl Shared {
     }
 
     /// Puts a job into the line, and starts a thread for it where there may be one more.
-    fn enter(self: &Arc<Self>, job: Job) -> Result<(), Left> {
+    fn enter(self: &Arc<Self>, job: Job) -> Result<(), Unfinished> {
         let mut state = self.lock();
         state.line.retain(|job| job.ticket.is_wanted());
         if state.line.len() >= self.bounds.line {
-            return Err(Left::Busy);
+            return Err(Unfinished::Busy);
         }
         state.line.push_back(job);
         if state.threads < self.bounds.threads && state.begun.len() + state.line.len() > state.threads {
@@ -164,7 +158,7 @@ impl Shared {
                 Err(_) if state.threads > 0 => {}
                 Err(_) => {
                     state.line.pop_back();
-                    return Err(Left::Busy);
+                    return Err(Unfinished::Busy);
                 }
             }
         }
@@ -197,9 +191,13 @@ impl Shared {
     /// Ends the waits whose time is up.
     fn expire(&self, now: Instant) {
         let mut state = self.lock();
-        state.begun.iter().filter(|(_, due, _)| *due <= now).for_each(|(.., ticket)| ticket.give_up(Left::Overdue));
+        state
+            .begun
+            .iter()
+            .filter(|(_, due, _)| *due <= now)
+            .for_each(|(.., ticket)| ticket.give_up(Unfinished::Overdue));
         while let Some(job) = state.line.pop_front_if(|job| job.latest <= now) {
-            job.ticket.give_up(Left::Busy);
+            job.ticket.give_up(Unfinished::Busy);
         }
     }
 }
@@ -245,7 +243,7 @@ mod tests {
     async fn a_panic_is_an_outcome_and_the_thread_goes_on() {
         let pool = pool(4, Duration::from_secs(60));
         let bug = pool.run(|| -> u32 { panic!("broken {}", 1) }).await;
-        assert_eq!(bug, Err(Left::Bug("broken 1".to_owned())));
+        assert_eq!(bug, Err(Unfinished::Bug("broken 1".to_owned())));
         assert_eq!(pool.run(|| 1).await, Ok(1));
     }
 
@@ -253,7 +251,7 @@ mod tests {
     async fn the_wait_ends_when_the_time_is_up_and_the_line_waits_for_the_thread() {
         let pool = Arc::new(pool(4, Duration::from_millis(20)));
         let (work, go, _begun) = held();
-        assert_eq!(pool.run(work).await, Err(Left::Overdue));
+        assert_eq!(pool.run(work).await, Err(Unfinished::Overdue));
         let next = tokio::spawn({
             let pool = Arc::clone(&pool);
             async move { pool.run(|| 1).await }
@@ -276,7 +274,7 @@ mod tests {
         tokio::task::spawn_blocking(move || begun.recv()).await.unwrap().unwrap();
         let second = spawn(Box::new(|| 2));
         tokio::task::yield_now().await;
-        assert_eq!(pool.run(|| 3).await, Err(Left::Busy));
+        assert_eq!(pool.run(|| 3).await, Err(Unfinished::Busy));
         second.abort();
         assert!(second.await.unwrap_err().is_cancelled());
         let third = spawn(Box::new(|| 3));
@@ -301,7 +299,7 @@ mod tests {
         });
         tokio::task::yield_now().await;
         pool.tick()();
-        assert_eq!(second.await.unwrap(), Err(Left::Busy));
+        assert_eq!(second.await.unwrap(), Err(Unfinished::Busy));
         go.send(()).unwrap();
         assert_eq!(first.await.unwrap(), Ok(7));
     }

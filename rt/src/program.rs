@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use wasmtime::{InstancePre, ModuleExport};
 
-use crate::text::{self, Diagnostic, Position};
 use crate::{Authority, Grants, Run, Signature, Signatures};
+use crate::{Diagnostic, Position};
 
 /// A program that compiled. Cheap to clone, shared by all its runs, and holds nothing of any of them.
 #[derive(Clone)]
@@ -83,7 +83,7 @@ impl Program {
 
     /// Where in the author's text a place in the module stands; `None` where it belongs to no text.
     pub(crate) fn locate(&self, host: &Signatures, offset: Option<usize>) -> Option<Position> {
-        let span = text::locate(self.source(), host, offset?)?;
+        let span = wattle_lang::locate(self.source(), host, offset?)?;
         Some(Position::of(self.source(), span.start as usize))
     }
 }

@@ -7,8 +7,8 @@ use std::time::Instant;
 use wasmtime::{Memory, ResourceLimiter};
 
 use crate::host::{Given, Keep, Start, misfit};
-use crate::tape::{Effect, Kept, Reel};
-use crate::{Account, Calls, Code, Config, Failure, Grants, Held, Outcome, Target};
+use crate::tape::{Kept, Reel};
+use crate::{Account, CallEffect, Calls, Code, Config, Failure, Grants, Held, Outcome, Target};
 
 /// The most lines that [`Run::log`] keeps, and the most bytes of one line.
 const LOG_LINES: usize = 1_000;
@@ -215,7 +215,7 @@ impl Run {
         again: impl FnOnce(Kept) -> Option<V>,
     ) -> Result<V, Failure> {
         let start =
-            Start::new(self, what, Effect::Reads, |_| {}).map_err(|halt| Failure::new(Code::ECANCEL, halt.0))?;
+            Start::new(self, what, CallEffect::Reads, |_| {}).map_err(|halt| Failure::new(Code::ECANCEL, halt.0))?;
         let made = if start.performs() { make(self) } else { Err(misfit()) };
         match start.done(self, made)? {
             Given::Made(value) => Ok(value),

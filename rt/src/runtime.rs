@@ -8,17 +8,18 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt;
 use tokio::sync::Semaphore;
 use wasmtime::{Engine, Linker, Module, Store, UpdateDeadline};
+use wattle_lang::cost;
 
 use crate::cache::{Found, Key, Programs};
 use crate::engine::{Limits, engine};
 use crate::outcome::{Bug, CallFailure, Calls, Exit, Outcome, Trap, TrapKind};
-use crate::pool::{Bounds, Left, Pool, caught};
+use crate::pool::{Bounds, Pool, caught};
 use crate::program::{Compiled, Program};
 use crate::run::LEVELS;
 use crate::tape::{Before, Reel};
-use crate::text::{self, Diagnostic, Mended, Position, Severity};
 use crate::{
-    Account, Authority, Capability, Code, Failure, Function, Grants, Nested, Preview, Run, Signature, Signatures, cost,
+    Account, Authority, Capability, Code, Diagnostic, Failure, Function, Grants, Mended, Nested, Position, Preview,
+    Run, Severity, Signature, Signatures, Unfinished,
 };
 
 /// The longest text that is worked on by the thread that asks, in bytes. Longer ones, and ones that cost more to compile than their length
@@ -154,16 +155,16 @@ impl Runtime {
         match self.found(source).await {
             Ok(program) => Found::Known(Ok(program)),
             Err(Refused::Text(why)) => Found::Known(Err(why.into())),
-            Err(Refused::Left(Left::Busy)) => Found::Nothing(self.left(source, &Left::Busy).into()),
-            Err(Refused::Left(left)) => Found::Known(Err(self.left(source, &left).into())),
+            Err(Refused::Unfinished(Unfinished::Busy)) => Found::Nothing(self.left(source, &Unfinished::Busy).into()),
+            Err(Refused::Unfinished(left)) => Found::Known(Err(self.left(source, &left).into())),
         }
     }
 
     async fn found(&self, source: &str) -> Result<Program, Refused> {
         let inner = &self.inner;
         let assembled = match is_small(source) {
-            true => text::assemble(source, &inner.signatures),
-            false => self.pooled(source, |inner, source| text::assemble(source, &inner.signatures)).await?,
+            true => wattle_lang::assemble(source, &inner.signatures),
+            false => self.pooled(source, |inner, source| wattle_lang::assemble(source, &inner.signatures)).await?,
         };
         let assembled = Arc::new(assembled.map_err(Refused::Text)?);
         let mut hasher = blake3::Hasher::new();
@@ -173,9 +174,9 @@ impl Runtime {
     }
 
     /// Compiles a module: at once where that is quick for certain, else on a thread of the pool.
-    async fn compiled(&self, source: &str, assembled: &Arc<text::Assembled>) -> Result<Arc<Compiled>, Refused> {
+    async fn compiled(&self, source: &str, assembled: &Arc<wattle_lang::Assembled>) -> Result<Arc<Compiled>, Refused> {
         if is_small(source)
-            && let Some(compiled) = caught(|| self.inner.compile_quickly(assembled)).map_err(Refused::Left)?
+            && let Some(compiled) = caught(|| self.inner.compile_quickly(assembled)).map_err(Refused::Unfinished)?
         {
             return Ok(compiled);
         }
@@ -190,19 +191,20 @@ impl Runtime {
         work: impl FnOnce(&Inner, &str) -> T + Send + 'static,
     ) -> Result<T, Refused> {
         let (inner, source) = (Arc::clone(&self.inner), source.to_owned());
-        self.inner.pool.run(move || work(&inner, &source)).await.map_err(Refused::Left)
+        self.inner.pool.run(move || work(&inner, &source)).await.map_err(Refused::Unfinished)
     }
 
     /// Returns what is wrong with a text, as [`faults`](crate::faults) does, from a thread of the pool; a text that it takes too long for has
     /// the one finding that says so.
     pub async fn faults(&self, source: &str, limit: usize) -> Vec<Diagnostic> {
-        let found = self.pooled(source, move |inner, source| text::faults(source, &inner.signatures, limit)).await;
+        let found =
+            self.pooled(source, move |inner, source| wattle_lang::faults(source, &inner.signatures, limit)).await;
         found.unwrap_or_else(|refused| vec![*self.refused(source, refused)])
     }
 
     /// Repairs a text, as [`mend`](crate::mend) does, on a thread of the pool; a text that it takes too long for stays as it is.
     pub async fn mend(&self, source: &str) -> Mended {
-        let mended = self.pooled(source, |inner, source| text::mend(source, &inner.signatures)).await;
+        let mended = self.pooled(source, |inner, source| wattle_lang::mend(source, &inner.signatures)).await;
         mended.unwrap_or_else(|refused| {
             let rest = Some(self.refused(source, refused));
             Mended { source: source.to_owned(), applied: Vec::new(), rest }
@@ -212,12 +214,12 @@ impl Runtime {
     fn refused(&self, source: &str, refused: Refused) -> Box<Diagnostic> {
         match refused {
             Refused::Text(why) => why,
-            Refused::Left(left) => self.left(source, &left),
+            Refused::Unfinished(left) => self.left(source, &left),
         }
     }
 
-    fn left(&self, source: &str, left: &Left) -> Box<Diagnostic> {
-        Box::new(text::left(source, left, self.inner.limits.compile))
+    fn left(&self, source: &str, left: &Unfinished) -> Box<Diagnostic> {
+        Box::new(left.diagnostic(source, self.inner.limits.compile))
     }
 
     /// Where in its author's text each of the program's [uses](crate::Authority::uses) stands, in their order.
@@ -225,7 +227,7 @@ impl Runtime {
     pub fn places(&self, program: &Program) -> Vec<Option<Position>> {
         let uses = program.authority().uses();
         let offsets: Vec<usize> = uses.iter().map(|one| one.offset.unwrap_or(usize::MAX)).collect();
-        let spans = text::locate_all(program.source(), &self.inner.signatures, &offsets);
+        let spans = wattle_lang::locate_all(program.source(), &self.inner.signatures, &offsets);
         let known = uses.iter().zip(spans).map(|(one, span)| one.offset.and(span));
         known.map(|span| span.map(|span| Position::of(program.source(), span.start as usize))).collect()
     }
@@ -366,17 +368,17 @@ enum Refused {
     /// The text is none.
     Text(Box<Diagnostic>),
     /// It was not found out.
-    Left(Left),
+    Unfinished(Unfinished),
 }
 
 /// If true, the text may be worked on by the thread that asks. One that is too long is refused for that alone.
 fn is_small(source: &str) -> bool {
-    source.len() <= SMALL || text::is_too_long(source)
+    source.len() <= SMALL || wattle_lang::is_too_long(source)
 }
 
 impl Inner {
     /// Encodes, compiles and links a module.
-    fn compile(&self, source: &str, assembled: &text::Assembled) -> Result<Arc<Compiled>, Box<Diagnostic>> {
+    fn compile(&self, source: &str, assembled: &wattle_lang::Assembled) -> Result<Arc<Compiled>, Box<Diagnostic>> {
         let compiled = || {
             let binary = assembled.encode()?;
             cost::of(&binary).map_err(|_| wasmtime::Error::msg("it costs too much to compile"))?;
@@ -386,14 +388,14 @@ impl Inner {
     }
 
     /// Compiles a module where that takes some milliseconds at most; `None` where it may take longer, or fails.
-    fn compile_quickly(&self, assembled: &text::Assembled) -> Option<Arc<Compiled>> {
+    fn compile_quickly(&self, assembled: &wattle_lang::Assembled) -> Option<Arc<Compiled>> {
         let binary = assembled.encode().ok()?;
         cost::of(&binary).ok().filter(cost::Cost::is_quick)?;
         self.link(assembled, &binary).ok()
     }
 
     /// Compiles and links a binary.
-    fn link(&self, assembled: &text::Assembled, binary: &[u8]) -> wasmtime::Result<Arc<Compiled>> {
+    fn link(&self, assembled: &wattle_lang::Assembled, binary: &[u8]) -> wasmtime::Result<Arc<Compiled>> {
         let module = Module::from_binary(&self.engine, binary)?;
         let export = |name| {
             module
@@ -423,7 +425,7 @@ impl Inner {
 
     /// Why a module could not be made, in the author's lines; what only the engine knows stands at the text's beginning.
     fn explain(&self, source: &str, refused: &wasmtime::Error) -> Box<Diagnostic> {
-        text::explain(source, &self.signatures).unwrap_or_else(|| {
+        wattle_lang::explain(source, &self.signatures).unwrap_or_else(|| {
             let message = format!("the engine refuses the module: {}", refused.root_cause());
             Box::new(Diagnostic::new(source, Severity::Error, "refused-module", 0..0, message, None))
         })

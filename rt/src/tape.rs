@@ -12,50 +12,8 @@ use std::fmt::Write;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use crate::wire::Any;
-use crate::{Code, Exit, Failure, Outcome, Position, Trap, TrapKind};
-
-/// What a call of a host function does outside the program, and so what is to become of it where the program is run once more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Effect {
-    /// Nothing: it is a function of what it is given, and is computed again.
-    None,
-    /// It looks at something and leaves it as it is: it may be done again as long as nothing came of it.
-    Reads,
-    /// It changes something, and doing it twice is the same as doing it once.
-    Repeatable,
-    /// It changes something, and doing it twice is not the same.
-    Once,
-    /// It changes the run's files, and doing it twice is the same as doing it once.
-    Writes,
-    /// It changes the run's files, and doing it twice is not the same, where they are not in the memory of the run.
-    Changes,
-}
-
-impl Effect {
-    /// The name that tables and tapes use.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Effect::None => "none",
-            Effect::Reads => "reads",
-            Effect::Repeatable => "repeatable",
-            Effect::Once => "once",
-            Effect::Writes => "writes",
-            Effect::Changes => "changes",
-        }
-    }
-
-    /// The effect of that name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Effect> {
-        use Effect::{Changes, None as Nothing, Once, Reads, Repeatable, Writes};
-        [Nothing, Reads, Repeatable, Once, Writes, Changes].into_iter().find(|effect| effect.name() == name)
-    }
-}
+use crate::{CallEffect, Code, Exit, Failure, Outcome, Position, Trap, TrapKind};
 
 /// One call, as a tape knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,7 +26,7 @@ pub struct Mark {
     /// The function's full name; [`PROGRAM`] and [`QUESTION`] for the two that are none.
     pub function: Cow<'static, str>,
     /// What the call does outside.
-    pub effect: Effect,
+    pub effect: CallEffect,
     /// A hash of all arguments.
     pub digest: [u8; 16],
     /// The arguments as a person reads them, cut off where they are long.
@@ -223,13 +181,13 @@ impl Reel {
         number
     }
 
-    pub(crate) fn next(&mut self, function: &'static str, effect: Effect, args: Args) -> Mark {
+    pub(crate) fn next(&mut self, function: &'static str, effect: CallEffect, args: Args) -> Mark {
         let number = self.take();
         (self.current, self.changes) = (Some((number, 0)), 0);
         self.mark(number, function, effect, args)
     }
 
-    fn mark(&self, number: u32, function: &'static str, effect: Effect, args: Args) -> Mark {
+    fn mark(&self, number: u32, function: &'static str, effect: CallEffect, args: Args) -> Mark {
         let (digest, args) = args.done();
         Mark { path: Arc::clone(&self.path), number, function: Cow::Borrowed(function), effect, digest, args }
     }
@@ -238,7 +196,7 @@ impl Reel {
     pub(crate) fn question(&self, question: &str) -> Mark {
         let mut args = Args::default();
         args.add(&question);
-        Mark { args: question.to_owned(), ..self.mark(1, QUESTION, Effect::Reads, args) }
+        Mark { args: question.to_owned(), ..self.mark(1, QUESTION, CallEffect::Reads, args) }
     }
 
     /// Notes that the program begins. Gives what it came to where the clock ended it, since it would not be ended in the same place again, and
@@ -247,7 +205,7 @@ impl Reel {
         let mut all = Args::default();
         all.add(&source);
         args.iter().for_each(|arg| all.add(&arg.as_str()));
-        let mark = self.mark(0, PROGRAM, Effect::Reads, all);
+        let mark = self.mark(0, PROGRAM, CallEffect::Reads, all);
         let before = match self.tape.begin(&mark)? {
             Begun::Came(Ok(Kept::Items(parts))) => Stopped::of(parts).map(Before::Stopped),
             Begun::Came(Err(refused)) => Some(Before::Refused(refused.reason)),

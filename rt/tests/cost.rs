@@ -5,8 +5,6 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests may panic")]
 
-mod common;
-
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -216,40 +214,4 @@ fn programs_of_every_size_run() {
             assert_eq!(outcome.exit, wattle_rt::Exit::Returned(Code::SUCCESS));
         }
     });
-}
-
-/// Texts for which finding out what is wrong once took time that grew faster than they.
-#[test]
-fn diagnosing_takes_time_in_proportion_to_the_text() {
-    let host = common::host();
-    let infix = format!("({})", vec!["$a"; 40_000].join(" + "));
-    let sums = format!("{}1{}", "(+ ".repeat(200), " 1)".repeat(200));
-    let dots = format!("$.{} {}", ".".repeat(300_000), "(while 1 (break))".repeat(10_000));
-    let texts = [
-        ("bad forms", "(foo 1)\n".repeat(90_000)),
-        ("bad functions", (0..900).map(|at| func(at, "(foo)")).collect()),
-        ("calls of another language", "a(b) c.d(e) ".repeat(50_000)),
-        ("operators between", infix),
-        ("sums", format!("(drop {sums})").repeat(400)),
-        ("one long name", dots),
-        ("deep lines", format!("{}{}{}", "(block ".repeat(250), "nop\n".repeat(150_000), ")".repeat(250))),
-        ("joined texts", format!("(local $s i32) (drop (str.cat {}))", "$s ".repeat(50_000))),
-        ("loops", "(while 1 (break))".repeat(50_000)),
-        (
-            "wide types",
-            format!("(type $t (func (param {})))", "i32 ".repeat(100_000)) + &"(block (type $t))".repeat(10_000),
-        ),
-        (
-            "many results",
-            format!("(func $f (result {}) unreachable)", "i32 ".repeat(1_000)) + &"(call $f)".repeat(50_000),
-        ),
-    ];
-    for (name, text) in texts {
-        let started = Instant::now();
-        assert!(wattle_rt::explain(&text, &host).is_some(), "{name}");
-        assert!(!wattle_rt::faults(&text, &host, 4).is_empty(), "{name}");
-        let mended = wattle_rt::mend(&text, &host);
-        assert!(mended.rest.is_some() || mended.source != text, "{name}");
-        assert!(started.elapsed() < Duration::from_secs(60), "{name} took {:?}", started.elapsed());
-    }
 }

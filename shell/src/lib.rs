@@ -12,7 +12,6 @@ mod language;
 mod port;
 mod stream;
 mod toolbox;
-mod wasi;
 
 pub use bounds::Bounds;
 pub use command::{Command, Spawn, Status};

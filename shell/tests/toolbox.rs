@@ -34,7 +34,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
 
 #[test]
 fn the_module_is_built_from_the_sources_beside_it() {
-    let sources = PathBuf::from(format!("{TOP}/toolbox/commands"));
+    let sources = PathBuf::from(format!("{TOP}/shell/toolbox/commands"));
     let mut found = Vec::new();
     files(&sources, &mut found);
     let mut paths: Vec<String> =
@@ -46,7 +46,7 @@ fn the_module_is_built_from_the_sources_beside_it() {
     assert_eq!(
         hex(hash),
         manifest("sources"),
-        "toolbox/commands has changed since the module was built: run `just toolbox`"
+        "shell/toolbox/commands has changed since the module was built: run `just toolbox`"
     );
 }
 
@@ -62,7 +62,7 @@ fn the_module_is_the_one_of_the_manifest() {
 
 #[test]
 fn the_manifest_names_the_commands_of_the_table() {
-    let table = fs::read_to_string(format!("{TOP}/toolbox/commands/src/table.rs")).unwrap();
+    let table = fs::read_to_string(format!("{TOP}/shell/toolbox/commands/src/table.rs")).unwrap();
     let rows =
         table.lines().filter_map(|line| line.strip_prefix("    (\"")?.split_once('"')).map(|(name, _)| name.to_owned());
     let rows: BTreeSet<String> = rows.collect();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use wattle_agent::journal::{Call, Opened, Opening, SharedJournal, Status, Turn};
 use wattle_machine::{Input, Setup, Usage};
 use wattle_rt::tape::{Kept, Mark};
-use wattle_rt::{Code, Effect, Failure};
+use wattle_rt::{CallEffect, Code, Failure};
 
 /// Holds journals that `make` makes, each empty, to what runs rely on.
 ///
@@ -121,7 +121,7 @@ async fn turns_and_calls(journal: &SharedJournal) {
             path: Arc::from(path),
             number,
             function: Cow::Borrowed("http.post"),
-            effect: Effect::Once,
+            effect: CallEffect::Once,
             digest: [7; 16],
             args: "\"x\"".to_owned(),
         },

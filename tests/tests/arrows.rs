@@ -6,9 +6,12 @@ use cargo_metadata::{DependencyKind, MetadataCommand, Package};
 
 /// Which crates of the tree each crate may depend on; dev-dependencies of tests may reach anything.
 const ARROWS: &[(&str, &[&str])] = &[
-    ("wattle-rt", &[]),
+    ("wattle-lang", &[]),
+    ("wattle-rt", &["wattle-lang"]),
     ("wattle-machine", &[]),
-    ("wattle-capability", &["wattle-rt"]),
+    ("wattle-files", &["wattle-lang"]),
+    ("wattle-egress", &["wattle-rt"]),
+    ("wattle-capability", &["wattle-egress", "wattle-files", "wattle-rt"]),
     ("wattle-catalog", &["wattle-rt"]),
     ("wattle-shell", &["wattle-capability", "wattle-rt"]),
     ("wattle-agent", &["wattle-capability", "wattle-catalog", "wattle-machine", "wattle-rt", "wattle-shell"]),

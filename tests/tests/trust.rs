@@ -202,7 +202,7 @@ fn only_the_git_broker_starts_a_process() {
     }
     let broker = root().join("capability/src/git");
     let mut files = Vec::new();
-    for package in ["rt", "machine", "capability", "shell", "catalog", "agent", "eval", "server", "cli"] {
+    for package in ["rt", "agent/machine", "capability", "shell", "catalog", "agent", "eval", "server", "cli"] {
         sources(&root().join(package).join("src"), ".rs", &mut files);
     }
     assert!(files.len() > 150, "only {} files were found", files.len());

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use wattle_machine::Execution;
-use wattle_rt::Effect;
+use wattle_rt::CallEffect;
 use wattle_rt::tape::{Begun, Came, Halt, Kept, Mark, PROGRAM, QUESTION, Tape, Written};
 
 use super::{Call, SharedJournal};
@@ -162,7 +162,7 @@ impl Tape for RunTape {
                 let words = "the program was stopped: it made more calls than the run's journal can hold; fetch and read less in one program";
                 return Err(halted(&mut now, Halt(words.to_owned())));
             }
-            if mark.effect != Effect::Reads || mark.number < 2 {
+            if mark.effect != CallEffect::Reads || mark.number < 2 {
                 now.pending.push(Call {
                     turn: self.turn,
                     program: self.program,
@@ -183,9 +183,11 @@ impl Tape for RunTape {
             (Some(came), Mode::Record { overlay: true }) if is_of_files(mark.effect) => Ok(Begun::Again(came.clone())),
             (Some(came), _) => Ok(Begun::Came(came.clone())),
             (None, Mode::Record { overlay }) => match mark.effect {
-                Effect::None | Effect::Reads | Effect::Repeatable | Effect::Writes => Ok(Begun::Perform),
-                Effect::Changes if overlay => Ok(Begun::Perform),
-                Effect::Once | Effect::Changes => {
+                CallEffect::None | CallEffect::Reads | CallEffect::Repeatable | CallEffect::Writes => {
+                    Ok(Begun::Perform)
+                }
+                CallEffect::Changes if overlay => Ok(Begun::Perform),
+                CallEffect::Once | CallEffect::Changes => {
                     let words = format!(
                         "outcome unknown: {} was under way when the process stopped; check what became of it before you do it again",
                         shown(mark)
@@ -221,7 +223,7 @@ impl Tape for RunTape {
             && last.mark.function == mark.function
             && last.mark.digest == mark.digest
             && last.came.as_ref() == Some(&came)
-            && mark.effect == Effect::Reads
+            && mark.effect == CallEffect::Reads
         {
             last.times += 1;
             now.calls -= 1;
@@ -238,7 +240,7 @@ impl Tape for RunTape {
 
     fn matters(&self, mark: &Mark) -> bool {
         let in_memory = self.mode == Mode::Record { overlay: true } && is_of_files(mark.effect);
-        (mark.effect != Effect::Reads && !in_memory) || self.lock().unwritten > FLUSH
+        (mark.effect != CallEffect::Reads && !in_memory) || self.lock().unwritten > FLUSH
     }
 
     fn key(&self, path: &[u32], number: u32) -> String {
@@ -272,8 +274,8 @@ impl Tape for RunTape {
     }
 }
 
-fn is_of_files(effect: Effect) -> bool {
-    matches!(effect, Effect::Writes | Effect::Changes)
+fn is_of_files(effect: CallEffect) -> bool {
+    matches!(effect, CallEffect::Writes | CallEffect::Changes)
 }
 
 /// A call as a person reads it.

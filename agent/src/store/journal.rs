@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 use serde::de::DeserializeOwned;
 use wattle_machine::Message;
-use wattle_rt::Effect;
+use wattle_rt::CallEffect;
 use wattle_rt::tape::{Mark, decode, encode};
 
 use super::session::write_turns;
@@ -294,7 +294,7 @@ fn call(row: &Row<'_>) -> Result<Call, Bad> {
         path: path?,
         number: row.get("number")?,
         function: Cow::Owned(row.get("function")?),
-        effect: Effect::from_name(&effect).ok_or("a call has an unknown effect")?,
+        effect: CallEffect::from_name(&effect).ok_or("a call has an unknown effect")?,
         digest: digest.try_into().map_err(|_| "the digest of a call has another length")?,
         args: row.get("args")?,
     };

@@ -8,7 +8,7 @@ use super::MOST;
 use crate::guests::LateGuest;
 use crate::str::shown;
 
-/// Built from `toolbox/jq`.
+/// Built from `shell/toolbox/jq`.
 static JQ: LateGuest = LateGuest::new("jq", include_bytes!("jq.wasm"));
 /// The most memory that a filter may use, in bytes.
 const MEMORY: usize = 128 << 20;

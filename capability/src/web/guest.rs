@@ -8,7 +8,7 @@ use wattle_rt::{Account, Code, Failure, GuestAnswer, GuestBounds, GuestFault};
 
 use crate::guests::LateGuest;
 
-/// Built from `toolbox/pages`.
+/// Built from `shell/toolbox/pages`.
 static PAGES: LateGuest = LateGuest::new("pages", include_bytes!("pages.wasm"));
 
 /// Maximum memory of a conversion, in bytes.

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, clippy::expect_used, reason = "tests may panic")]
 
-#[path = "../egress/site.rs"]
+#[path = "../../egress/tests/requests/site.rs"]
 #[allow(dead_code, reason = "each test file uses a part of it")]
 mod site;
 #[path = "../world/mod.rs"]

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use wattle_capability::Answer;
 use wattle_capability::ai::{Ai, Budget, Embedding, Inference, Question, Reply};
-use wattle_capability::commands::{Directory, Wattle};
 use wattle_capability::egress::{HeaderMap, Incoming, Outgoing, Passage};
 use wattle_capability::files::Files;
 use wattle_capability::fs::Fs;
@@ -23,6 +22,7 @@ use wattle_capability::par::{Par, Programs, Work};
 use wattle_capability::publish::Publish;
 use wattle_capability::search::Search;
 use wattle_capability::shell::{Captured, Sh, Shell};
+use wattle_capability::wattle::{Directory, Wattle};
 use wattle_capability::web::{self, Engine, EngineKind};
 use wattle_rt::{Account, Code, Failure, Grants, Limits, Nested, Outcome, RunError, Runtime};
 

@@ -35,7 +35,7 @@ fn tree(folder: &str) -> Vec<(String, String)> {
 /// A place where the set lies.
 fn place() -> Place {
     let place = Place::new();
-    tree("evals").into_iter().filter(|(name, _)| !name.ends_with("/results.jsonl")).for_each(|(name, content)| {
+    tree("eval/tasks").into_iter().filter(|(name, _)| !name.ends_with("/results.jsonl")).for_each(|(name, content)| {
         place.write(&name, content);
     });
     place
@@ -43,7 +43,7 @@ fn place() -> Place {
 
 /// An endpoint that says what the recordings say, task by task.
 fn provider(part: &str) -> Provider {
-    let recordings = tree("evals/recordings").into_iter();
+    let recordings = tree("eval/tasks/recordings").into_iter();
     let chosen = recordings.filter(|(name, _)| name.contains(part) && !name.ends_with(".tools.jsonl"));
     let mut replies = Vec::new();
     // In the order of the tasks' names, which is not that of the files' names where one begins with another.
@@ -73,20 +73,20 @@ fn masked(table: &str) -> String {
 #[test]
 fn the_set_passes_from_its_recordings_and_the_table_says_so() {
     let place = place();
-    let done = place.wattle(["eval", "evals", "--baseline", "tools"]).run().code(0);
+    let done = place.wattle(["eval", "eval/tasks", "--baseline", "tools"]).run().code(0);
     let expected = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/eval-table.txt");
     let table = masked(&done.stdout);
     if std::env::var_os("WATTLE_UPDATE").is_some() {
         std::fs::write(&expected, &table).unwrap();
     }
     assert_eq!(table, std::fs::read_to_string(&expected).unwrap(), "WATTLE_UPDATE=1 writes the table anew");
-    assert!(done.stderr.starts_with("51 tasks of `evals`, from recordings\n"), "{}", done.stderr);
+    assert!(done.stderr.starts_with("51 tasks of `eval/tasks`, from recordings\n"), "{}", done.stderr);
     assert!(
         done.stderr.contains("attempts left out: not recorded") && !done.stderr.contains("FAILED"),
         "{}",
         done.stderr
     );
-    assert!(!place.work().join("evals/results.jsonl").exists(), "recordings keep nothing unless told to");
+    assert!(!place.work().join("eval/tasks/results.jsonl").exists(), "recordings keep nothing unless told to");
 }
 
 #[test]
@@ -94,10 +94,10 @@ fn the_same_command_asks_an_endpoint_and_goes_on_where_it_stopped() {
     let place = place();
     let provider = provider("/text/");
     let base = provider.base_url();
-    let args = ["eval", "evals", "--filter", "text/", "--jobs", "1", "--base-url", &base, "--model", "llama3"];
+    let args = ["eval", "eval/tasks", "--filter", "text/", "--jobs", "1", "--base-url", &base, "--model", "llama3"];
     let done = place.wattle(args).run().code(0);
     assert!(done.stdout.contains("llama3  programs  all"), "{}", done.stdout);
-    assert!(done.stderr.starts_with("11 tasks of `evals`, live\n"), "{}", done.stderr);
+    assert!(done.stderr.starts_with("11 tasks of `eval/tasks`, live\n"), "{}", done.stderr);
     assert_eq!(provider.left(), 0);
     assert!(provider.requests().iter().all(|request| request.json()["model"] == "llama3"));
 
@@ -105,7 +105,7 @@ fn the_same_command_asks_an_endpoint_and_goes_on_where_it_stopped() {
     let again = place.wattle(args).run().code(0);
     assert_eq!(provider.requests().len(), asked, "nothing is asked twice");
     assert_eq!(again.stdout, done.stdout);
-    assert!(again.stderr.contains("11 attempts taken from `evals/results.jsonl`"), "{}", again.stderr);
+    assert!(again.stderr.contains("11 attempts taken from `eval/tasks/results.jsonl`"), "{}", again.stderr);
 
     // The script is over: the provider fails, which fails no task and is told apart.
     let fresh = place.wattle(args.into_iter().chain(["--fresh", "--json"])).run().code(4);
@@ -186,11 +186,11 @@ fn what_cannot_be_done_is_told() {
         (&["eval", "none"], 3, "there are no recordings for these tasks in `none`\nhint: name an endpoint to ask"),
         (&["eval", "none", "--model", "m"], 3, "there are no recordings of `m` for these tasks in `none`"),
         (&["eval", "none", "--record"], 3, "no model is set up"),
-        (&["eval", "evals", "--filter", "zzz"], 2, "no task has \"zzz\" in its name, which is `KIND/NAME`"),
-        (&["eval", "evals", "--out", "broken.jsonl"], 2, "broken.jsonl`, line 1: the line is no attempt"),
-        (&["eval", "evals", "--record", "--recorded"], 2, "cannot be used with"),
-        (&["eval", "evals", "--baseline", "python"], 2, "tools"),
-        (&["eval", "evals", "--jobs", "0"], 2, "--jobs"),
+        (&["eval", "eval/tasks", "--filter", "zzz"], 2, "no task has \"zzz\" in its name, which is `KIND/NAME`"),
+        (&["eval", "eval/tasks", "--out", "broken.jsonl"], 2, "broken.jsonl`, line 1: the line is no attempt"),
+        (&["eval", "eval/tasks", "--record", "--recorded"], 2, "cannot be used with"),
+        (&["eval", "eval/tasks", "--baseline", "python"], 2, "tools"),
+        (&["eval", "eval/tasks", "--jobs", "0"], 2, "--jobs"),
     ] {
         let done = place.wattle(args).run();
         assert_eq!(done.code, code, "{args:?}: {}", done.stderr);
@@ -226,7 +226,7 @@ fn the_commands_and_files_of_the_manual_are_right() {
     let (_, head) = blocks().into_iter().find(|(info, _)| *info == "text").unwrap();
     let plain = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(plain(table.lines().next().unwrap()), plain(head));
-    assert!(MANUAL.contains("`evals/` comes along: 51 tasks"));
+    assert!(MANUAL.contains("`eval/tasks/` comes along: 51 tasks"));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use wasmtime::{
 use wattle_rt::CompiledFolder;
 
 use super::ended::ToolboxError;
-use crate::wasi::{self, Stage};
+use super::wasi::{self, Stage};
 
 /// How often the epoch advances: the grain of what a stage is held to.
 const TICK: Duration = Duration::from_millis(5);

@@ -7,6 +7,7 @@ mod ended;
 mod engine;
 mod stage;
 mod wait;
+mod wasi;
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -23,7 +24,7 @@ use crate::command::{Command, Spawn};
 use crate::commands::Commands;
 use engine::Compiled;
 
-/// The module, built from `toolbox/commands`.
+/// The module, built from `shell/toolbox/commands`.
 const MODULE: &[u8] = include_bytes!("commands.wasm.zst");
 /// What it was built from, and the names of its commands.
 const MANIFEST: &str = include_str!("commands.txt");

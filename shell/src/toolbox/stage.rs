@@ -10,9 +10,9 @@ use wattle_rt::Account;
 use super::ended::{Ended, Killed, StageBounds};
 use super::engine::{Compiled, MEMORY_MOST, THREAD_STACK};
 use super::wait::{Waiter, lifeline};
+use super::wasi::{Exit, Stage};
 use crate::command::{Command, Spawn, Status};
 use crate::stream::Stream;
-use crate::wasi::{Exit, Stage};
 
 /// The most bytes of arguments and environment together.
 const WORDS_MOST: usize = 2 << 20;

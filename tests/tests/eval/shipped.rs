@@ -7,7 +7,7 @@ use wattle_eval::{Answers, Approach, Attempt, Contender, Plan, Scorecard, Suite,
 use crate::place::Place;
 
 /// Where the set lies.
-const SHIPPED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../evals");
+const SHIPPED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../eval/tasks");
 /// Replies that a model might well give, and that are wrong.
 const WRONG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/eval/wrong");
 

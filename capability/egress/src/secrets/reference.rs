@@ -1,0 +1,195 @@
+//! A second, slow and plain reading of what it means that a text spells a secret, for tests and fuzzing to compare with.
+
+/// One way to write a secret: the bytes that each position accepts, and the bytes that may stand in between.
+struct Way {
+    accepts: Vec<Vec<u8>>,
+    between: &'static [u8],
+    secret: usize,
+}
+
+fn base64_letters(bytes: &[u8]) -> Vec<u8> {
+    let letters: Vec<u8> = (b'A'..=b'Z').chain(b'a'..=b'z').chain(b'0'..=b'9').chain(*b"+/").collect();
+    let bits: Vec<bool> = bytes.iter().flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1 == 1)).collect();
+    bits.chunks(6)
+        .map(|six| letters[six.iter().enumerate().map(|(at, bit)| usize::from(*bit) << (5 - at)).sum::<usize>()])
+        .collect()
+}
+
+fn ways(secret: usize, value: &[u8]) -> Vec<Way> {
+    let mut ways = Vec::new();
+    let plain = value.iter().map(|byte| if *byte == b' ' { vec![b' ', b'+'] } else { vec![*byte] }).collect();
+    ways.push(Way { accepts: plain, between: b"\0", secret });
+    let hex: String = value.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = hex.bytes().map(|digit| vec![digit, digit.to_ascii_uppercase()]).collect();
+    ways.push(Way { accepts: hex, between: b"\0 \t\n\x0c\r:-.,", secret });
+    for shift in 0..3 {
+        let whole = [&[0; 3][..shift], value].concat();
+        // Letters that share bits with what stands before or behind are not decided by the value.
+        let (first, last) = ([0, 2, 3][shift], whole.len() * 8 / 6);
+        let letters = base64_letters(&whole);
+        let letters = letters[first..last].iter().map(|letter| match letter {
+            b'+' => vec![b'+', b'-'],
+            b'/' => vec![b'/', b'_'],
+            _ => vec![*letter],
+        });
+        ways.push(Way { accepts: letters.collect(), between: b"\0 \t\n\x0c\r", secret });
+    }
+    ways
+}
+
+/// What can be read at a place: where the reading ends, and the bytes that it stands for.
+fn readings(text: &[u8], at: usize) -> Vec<(usize, Vec<u8>)> {
+    let mut all = vec![(at + 1, vec![text[at]])];
+    let view: Vec<(usize, u8)> =
+        text.iter().copied().enumerate().skip(at).take(160).filter(|(_, byte)| *byte != 0).collect();
+    let string: String = view.iter().map(|(_, byte)| char::from(*byte)).collect();
+    // The end of a reading that takes in so many bytes of the view.
+    let end = |count: usize| view[count - 1].0 + 1;
+    let hex = |from: usize, count: usize| {
+        let digits = string.get(from..from + count).filter(|_| string.is_char_boundary(from))?;
+        digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then(|| u32::from_str_radix(digits, 16).unwrap())
+    };
+    let utf8 = |code: u32| char::from_u32(code).map(|char| char.to_string().into_bytes());
+    if text[at] == 0 || !string.is_ascii() && string.bytes().take(12).any(|byte| !byte.is_ascii()) && text[at] >= 128 {
+        return all;
+    }
+    // Positions in the string are those in the view as far as it is ASCII.
+    let ascii = string.bytes().take_while(u8::is_ascii).count();
+    let string = &string[..ascii];
+    let hex = |from: usize, count: usize| if from + count <= ascii { hex(from, count) } else { None };
+    if let Some(rest) = string.strip_prefix('%') {
+        let _ = rest;
+        all.extend(hex(1, 2).map(|value| (end(3), vec![u8::try_from(value).unwrap()])));
+    } else if let Some(rest) = string.strip_prefix('\\') {
+        let plain = match rest.bytes().next() {
+            Some(b'n') => Some(b'\n'),
+            Some(b'r') => Some(b'\r'),
+            Some(b't') => Some(b'\t'),
+            Some(b'b') => Some(8),
+            Some(b'f') => Some(12),
+            Some(byte @ (b'/' | b'\\' | b'"' | b'\'')) => Some(byte),
+            _ => None,
+        };
+        all.extend(plain.map(|byte| (end(2), vec![byte])));
+        if rest.starts_with('x') {
+            all.extend(hex(2, 2).and_then(utf8).map(|bytes| (end(4), bytes)));
+        }
+        if rest.starts_with('u') {
+            all.extend(hex(2, 4).and_then(utf8).map(|bytes| (end(6), bytes)));
+            if let (Some(high @ 0xD800..=0xDBFF), Some("\\u"), Some(low @ 0xDC00..=0xDFFF)) =
+                (hex(2, 4), string.get(6..8), hex(8, 4))
+            {
+                let units = [high, low].map(|unit| u16::try_from(unit).unwrap());
+                all.push((end(12), String::from_utf16(&units).unwrap().into_bytes()));
+            }
+        }
+    } else if let Some(rest) = string.strip_prefix("&#") {
+        let (base, from) = if rest.starts_with(['x', 'X']) { (16, 3) } else { (10, 2) };
+        let digits: String = string[from.min(ascii)..].chars().take_while(|c| c.is_digit(base)).collect();
+        let value = digits.trim_start_matches('0');
+        let value = if digits.is_empty() {
+            None
+        } else if value.is_empty() {
+            Some(0)
+        } else {
+            u32::from_str_radix(value, base).ok()
+        };
+        if let Some(bytes) = value.and_then(utf8) {
+            let behind = from + digits.len();
+            match view.get(behind) {
+                Some((_, b';')) => all.push((end(behind + 1), bytes)),
+                Some((next, _)) => all.push((*next, bytes)),
+                None if view.last().unwrap().0 + 1 < text.len() && view.len() >= 160 => {}
+                None => all.push((text.len(), bytes)),
+            }
+        }
+    } else if let Some(rest) = string.strip_prefix('&') {
+        let name: String = rest.chars().take_while(char::is_ascii_alphabetic).collect();
+        let entity = |name: &str| {
+            let text = format!("&{name};");
+            let byte = match name {
+                "amp" | "AMP" => b'&',
+                "lt" | "LT" => b'<',
+                "gt" | "GT" => b'>',
+                "quot" | "QUOT" => b'"',
+                "apos" => b'\'',
+                "sol" => b'/',
+                "plus" => b'+',
+                "equals" => b'=',
+                "colon" => b':',
+                "lowbar" => b'_',
+                "period" => b'.',
+                _ => return None,
+            };
+            Some((text.len(), byte))
+        };
+        if let Some((count, byte)) = entity(&name)
+            && rest[name.len()..].starts_with(';')
+        {
+            all.push((end(count), vec![byte]));
+        }
+        for legacy in ["amp", "AMP", "lt", "LT", "gt", "GT", "quot", "QUOT"] {
+            if rest.starts_with(legacy) {
+                all.push((end(1 + legacy.len()), vec![entity(legacy).unwrap().1]));
+            }
+        }
+    }
+    all
+}
+
+/// The matches of one way, from left to right: each ends as soon as it can, begins as early as it can, and behind the one before.
+fn matches(text: &[u8], edges: &[Vec<(usize, Vec<u8>)>], way: &Way) -> Vec<(usize, usize)> {
+    let (mut found, mut least) = (Vec::new(), 0);
+    for end in 1..=text.len() {
+        // For each place and each count of positions that are matched there, the earliest beginning.
+        let mut first: Vec<Vec<Option<usize>>> = vec![vec![None; way.accepts.len() + 1]; end + 1];
+        for from in least..end {
+            first[from][0] = Some(from);
+            for (to, bytes) in edges[from].iter().filter(|(to, _)| *to <= end) {
+                for count in 0..way.accepts.len() {
+                    let Some(start) = first[from][count] else { continue };
+                    let mut reach = |count: usize| {
+                        let slot = &mut first[*to][count];
+                        *slot = Some(slot.map_or(start, |own| own.min(start)));
+                    };
+                    if count > 0 && bytes.iter().all(|byte| way.between.contains(byte)) {
+                        reach(count);
+                    }
+                    let next = way.accepts.get(count..count + bytes.len());
+                    if next.is_some_and(|next| next.iter().zip(bytes).all(|(accepts, byte)| accepts.contains(byte))) {
+                        reach(count + bytes.len());
+                    }
+                }
+            }
+        }
+        if let Some(start) = first[end][way.accepts.len()] {
+            found.push((start, end));
+            least = end;
+        }
+    }
+    found
+}
+
+/// Takes secrets, given by name and value, out of a text.
+pub(super) fn clean(text: &[u8], secrets: &[(&str, &str)]) -> Vec<u8> {
+    let edges: Vec<_> = (0..text.len()).map(|at| readings(text, at)).collect();
+    let ways = secrets.iter().enumerate().flat_map(|(secret, (_, value))| ways(secret, value.as_bytes()));
+    let mut all: Vec<(usize, std::cmp::Reverse<usize>, usize)> = ways
+        .flat_map(|way| {
+            matches(text, &edges, &way).into_iter().map(move |(start, end)| (start, std::cmp::Reverse(end), way.secret))
+        })
+        .collect();
+    all.sort_unstable();
+    let (mut clean, mut at) = (Vec::new(), 0);
+    let mut all = all.into_iter().peekable();
+    while let Some((start, std::cmp::Reverse(mut end), secret)) = all.next() {
+        clean.extend_from_slice(&text[at..start]);
+        clean.extend_from_slice(format!("${{secret:{}}}", secrets[secret].0).as_bytes());
+        while let Some((_, std::cmp::Reverse(other), _)) = all.next_if(|(start, ..)| *start < end) {
+            end = end.max(other);
+        }
+        at = end;
+    }
+    clean.extend_from_slice(&text[at..]);
+    clean
+}

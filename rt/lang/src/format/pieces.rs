@@ -1,0 +1,144 @@
+//! A text as the formatter sees it: what the tree has, and the comments between.
+
+use crate::lex::{Kind, Lexer};
+use crate::wording::Fault;
+
+/// One list, word or comment, with what stood before it.
+#[derive(Debug)]
+pub(super) struct Piece<'s> {
+    pub(super) shape: Shape<'s>,
+    /// First of its line.
+    pub(super) fresh: bool,
+    /// Behind a blank line.
+    pub(super) spaced: bool,
+}
+
+/// What a piece is.
+#[derive(Debug)]
+pub(super) enum Shape<'s> {
+    List(Vec<Piece<'s>>),
+    Atom(&'s str),
+    /// `"text"` or `"""text"""`, as it stands.
+    Text(&'s str),
+    /// `;; to the end of the line`.
+    Line(&'s str),
+    /// `(; within a line or over several ;)`.
+    Block(&'s str),
+}
+
+impl<'s> Piece<'s> {
+    pub(super) fn atom(&self) -> Option<&'s str> {
+        match self.shape {
+            Shape::Atom(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The first atom of a list.
+    pub(super) fn head(&self) -> Option<&'s str> {
+        match &self.shape {
+            Shape::List(pieces) => pieces.first().and_then(Piece::atom),
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_comment(&self) -> bool {
+        matches!(self.shape, Shape::Line(_) | Shape::Block(_))
+    }
+
+    pub(super) fn is_line(&self) -> bool {
+        matches!(self.shape, Shape::Line(_))
+    }
+}
+
+/// Reads a text whose parentheses are in order.
+pub(super) fn read(source: &str) -> Result<Vec<Piece<'_>>, Box<Fault>> {
+    let mut reader = Reader { open: Vec::new(), pieces: Vec::new(), breaks: 1 };
+    let (mut lexer, mut at) = (Lexer::new(source), 0);
+    while let Some(token) = lexer.next()? {
+        let (start, end) = (token.start as usize, token.end as usize);
+        reader.gap(source.get(at..start).unwrap_or(""));
+        let text = source.get(start..end).unwrap_or("");
+        match token.kind {
+            Kind::Open => reader.open(),
+            Kind::Close => reader.close(),
+            Kind::Atom => reader.push(Shape::Atom(text)),
+            Kind::Text | Kind::Block => reader.push(Shape::Text(text)),
+        }
+        at = end;
+    }
+    reader.gap(source.get(at..).unwrap_or(""));
+    Ok(reader.pieces)
+}
+
+struct Reader<'s> {
+    /// The lists around the place: what stood in each before the next one opened, and how that one stands.
+    open: Vec<(Vec<Piece<'s>>, bool, bool)>,
+    pieces: Vec<Piece<'s>>,
+    /// Line ends since the last piece or parenthesis.
+    breaks: usize,
+}
+
+impl<'s> Reader<'s> {
+    fn push(&mut self, shape: Shape<'s>) {
+        let (fresh, spaced) = (self.breaks > 0, self.breaks > 1 && !self.pieces.is_empty());
+        self.pieces.push(Piece { shape, fresh, spaced });
+        self.breaks = 0;
+    }
+
+    fn open(&mut self) {
+        let (fresh, spaced) = (self.breaks > 0, self.breaks > 1 && !self.pieces.is_empty());
+        self.open.push((std::mem::take(&mut self.pieces), fresh, spaced));
+        self.breaks = 0;
+    }
+
+    fn close(&mut self) {
+        if let Some((outer, fresh, spaced)) = self.open.pop() {
+            let list = std::mem::replace(&mut self.pieces, outer);
+            self.pieces.push(Piece { shape: Shape::List(list), fresh, spaced });
+        }
+        self.breaks = 0;
+    }
+
+    /// Reads what stands between two tokens: blanks, comments, code fences.
+    fn gap(&mut self, gap: &'s str) {
+        let mut rest = gap;
+        while let Some(c) = rest.chars().next() {
+            let length = if rest.starts_with(";;") {
+                let length = rest.find('\n').unwrap_or(rest.len());
+                self.push(Shape::Line(rest.get(..length).unwrap_or("").trim_end()));
+                length
+            } else if rest.starts_with("(;") {
+                let length = block_comment(rest);
+                self.push(Shape::Block(rest.get(..length).unwrap_or("")));
+                length
+            } else if rest.starts_with("```") {
+                3 + rest.bytes().skip(3).take_while(u8::is_ascii_alphanumeric).count()
+            } else {
+                self.breaks += usize::from(c == '\n');
+                c.len_utf8()
+            };
+            rest = rest.get(length..).unwrap_or("");
+        }
+    }
+}
+
+/// The length of the block comment that a text begins with; they nest.
+fn block_comment(text: &str) -> usize {
+    let (mut depth, mut at) = (0_usize, 0);
+    while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+        if rest.starts_with("(;") {
+            depth += 1;
+            at += 2;
+        } else if rest.starts_with(";)") {
+            depth -= 1;
+            at += 2;
+            if depth == 0 {
+                break;
+            }
+        } else {
+            at += rest.chars().next().map_or(1, char::len_utf8);
+        }
+    }
+    at
+}

@@ -1,0 +1,155 @@
+//! Calls of functions by their names: `(str.len $s)`, `(http.get? $url)`, `($helper 1)`.
+
+use super::super::emit::{Emitted, Emitter};
+use super::super::fix::Change;
+use super::super::ops::Val;
+use super::super::out::{Flow, Out};
+use super::super::rewrite;
+use super::super::sorts::{self, Sort};
+use super::super::stack_effect::StackEffect;
+use super::super::tree::NodeId;
+use super::super::wording::Fault;
+use super::words;
+use crate::{Signature, Ty};
+
+/// A function that a head names.
+pub(crate) enum Called {
+    /// The host's; whether the program ends where the call fails.
+    Host(Signature, bool),
+    /// The program's own, with its name.
+    Helper(String),
+}
+
+impl Called {
+    /// The host function.
+    pub(crate) fn signature(&self) -> Option<Signature> {
+        match self {
+            Called::Host(signature, _) => Some(*signature),
+            Called::Helper(_) => None,
+        }
+    }
+
+    /// How many values a call leaves.
+    pub(crate) fn pushes(&self) -> usize {
+        match self {
+            Called::Host(signature, true) => signature.results.len(),
+            Called::Host(signature, false) => signature.pushes().count(),
+            Called::Helper(_) => 1,
+        }
+    }
+}
+
+/// The function that a head names: a host function's full name, with or without `?`, or a helper's name.
+pub(crate) fn called(emit: &Emitter<'_, '_>, head: &str) -> Option<Called> {
+    if head.starts_with('$') {
+        if emit.program.defined.contains_key(head) {
+            return Some(Called::Helper(head.to_owned()));
+        }
+        let plain = head.strip_prefix('$').filter(|plain| plain.contains('.'))?;
+        return called(emit, plain);
+    }
+    if !head.contains('.') {
+        return None;
+    }
+    match head.strip_suffix('?') {
+        Some(name) => emit.host.get(name).map(|signature| Called::Host(*signature, true)),
+        None => emit.host.get(head).map(|signature| Called::Host(*signature, false)),
+    }
+}
+
+/// Writes a call.
+pub(crate) fn expand(emit: &mut Emitter<'_, '_>, list: NodeId, called: &Called) -> Emitted {
+    match called {
+        Called::Host(signature, question) => host(emit, list, signature, *question),
+        Called::Helper(name) => helper(emit, list, name),
+    }
+}
+
+fn host(emit: &mut Emitter<'_, '_>, list: NodeId, signature: &Signature, question: bool) -> Emitted {
+    let tree = emit.tree;
+    if question && !signature.fallible() {
+        let plain = tree.head(list).map(|head| head.trim_end_matches('?'));
+        let change = plain.and_then(|plain| rewrite::head(tree, list, plain));
+        return Err(Fault::new(tree.span(list), words::cannot_fail(signature).perhaps(change)));
+    }
+    let operands = super::all_operands(tree, list);
+    let missing = signature.params.get(operands.len()..).unwrap_or(&[]);
+    if operands.len() > signature.params.len() || !missing.iter().all(|param| param.ty.is_optional()) {
+        let words = match operands.len() > signature.params.len() && !tree.open.is_empty() {
+            true => super::wording::unclosed_form(tree.head(list).unwrap_or(""), None),
+            false => words::call_operands(signature, operands.len()).perhaps(joined(emit, list, signature, &operands)),
+        };
+        return Err(Fault::new(tree.span(list), words));
+    }
+    emit.import(signature);
+    emit.put(list, "(call $");
+    emit.out.push_str(signature.module);
+    emit.out.push('.');
+    emit.out.push_str(signature.name);
+    emit.enter(list)?;
+    for (operand, param) in operands.iter().zip(signature.params) {
+        emit.gap(*operand);
+        emit.value(list, *operand, Some(Val::from(param.ty.val())))?;
+    }
+    for _ in missing {
+        emit.out.push_str(" (i32.const 0)");
+    }
+    emit.depth -= 1;
+    emit.out.push(')');
+    let effect = StackEffect::of_host(signature);
+    if !question {
+        let count = i32::try_from(effect.pushes).unwrap_or(0);
+        let spare = !signature.fallible() && count == 1;
+        return Ok(Out { truth: effect.truth, spare, ..Out::net(count, effect.ty) });
+    }
+    emit.out.push(' ');
+    emit.leave_on_error(list)?;
+    Ok(match signature.results.first() {
+        Some(result) => Out { spare: true, truth: result.ty == Ty::Bool, ..Out::one(Val::from(result.ty.val())) },
+        None => Out::NOTHING,
+    })
+}
+
+/// `(str.cat A B C)` as what it means: a `fmt` of them all.
+fn joined(emit: &Emitter<'_, '_>, list: NodeId, signature: &Signature, operands: &[NodeId]) -> Option<Change> {
+    let tree = emit.tree;
+    if (signature.module, signature.name) != ("str", "cat") || operands.len() <= 2 {
+        return None;
+    }
+    let sorts = sorts::around(tree, emit.program, emit.host, list);
+    let sort = |node: &NodeId| sorts.as_ref().and_then(|sorts| sorts.sort(*node));
+    let holes: String = operands.iter().map(|node| hole(sort(node))).collect();
+    rewrite::head(tree, list, format!("fmt \"{holes}\""))
+}
+
+/// The hole of `fmt` that a value of that sort fills.
+pub(crate) fn hole(sort: Option<Sort>) -> &'static str {
+    match sort {
+        Some(Sort::Number | Sort::Code) => "{i}",
+        _ => "{}",
+    }
+}
+
+fn helper(emit: &mut Emitter<'_, '_>, list: NodeId, name: &str) -> Emitted {
+    let tree = emit.tree;
+    let effect = emit.called(name);
+    let operands = super::all_operands(tree, list);
+    let wanted = effect.as_ref().map(|effect| effect.pops.len());
+    if let Some(wanted) = wanted.filter(|wanted| *wanted != operands.len()) {
+        return Err(Fault::new(tree.span(list), words::helper_operands(name, wanted, operands.len())));
+    }
+    emit.put(list, "(call ");
+    emit.out.push_str(name);
+    emit.enter(list)?;
+    for (at, operand) in operands.iter().enumerate() {
+        emit.gap(*operand);
+        let want = effect.as_ref().and_then(|effect| effect.pops.get(at));
+        emit.value(list, *operand, want)?;
+    }
+    emit.depth -= 1;
+    emit.out.push(')');
+    Ok(match effect {
+        Some(effect) => Out::net(i32::try_from(effect.pushes).unwrap_or(0), effect.ty),
+        None => Out { flow: Flow::Unknown, ..Out::UNKNOWN },
+    })
+}

@@ -1,0 +1,517 @@
+//! Writing WAT's own instructions, with forms, names and numbers as their operands.
+
+use super::emit::{Emitted, Emitter};
+use super::fix::Change;
+use super::forms::{self, value};
+use super::habits;
+use super::ops::Val;
+use super::out::{Flow, Out, Place};
+use super::rewrite;
+use super::stack_effect::{Pops, StackEffect};
+use super::tree::{Kind, NodeId, Nodes};
+use super::wording;
+use super::wording::Fault;
+
+/// The most blocks without parentheses that may nest, beside [`tree::MAX_DEPTH`] for those with.
+///
+/// [`tree::MAX_DEPTH`]: super::tree::MAX_DEPTH
+const MAX_FLAT: usize = 1_000;
+
+/// How many instructions after a value are looked at for one that takes it.
+const LOOK_AHEAD: usize = 16;
+
+/// What the end of a sequence is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ends {
+    /// Nothing is taken from it.
+    Bare,
+    /// What its last instruction leaves is its value, of that type where it is known.
+    Value(Option<Val>),
+}
+
+impl<'s> Emitter<'_, 's> {
+    /// Writes siblings in order.
+    pub(super) fn sequence(&mut self, nodes: &mut Nodes, ends: Ends) -> Emitted {
+        let tree = self.tree;
+        let mut whole = Out::NOTHING;
+        // For each open flat block, whether it has a result.
+        let mut open: Vec<bool> = Vec::new();
+        while let Some(node) = nodes.next(tree) {
+            self.gap(node);
+            let place = match ends {
+                Ends::Value(want) if nodes.peek(tree).is_none() => Place::Operand(want),
+                _ => Place::Statement,
+            };
+            let mut out = match tree.node(node).kind {
+                Kind::Atom => self.flat(node, nodes, place, &mut open)?,
+                _ => self.node(node, place)?,
+            };
+            if out.spare && place == Place::Statement && !self.is_taken(*nodes, &open) {
+                self.out.push_str(" (drop)");
+                out = Out::NOTHING;
+            }
+            whole = Out { flow: whole.flow.then(out.flow), ..out };
+        }
+        self.flat = self.flat.saturating_sub(open.len());
+        Ok(whole)
+    }
+
+    /// Writes a flat instruction with what it is written with, or a value that stands by itself.
+    fn flat(&mut self, node: NodeId, nodes: &mut Nodes, place: Place, open: &mut Vec<bool>) -> Emitted {
+        let tree = self.tree;
+        let name = tree.text(node);
+        match name {
+            "block" | "loop" | "if" => {
+                self.flat += 1;
+                if self.flat > MAX_FLAT {
+                    return Err(Fault::new(tree.span(node), wording::too_deep_blocks(MAX_FLAT)));
+                }
+                self.put(node, name);
+                let results = self.block_head(nodes)?;
+                open.push(results.is_none_or(|results| results > 0));
+                Ok(Out::UNKNOWN)
+            }
+            "else" | "end" => {
+                if name == "end" && open.pop().is_some() {
+                    self.flat = self.flat.saturating_sub(1);
+                }
+                self.put(node, name);
+                if let Some(label) = nodes.peek(tree).filter(|node| tree.name(*node).is_some()) {
+                    nodes.next(tree);
+                    self.blank();
+                    self.put(label, tree.text(label));
+                }
+                Ok(Out::UNKNOWN)
+            }
+            _ => match self.instruction(node, name, nodes)? {
+                Some(effect) => Ok(effect.out()),
+                None => match self.bare(node, place.want())? {
+                    Some(out) => Ok(out),
+                    None => {
+                        self.put(node, name);
+                        self.immediates(nodes)?;
+                        Ok(Out::UNKNOWN)
+                    }
+                },
+            },
+        }
+    }
+
+    /// Writes a folded instruction.
+    pub(super) fn plain(&mut self, list: NodeId, head: &'s str, place: Place) -> Emitted {
+        let tree = self.tree;
+        let mut nodes = tree.children(list);
+        let Some(first) = nodes.next(tree) else { return self.raw(list) };
+        match head {
+            "block" | "loop" => return self.block(list, head, nodes),
+            "if" => return self.folded_if(list, nodes, place),
+            "then" | "else" | "param" | "result" | "type" | "mut" | "ref" | "offset" | "item" | "export" => {
+                return self.raw(list);
+            }
+            "i32.const" => {
+                if let Some(text) = nodes.peek(tree).filter(|node| tree.atom(*node).is_none()) {
+                    nodes.next(tree);
+                    if tree.node(text).kind != Kind::List && nodes.next(tree).is_none() {
+                        self.literal(text)?;
+                        return Ok(Out::one(Val::I32));
+                    }
+                    return self.raw(list);
+                }
+            }
+            _ => {}
+        }
+        self.put(list, "(");
+        self.enter(list)?;
+        let effect = self.instruction(first, head, &mut nodes)?;
+        if effect.is_none() {
+            if let Some(fault) = habits::foreign(tree, list, self.host) {
+                return Err(fault);
+            }
+            self.put(first, head);
+            self.immediates(&mut nodes)?;
+        }
+        let mut count = 0;
+        let mut ahead = nodes;
+        while ahead.next(tree).is_some() {
+            count += 1;
+        }
+        let pops = effect.as_ref().map(|effect| &effect.pops);
+        let mut given = Flow::Net(0);
+        let mut first_type = Val::Any;
+        for at in 0..count {
+            let Some(node) = nodes.next(tree) else { break };
+            self.gap(node);
+            let want = pops.filter(|pops| pops.len() == count).and_then(|pops| pops.get(at));
+            let out = self.node(node, Place::Operand(want))?;
+            if at == 0 {
+                first_type = out.ty;
+            }
+            given = given.then(out.flow);
+        }
+        self.depth -= 1;
+        self.out.push(')');
+        let Some(effect) = effect else { return Ok(Out::UNKNOWN) };
+        let mut out = effect.out();
+        if head == "select" {
+            out.ty = first_type;
+        }
+        Ok(Out { flow: given.then(out.flow), ..out })
+    }
+
+    /// Writes an instruction's name and what it is written with, where both are known.
+    fn instruction(&mut self, first: NodeId, name: &'s str, nodes: &mut Nodes) -> Emitted<Option<StackEffect>> {
+        let tree = self.tree;
+        let mut after = *nodes;
+        let Some(effect) = self.effect(name, &mut after) else { return Ok(None) };
+        self.put(first, name);
+        while *nodes != after {
+            let Some(node) = nodes.next(tree) else { break };
+            self.blank();
+            match (name, tree.node(node).kind) {
+                ("call" | "return_call" | "ref.func", Kind::Atom) => self.function(node)?,
+                ("i32.const", Kind::Text | Kind::Block) => {
+                    let value = self.text_value(node)?;
+                    let address = self.data.address(value);
+                    self.put(node, &address.to_string());
+                }
+                (_, Kind::List) => {
+                    self.raw(node)?;
+                }
+                _ => {
+                    if name.starts_with("local.") {
+                        self.local_number(node)?;
+                    }
+                    self.put(node, tree.text(node));
+                }
+            }
+        }
+        Ok(Some(effect))
+    }
+
+    /// Writes the atoms that follow an instruction that is not known, up to one that is.
+    fn immediates(&mut self, nodes: &mut Nodes) -> Emitted<()> {
+        let tree = self.tree;
+        while let Some(node) = nodes.peek(tree).filter(|node| tree.node(*node).kind == Kind::Atom) {
+            let mut after = *nodes;
+            after.next(tree);
+            let text = tree.text(node);
+            if matches!(text, "block" | "loop" | "if" | "else" | "end") || self.effect(text, &mut after).is_some() {
+                break;
+            }
+            nodes.next(tree);
+            self.blank();
+            match text.starts_with('$') && self.program.defined.contains_key(text) {
+                true => self.function(node)?,
+                false => self.put(node, text),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a list as it stands, but for literals and the names of functions in it.
+    pub(super) fn raw(&mut self, list: NodeId) -> Emitted {
+        let tree = self.tree;
+        let head = tree.head(list).unwrap_or("");
+        let mut nodes = tree.children(list);
+        if head == "i32.const" {
+            nodes.next(tree);
+            if let (Some(text), None) = (nodes.next(tree), nodes.next(tree))
+                && matches!(tree.node(text).kind, Kind::Text | Kind::Block)
+            {
+                self.literal(text)?;
+                return Ok(Out::UNKNOWN);
+            }
+            nodes = tree.children(list);
+        }
+        self.put(list, "(");
+        let own = head == "elem" && self.depth == 1;
+        let mut at = 0;
+        while let Some(node) = nodes.next(tree) {
+            self.gap(node);
+            match tree.node(node).kind {
+                Kind::List => {
+                    self.enter(node)?;
+                    self.raw(node)?;
+                    self.depth -= 1;
+                }
+                Kind::Text | Kind::Block => self.literal(node)?,
+                // Every name in an element segment but its own is a function's; one within a table has no name of its own.
+                Kind::Atom if at > 0 && head == "elem" && tree.name(node).is_some() && !(own && at == 1) => {
+                    self.function(node)?;
+                }
+                Kind::Atom if at == 1 && head == "ref.func" => self.function(node)?,
+                Kind::Atom => self.put(node, tree.text(node)),
+            }
+            at += 1;
+        }
+        self.out.push(')');
+        Ok(Out::UNKNOWN)
+    }
+
+    /// Writes a block's label and type; gives how many results it has, where that is known.
+    fn block_head(&mut self, nodes: &mut Nodes) -> Emitted<Option<usize>> {
+        let tree = self.tree;
+        if let Some(label) = nodes.peek(tree).filter(|node| tree.name(*node).is_some()) {
+            nodes.next(tree);
+            self.blank();
+            self.put(label, tree.text(label));
+        }
+        let mut after = *nodes;
+        let ty = self.types.signature(tree, &mut after);
+        while let Some(node) = nodes.peek(tree) {
+            if !matches!(tree.head(node), Some("type" | "param" | "result")) {
+                break;
+            }
+            nodes.next(tree);
+            self.gap(node);
+            self.raw(node)?;
+        }
+        Ok(ty.map(|ty| ty.results.len()))
+    }
+
+    /// The results of a block, whose label and type `nodes` begin with.
+    fn block_results(&self, mut nodes: Nodes) -> Option<Vec<Val>> {
+        let tree = self.tree;
+        if nodes.peek(tree).is_some_and(|node| tree.name(node).is_some()) {
+            nodes.next(tree);
+        }
+        let ty = self.types.signature(tree, &mut nodes)?;
+        ty.params.is_empty().then_some(ty.results)
+    }
+
+    fn block(&mut self, list: NodeId, head: &'s str, mut nodes: Nodes) -> Emitted {
+        let results = self.block_results(nodes);
+        self.put(list, "(");
+        self.out.push_str(head);
+        self.enter(list)?;
+        self.block_head(&mut nodes)?;
+        let ends = match results.as_deref() {
+            Some([one]) => Ends::Value(Some(*one)),
+            _ => Ends::Bare,
+        };
+        self.sequence(&mut nodes, ends)?;
+        self.depth -= 1;
+        self.out.push(')');
+        Ok(match results.as_deref() {
+            Some([]) => Out::NOTHING,
+            Some([one]) => Out::one(*one),
+            _ => Out::UNKNOWN,
+        })
+    }
+
+    /// Writes `(if COND… (then …) (else …))`; where its value is taken, with the result that its arms leave.
+    fn folded_if(&mut self, list: NodeId, mut nodes: Nodes, place: Place) -> Emitted {
+        let tree = self.tree;
+        let by_name = self.is_named_condition(nodes);
+        let declared = !by_name
+            && nodes.peek(tree).is_some_and(|node| {
+                let mut after = nodes;
+                let at = if tree.name(node).is_some() {
+                    after.next(tree).and_then(|_| after.peek(tree))
+                } else {
+                    Some(node)
+                };
+                at.is_some_and(|node| matches!(tree.head(node), Some("type" | "param" | "result")))
+            });
+        let results = if by_name { Some(Vec::new()) } else { self.block_results(nodes) };
+        let mut value = match (declared, place, results.as_deref()) {
+            (true, _, Some([one])) => value::Join::of(*one),
+            (true, ..) | (false, Place::Statement, _) => value::Join::none(),
+            (false, Place::Operand(want), _) => value::Join::wanted(want),
+        };
+        self.put(list, "(if");
+        self.enter(list)?;
+        if !by_name {
+            self.block_head(&mut nodes)?;
+        }
+        let type_at = self.out.len();
+        let mut conditions = Vec::new();
+        let then = loop {
+            let Some(node) = nodes.next(tree) else {
+                let words = wording::no_then().perhaps(habits::arms(tree, list));
+                return Err(Fault::new(tree.span(list), words));
+            };
+            match tree.head(node) {
+                Some("then") => break node,
+                Some("else") => {
+                    let words = wording::no_then().perhaps(habits::arms(tree, list));
+                    return Err(Fault::new(tree.span(node), words));
+                }
+                _ => conditions.push(node),
+            }
+        };
+        match conditions.as_slice() {
+            [one] => {
+                self.gap(*one);
+                self.condition(list, *one)?;
+            }
+            several => {
+                for node in several {
+                    self.gap(*node);
+                    self.node(*node, Place::Operand(None))?;
+                }
+            }
+        }
+        self.arm(then, "(then", &mut value)?;
+        let other = nodes.next(tree);
+        match other {
+            None if value.is_wanted() && !declared => {
+                return Err(Fault::new(tree.span(list), forms::words::value_needs_else("if")));
+            }
+            None => {}
+            Some(other) if tree.head(other) != Some("else") => {
+                let words = match tree.head(other) {
+                    Some("then") => wording::second_then().perhaps(rewrite::head(tree, other, "else")),
+                    _ => wording::after_then().likely(Change::around("(else ", ")")),
+                };
+                return Err(Fault::new(tree.span(other), words));
+            }
+            Some(other) => self.arm(other, "(else", &mut value)?,
+        }
+        if let Some(more) = nodes.next(tree) {
+            return Err(Fault::new(tree.span(more), wording::after_else()));
+        }
+        self.depth -= 1;
+        self.out.push(')');
+        let taken = if conditions.is_empty() { Flow::Net(-1) } else { Flow::Net(0) };
+        if declared {
+            let flow = results.map_or(Flow::Unknown, |results| Flow::Net(i32::try_from(results.len()).unwrap_or(0)));
+            return Ok(Out { flow: taken.then(flow), ..Out::one(value.ty().unwrap_or(Val::Any)) });
+        }
+        let out = value.close(self, list, type_at);
+        Ok(Out { flow: taken.then(out.flow), ..out })
+    }
+
+    /// Whether the name that an `if` begins with is its condition: that of a local or a global, right before `(then …)`. Else it is
+    /// the label.
+    fn is_named_condition(&self, mut nodes: Nodes) -> bool {
+        let tree = self.tree;
+        let Some(name) = nodes.next(tree).and_then(|node| tree.name(node)) else { return false };
+        let known = self.local(name).is_some() || self.types.globals.by_name.contains_key(name);
+        known && nodes.peek(tree).is_some_and(|next| tree.head(next) == Some("then"))
+    }
+
+    /// Writes an arm: `open`, what stands in the list, and its end.
+    fn arm(&mut self, arm: NodeId, open: &str, value: &mut value::Join) -> Emitted<()> {
+        let tree = self.tree;
+        let mut nodes = tree.children(arm);
+        nodes.next(tree);
+        self.gap(arm);
+        self.put(arm, open);
+        self.enter(arm)?;
+        value.branch(self, arm, &mut nodes)?;
+        self.depth -= 1;
+        self.out.push(')');
+        Ok(())
+    }
+
+    /// Checks that a local's number is that of one the author declared.
+    fn local_number(&self, node: NodeId) -> Emitted<()> {
+        let text = self.tree.text(node);
+        let count = self.locals.list.len();
+        if forms::index(text).is_some_and(|at| at >= count) {
+            return Err(Fault::new(self.tree.span(node), wording::local_number(text, count)));
+        }
+        Ok(())
+    }
+
+    /// Writes a reference to a function, and imports it where it is the host's.
+    fn function(&mut self, node: NodeId) -> Emitted<()> {
+        let (tree, host, text) = (self.tree, self.host, self.tree.text(node));
+        if self.program.defined.contains_key(text) {
+            self.put(node, text);
+            return Ok(());
+        }
+        if let Some(signature) = self.program.aliases.get(text) {
+            let signature = *signature;
+            self.import(&signature);
+            self.put(node, &format!("${}.{}", signature.module, signature.name));
+            return Ok(());
+        }
+        match text.strip_prefix('$').and_then(|plain| host.get(plain)) {
+            Some(signature) => {
+                self.import(signature);
+                self.put(node, text);
+                Ok(())
+            }
+            None if forms::index(text).is_some() => Err(Fault::new(tree.span(node), wording::function_number(text))),
+            None => {
+                let words = wording::unknown_function(text.trim_start_matches('$'), text, host, Some(self.program));
+                Err(Fault::new(tree.span(node), words))
+            }
+        }
+    }
+
+    /// Whether something after a value in a sequence takes it.
+    fn is_taken(&self, mut nodes: Nodes, open: &[bool]) -> bool {
+        let tree = self.tree;
+        let mut above = 0;
+        for _ in 0..LOOK_AHEAD {
+            let Some(node) = nodes.next(tree) else { return false };
+            let text = tree.text(node);
+            if tree.node(node).kind == Kind::Atom {
+                if matches!(text, "else" | "end") {
+                    return open.last().copied().unwrap_or(false);
+                }
+                if text == "if" {
+                    return above == 0;
+                }
+            }
+            let Some((pops, pushes)) = self.reach(node, &mut nodes) else { return false };
+            if pops > above {
+                return true;
+            }
+            above = above - pops + pushes;
+        }
+        false
+    }
+
+    /// How many values an instruction takes from the stack before it, and leaves; `None` where that is not plain to see or
+    /// control does not go on behind it.
+    fn reach(&self, node: NodeId, nodes: &mut Nodes) -> Option<(usize, usize)> {
+        let tree = self.tree;
+        match tree.node(node).kind {
+            Kind::Text | Kind::Block => Some((0, 1)),
+            Kind::Atom => match self.effect(tree.text(node), nodes) {
+                Some(effect) => Some((effect.pops.len(), effect.pushes)),
+                None => Some((0, 1)),
+            },
+            Kind::List => {
+                let head = tree.head(node)?;
+                if let Some(called) = forms::call::called(self, head) {
+                    return Some((0, called.pushes()));
+                }
+                if matches!(head, "then" | "else" | "block" | "loop") || forms::form(head).is_some() {
+                    return None;
+                }
+                let mut inner = tree.children(node);
+                inner.next(tree);
+                if head == "if" {
+                    let first = inner.peek(tree)?;
+                    return (tree.head(first) == Some("then")).then_some((1, 0));
+                }
+                let effect = self.effect(head, &mut inner)?;
+                let mut given = 0;
+                while inner.next(tree).is_some() {
+                    given += 1;
+                }
+                Some((effect.pops.len().saturating_sub(given), effect.pushes))
+            }
+        }
+    }
+}
+
+impl StackEffect {
+    /// What the instruction does to the stack, its operands already there.
+    fn out(&self) -> Out {
+        if self.never {
+            return Out::NEVER;
+        }
+        let count = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
+        let truth = self.truth;
+        match self.pops {
+            Pops::Unknown => Out { ty: self.ty, ..Out::UNKNOWN },
+            _ => Out { truth, ..Out::net(count(self.pushes) - count(self.pops.len()), self.ty) },
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! What each instruction takes and leaves, with the name, label or number that it is written with.
+
+use super::stack::{After, Frame, InstructionEffect};
+use super::{Stop, Walk, Walked};
+use crate::Code;
+use crate::fix::Change;
+use crate::forms::index;
+use crate::forms::value::is_number;
+use crate::ops::{self, Immediate, Val};
+use crate::tree::{Kind, NodeId, Nodes};
+use crate::{nearest, rewrite, wording};
+
+impl<'s> Walk<'_, 's> {
+    /// Reads what an instruction names and tells what it does. `first` is its name.
+    pub(super) fn effect(
+        &mut self,
+        at: NodeId,
+        first: NodeId,
+        name: &'s str,
+        nodes: &mut Nodes,
+    ) -> Walked<InstructionEffect<'s>> {
+        let tree = self.tree;
+        let mut effect = InstructionEffect {
+            at,
+            name,
+            argument: None,
+            pops: Vec::new(),
+            pushes: Vec::new(),
+            after: After::Next,
+            given: None,
+        };
+        match name {
+            "call" | "return_call" => {
+                let callee = self.argument(at, name, "a function's name", "(call $f …)", nodes)?;
+                effect.argument = Some(tree.text(callee));
+                (effect.pops, effect.pushes) = self.function_type(callee)?;
+                if name == "return_call" {
+                    (effect.pushes, effect.after) = (Vec::new(), After::Never);
+                }
+            }
+            "local.get" | "local.set" | "local.tee" => {
+                let node = self.argument(
+                    at,
+                    name,
+                    "a local's name",
+                    &format!("({name} $x …)").replace("get $x …", "get $x"),
+                    nodes,
+                )?;
+                effect.argument = Some(tree.text(node));
+                let ty = self.local(at, name, node)?;
+                if name != "local.get" {
+                    effect.pops.push(ty);
+                }
+                if name != "local.set" {
+                    effect.pushes.push(ty);
+                }
+            }
+            "global.get" | "global.set" => {
+                let node = self.argument(
+                    at,
+                    name,
+                    "a global's name",
+                    &format!("({name} $g …)").replace("get $g …", "get $g"),
+                    nodes,
+                )?;
+                effect.argument = Some(tree.text(node));
+                let Some(global) = self.types.globals.get(tree.text(node)) else {
+                    let known = self.types.globals.by_name.keys().copied();
+                    let is_local = self.func.locals.get(tree.text(node)).is_some();
+                    let near = nearest::names(tree.text(node), known);
+                    let words = wording::unknown_global(tree.text(node), &near, is_local);
+                    let change = match near.as_slice() {
+                        _ if is_local => self.instead_of(at, name, &name.replace("global", "local")),
+                        near => nearest::certain(tree.text(node), near.iter().copied())
+                            .map(|near| Change::Instead(near.to_owned())),
+                    };
+                    return self.fault(node, words.perhaps(change));
+                };
+                let global = global.ok_or(Stop::Unknown)?;
+                match name {
+                    "global.get" => effect.pushes.push(global.ty),
+                    _ if !global.mutable => {
+                        let words = wording::constant_global(tree.text(node), global.ty);
+                        return self.fault(node, words.perhaps(self.mutable(tree.text(node))));
+                    }
+                    _ => effect.pops.push(global.ty),
+                }
+            }
+            "br" | "br_if" => {
+                let node = self.argument(
+                    at,
+                    name,
+                    "a label",
+                    &format!("({name} $label …)").replace("br $label …", "br $label"),
+                    nodes,
+                )?;
+                effect.argument = Some(tree.text(node));
+                effect.pops = self.label(node)?;
+                match name {
+                    "br" => effect.after = After::Never,
+                    _ => {
+                        effect.pushes = effect.pops.clone();
+                        effect.pops.push(Val::I32);
+                    }
+                }
+            }
+            "br_table" => {
+                let mut labels = Vec::new();
+                while let Some(node) = nodes.peek(tree).filter(|node| is_label(tree.atom(*node))) {
+                    labels.push(node);
+                    nodes.next(tree);
+                }
+                let Some(last) = labels.last() else {
+                    return self.fault(at, wording::missing_argument(name, "labels", "(br_table $a $b (expr))"));
+                };
+                effect.pops = self.label(*last)?;
+                for node in &labels {
+                    self.label(*node)?;
+                }
+                effect.pops.push(Val::I32);
+                effect.after = After::Never;
+            }
+            "return" => {
+                effect.pops = self.frames.first().map(|frame| frame.results.clone()).unwrap_or_default();
+                effect.after = After::Never;
+            }
+            "unreachable" => effect.after = After::Never,
+            "select" => match nodes.peek(tree).filter(|node| tree.head(*node) == Some("result")) {
+                Some(_) => {
+                    let ty = self.types.signature(tree, nodes).ok_or(Stop::Unknown)?;
+                    let [one] = ty.results.as_slice() else { return Err(Stop::Unknown) };
+                    (effect.pops, effect.pushes) = (vec![*one, *one, Val::I32], vec![*one]);
+                }
+                None => effect.after = After::Select,
+            },
+            "call_indirect" => {
+                if nodes.peek(tree).is_some_and(|node| is_label(tree.atom(node))) {
+                    nodes.next(tree);
+                }
+                let ty = self.types.signature(tree, nodes).ok_or(Stop::Unknown)?;
+                (effect.pops, effect.pushes) = (ty.params, ty.results);
+                effect.pops.push(Val::I32);
+            }
+            "ref.func" => {
+                self.argument(at, name, "a function's name", "(ref.func $f)", nodes)?;
+                effect.pushes.push(Val::Func);
+            }
+            "ref.null" => {
+                let node = self.argument(at, name, "a type", "(ref.null func)", nodes)?;
+                effect.pushes.push(match tree.text(node) {
+                    "func" => Val::Func,
+                    "extern" => Val::Extern,
+                    _ => return Err(Stop::Unknown),
+                });
+            }
+            "ref.is_null" => (effect.pops, effect.pushes) = (vec![Val::Any], vec![Val::I32]),
+            _ => {
+                let Some(op) = ops::op(name) else { return self.unknown(at, first, name) };
+                (effect.pops, effect.pushes) = (op.pops.to_vec(), op.pushes.to_vec());
+                self.immediate(at, name, op.immediate, nodes)?;
+            }
+        }
+        Ok(effect)
+    }
+
+    /// Reads the number or the offset of an instruction.
+    pub(super) fn immediate(&mut self, at: NodeId, name: &str, immediate: Immediate, nodes: &mut Nodes) -> Walked<()> {
+        let tree = self.tree;
+        if immediate == Immediate::Memory || name.starts_with("memory.") {
+            // The number of a memory, of which there is one: `memory.copy` may name two.
+            while nodes.peek(tree).and_then(|node| tree.atom(node)).and_then(index).is_some() {
+                nodes.next(tree);
+            }
+        }
+        match immediate {
+            Immediate::None => {}
+            Immediate::Memory => {
+                let part = |text: &str| text.starts_with("offset=") || text.starts_with("align=");
+                while nodes.peek(tree).and_then(|node| tree.atom(node)).is_some_and(part) {
+                    nodes.next(tree);
+                }
+            }
+            Immediate::Number(ty) => {
+                let Some(node) = nodes.peek(tree) else {
+                    let usage = format!("({name} 0)");
+                    return self.fault(at, wording::missing_argument(name, "a number", &usage));
+                };
+                nodes.next(tree);
+                let literal = matches!(tree.node(node).kind, Kind::Text | Kind::Block);
+                if literal && ty == Val::I32 {
+                    return Ok(());
+                }
+                if !tree.atom(node).is_some_and(|text| is_number(ty, text)) {
+                    let text = self.excerpt(node);
+                    let local = self.func.locals.get(&text).is_some();
+                    let code = Code::from_name(&text).map(Code::number);
+                    let change = self.constant_of(node, &text, local, code);
+                    return self.fault(node, wording::bad_number(name, ty, &text, local, code).perhaps(change));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What a constant is whose number is none.
+    fn constant_of(&self, node: NodeId, text: &str, local: bool, code: Option<i32>) -> Option<Change> {
+        let tree = self.author;
+        let inner = self.origin(node)?;
+        let list =
+            rewrite::parent(tree, inner).filter(|list| tree.head(*list).is_some_and(|h| h.ends_with(".const")))?;
+        match text {
+            _ if code.is_some() => code.map(|code| Change::Instead(code.to_string())),
+            _ if local => Some(Change::Edits(vec![(tree.span(list), format!("(local.get {text})"))])),
+            "true" => Some(Change::Instead("1".to_owned())),
+            "false" | "null" | "nil" => Some(Change::Instead("0".to_owned())),
+            _ if tree.node(inner).kind == Kind::List => Some(rewrite::unwrap(tree, list, inner)),
+            _ => None,
+        }
+    }
+
+    /// Another instruction in the place of one.
+    fn instead_of(&self, at: NodeId, name: &str, other: &str) -> Option<Change> {
+        let tree = self.author;
+        let node = self.origin(at)?;
+        match tree.node(node).kind {
+            Kind::List => rewrite::head(tree, node, other).filter(|_| tree.head(node) == Some(name)),
+            _ => Some(Change::Edits(vec![(tree.span(node), other.to_owned())])).filter(|_| tree.text(node) == name),
+        }
+    }
+
+    /// A global that can be set.
+    fn mutable(&self, name: &str) -> Option<Change> {
+        let tree = self.author;
+        let mut lists = (0..tree.len()).map(NodeId).filter(|node| tree.head(*node) == Some("global"));
+        let global = lists.find(|list| rewrite::items(tree, *list).get(1).and_then(|n| tree.name(*n)) == Some(name))?;
+        let ty = *rewrite::items(tree, global).get(2).filter(|ty| tree.atom(**ty).is_some())?;
+        Some(Change::Edits(rewrite::around(tree, ty, "(mut ", ")")))
+    }
+
+    /// The declaration of a local before the instruction that sets it.
+    fn declared(&self, at: NodeId, name: &str) -> Option<Change> {
+        let start = self.author.span(self.origin(at)?).start;
+        Some(Change::Edits(vec![(start..start, format!("(local {name} i32) "))]))
+    }
+
+    /// The name or number that must follow an instruction's own name.
+    pub(super) fn argument(
+        &self,
+        at: NodeId,
+        name: &str,
+        what: &str,
+        usage: &str,
+        nodes: &mut Nodes,
+    ) -> Walked<NodeId> {
+        match nodes.peek(self.tree).filter(|node| self.tree.atom(*node).is_some()) {
+            Some(node) => {
+                nodes.next(self.tree);
+                Ok(node)
+            }
+            None => {
+                let change = self.origin(at).and_then(|list| {
+                    let items = rewrite::items(self.author, list);
+                    let [_, value, target] = items.as_slice() else { return None };
+                    self.author.name(*target).map(|_| rewrite::swap(self.author, *value, *target))
+                });
+                let swappable = matches!(name, "local.set" | "local.tee" | "global.set");
+                self.fault(at, wording::missing_argument(name, what, usage).perhaps(change.filter(|_| swappable)))
+            }
+        }
+    }
+
+    pub(super) fn function_type(&self, callee: NodeId) -> Walked<(Vec<Val>, Vec<Val>)> {
+        let name = self.tree.text(callee);
+        if let Some(at) = self.program.defined.get(name) {
+            let ty = self.types.funcs.get(*at).cloned().flatten().ok_or(Stop::Unknown)?;
+            return Ok((ty.params, ty.results));
+        }
+        let signature = self.program.aliases.get(name).or_else(|| self.host.get(name.strip_prefix('$')?));
+        let signature = signature.ok_or(Stop::Unknown)?;
+        Ok((signature.pops().map(Val::from).collect(), signature.pushes().map(Val::from).collect()))
+    }
+
+    /// The type of a local that an instruction names.
+    pub(super) fn local(&self, at: NodeId, name: &str, node: NodeId) -> Walked<Val> {
+        let text = self.tree.text(node);
+        let locals = &self.func.locals;
+        let found = match text.starts_with('$') {
+            true => locals.get(text),
+            false => index(text).and_then(|at| locals.list.get(at)),
+        };
+        match found {
+            Some(local) => Val::from_wat(local.ty).ok_or(Stop::Unknown),
+            None => {
+                let near = nearest::names(text, self.local_names());
+                let global = self.types.globals.by_name.contains_key(text);
+                let change = match near.as_slice() {
+                    _ if global => self.instead_of(at, name, &name.replace("local", "global")),
+                    // What is set without a declaration lacks the declaration.
+                    [] if name != "local.get" && text.starts_with('$') => self.declared(at, text),
+                    _ => self.certain_local(text),
+                };
+                self.fault(node, wording::unknown_local(text, &near, global).perhaps(change))
+            }
+        }
+    }
+
+    /// What a branch to a label takes along.
+    pub(super) fn label(&self, node: NodeId) -> Walked<Vec<Val>> {
+        let text = self.tree.text(node);
+        let named = |frame: &&Frame<'s>| frame.label == Some(text);
+        let found = match index(text) {
+            Some(depth) => self.frames.iter().rev().nth(depth),
+            None => self.frames.iter().rev().find(named),
+        };
+        match found {
+            Some(frame) => Ok(frame.branch().to_vec()),
+            None => {
+                let own = |label: &&str| !label.starts_with("$.");
+                let around: Vec<&str> = self.frames.iter().rev().filter_map(|frame| frame.label).filter(own).collect();
+                let change =
+                    nearest::certain(text, around.iter().copied()).map(|near| Change::Instead(near.to_owned()));
+                self.fault(node, wording::unknown_label(text, &around).perhaps(change))
+            }
+        }
+    }
+}
+
+fn is_label(text: Option<&str>) -> bool {
+    text.is_some_and(|text| text.starts_with('$') || index(text).is_some())
+}

@@ -1,0 +1,299 @@
+//! What to say where instructions and the stack do not agree.
+
+use super::stack::{Entry, Frame, FrameKind, InstructionEffect};
+use super::{Stop, Walk, Walked, list_types};
+use crate::fix::Change;
+use crate::forms::value::is_number;
+use crate::ops::{self, Val};
+use crate::tree::{Kind, NodeId};
+use crate::wording::Words;
+use crate::{Code, Signature};
+use crate::{forms, habits, nearest, rewrite, wording};
+
+impl<'s> Walk<'_, 's> {
+    /// Says which instruction left a value too many. Values from `first` on are results.
+    pub(super) fn left<T>(&self, entry: &Entry, first: usize) -> Walked<T> {
+        if let Some(surplus) = &entry.surplus {
+            let (node, usage, wanted, given) = surplus.as_ref();
+            let words = match self.callee(entry.from).filter(|called| called.pushes().count() > 1) {
+                Some(called) => {
+                    let change = self.origin(entry.from).and_then(|call| rewrite::question(self.author, call, called));
+                    wording::results_as_operand(usage, *wanted, *given, called).perhaps(change)
+                }
+                None => wording::operand_count(usage, *wanted, *given, None).perhaps(self.of_many(*node)),
+            };
+            return self.fault(*node, words);
+        }
+        let count = self.stack.iter().take(first).filter(|other| other.from == entry.from).count();
+        let written = self.origin(entry.from).and_then(|node| self.author.head(node));
+        let words = match self.callee(entry.from) {
+            Some(signature) if signature.fallible() && written.is_some_and(|head| head != "call") => {
+                let change = self.origin(entry.from).and_then(|call| rewrite::question(self.author, call, signature));
+                wording::call_left(signature).perhaps(change)
+            }
+            Some(signature) => {
+                let call = self.origin(entry.from).filter(|call| self.author.node(*call).kind == Kind::List);
+                let all = signature.pushes().count();
+                let change = match call {
+                    // Its err, which nobody took, would be the program's code.
+                    Some(call) if all == 2 && self.stack.get(first).is_some_and(|code| code.from == entry.from) => {
+                        rewrite::question(self.author, call, signature)
+                    }
+                    Some(call) if all == 2 && count == 2 => rewrite::question(self.author, call, signature),
+                    Some(_) => wording::taken_up(signature),
+                    None => None,
+                };
+                wording::result_left(signature, entry.nth, count).perhaps(change)
+            }
+            None => wording::value_left(&self.excerpt(entry.from), entry.ty),
+        };
+        self.fault(entry.from, words)
+    }
+
+    /// An instruction of two operands with more of them, as the operator that takes any number.
+    fn of_many(&self, node: NodeId) -> Option<Change> {
+        let list = self.origin(node)?;
+        let operator = match self.author.head(list)?.split_once('.')? {
+            ("i32" | "i64" | "f64", "add") => "+",
+            ("i32" | "i64" | "f64", "mul") => "*",
+            _ => return None,
+        };
+        rewrite::head(self.author, list, operator)
+    }
+
+    /// A number of another type: the same number of the type that is wanted; or the conversion of an expression.
+    fn converted(&self, words: Words, from: NodeId, wanted: Val, found: Val) -> Words {
+        let constant = self
+            .origin(from)
+            .filter(|list| self.author.head(*list).is_some_and(|head| head.ends_with(".const")) && found == Val::I32);
+        let change = constant.and_then(|list| rewrite::head(self.author, list, format!("{}.const", wanted.name())));
+        match (change, ops::conversion(found, wanted)) {
+            (Some(change), _) => words.safe(change),
+            (None, Some(by)) => words.converted(wanted, found, by),
+            (None, None) => words,
+        }
+    }
+
+    /// The names of two `local.set` in a row, each in the place of the other.
+    fn swapped_pops(&self, at: NodeId) -> Option<Change> {
+        let tree = self.author;
+        let first = self.origin(at)?;
+        let second = rewrite::after(tree, first)?;
+        let name = |list: NodeId| match (tree.head(list), rewrite::items(tree, list).as_slice()) {
+            (Some("local.set"), [_, name]) => Some(*name),
+            _ => None,
+        };
+        Some(rewrite::swap(tree, name(first)?, name(second)?))
+    }
+
+    /// The host function that an instruction calls.
+    pub(super) fn callee(&self, node: NodeId) -> Option<&Signature> {
+        let mut nodes = match self.tree.node(node).kind {
+            Kind::List => self.tree.children(node),
+            _ => self.tree.after(node),
+        };
+        if self.tree.node(node).kind == Kind::List {
+            nodes.next(self.tree);
+        }
+        let is_call = match self.tree.node(node).kind {
+            Kind::List => self.tree.head(node) == Some("call"),
+            _ => self.tree.text(node) == "call",
+        };
+        let name = self.tree.name(nodes.next(self.tree).filter(|_| is_call)?)?;
+        self.program.aliases.get(name).or_else(|| self.host.get(name.strip_prefix('$')?))
+    }
+
+    pub(super) fn frame_name(&self, frame: &Frame<'_>) -> String {
+        match frame.kind {
+            FrameKind::Func if self.run => "the program".to_owned(),
+            FrameKind::Func => format!("the function `{}`", self.func.name.unwrap_or("(func")),
+            FrameKind::Block => "the block".to_owned(),
+            FrameKind::Loop => "the loop".to_owned(),
+            FrameKind::If => "`then`".to_owned(),
+            FrameKind::Else => "`else`".to_owned(),
+        }
+    }
+
+    /// The author's text for a node, shortened to its head and argument.
+    pub(super) fn excerpt(&self, node: NodeId) -> String {
+        let tree = self.author;
+        let Some(node) = self.origin(node) else { return String::new() };
+        let text = tree.text(node);
+        if text.chars().count() <= 32 && !text.contains('\n') {
+            return text.to_owned();
+        }
+        if tree.node(node).kind != Kind::List {
+            return format!("{}…", text.lines().next().unwrap_or("").chars().take(24).collect::<String>());
+        }
+        let mut nodes = tree.children(node);
+        let mut words = Vec::new();
+        while let Some(text) = nodes.next(tree).and_then(|node| tree.atom(node)).filter(|_| words.len() < 2) {
+            words.push(text.chars().take(32).collect::<String>());
+        }
+        format!("({} …)", words.join(" "))
+    }
+
+    /// Says that an operand has the wrong type.
+    pub(super) fn mismatch<T>(
+        &self,
+        effect: &InstructionEffect<'s>,
+        nth: usize,
+        wanted: Val,
+        entry: &Entry,
+    ) -> Walked<T> {
+        let at = if effect.given.is_some() { entry.from } else { effect.at };
+        let from = self.excerpt(entry.from);
+        let called = self.callee(entry.from);
+        let err = called.filter(|called| called.fallible() && entry.nth > 0 && entry.nth == called.results.len());
+        if matches!(effect.name, "local.set" | "local.tee" | "global.set") {
+            let name = effect.argument.unwrap_or("");
+            let words = match err {
+                Some(called) => wording::err_on_top(name, wanted, called).perhaps(self.swapped_pops(effect.at)),
+                None => {
+                    let words = wording::wrong_set(name, wanted, entry.ty, &from, ops::conversion(entry.ty, wanted));
+                    if effect.given.is_some() { self.converted(words, entry.from, wanted, entry.ty) } else { words }
+                }
+            };
+            return self.fault(at, words);
+        }
+        if let Some(called) = err {
+            return self.fault(at, wording::err_as_operand(&self.usage(effect), nth, wanted, called));
+        }
+        let param = self.host_of(effect).and_then(|signature| signature.params.get(nth)).map(|param| param.name);
+        let usage = self.usage(effect);
+        let hint = ops::conversion(entry.ty, wanted);
+        let words = wording::operand_type(&usage, nth, param, wanted, entry.ty, &from, hint);
+        let words = if effect.given.is_some() { self.converted(words, entry.from, wanted, entry.ty) } else { words };
+        self.fault(at, words)
+    }
+
+    pub(super) fn host_of(&self, effect: &InstructionEffect<'s>) -> Option<&Signature> {
+        let name = effect.argument.filter(|_| effect.name == "call")?;
+        if self.program.defined.contains_key(name) {
+            return None;
+        }
+        self.program.aliases.get(name).or_else(|| self.host.get(name.strip_prefix('$')?))
+    }
+
+    /// How an instruction is used, as diagnostics show it.
+    pub(super) fn usage(&self, effect: &InstructionEffect<'s>) -> String {
+        if let Some(signature) = self.host_of(effect) {
+            return format!("${signature}");
+        }
+        let name = match effect.argument {
+            Some(name) if effect.name == "call" => name.to_owned(),
+            Some(name) => format!("{} {name}", effect.name),
+            None => effect.name.to_owned(),
+        };
+        let shows_types = effect.name == "call" || ops::op(effect.name).is_some_and(|op| !op.pops.contains(&Val::Any));
+        if !shows_types {
+            return name;
+        }
+        match effect.pushes.as_slice() {
+            [] => format!("{name} ({})", list_types(&effect.pops)),
+            [one] => format!("{name} ({}) → {}", list_types(&effect.pops), one.name()),
+            many => format!("{name} ({}) → ({})", list_types(&effect.pops), list_types(many)),
+        }
+    }
+
+    /// Says what is wrong with a name that is no instruction; silent about rare ones that are.
+    pub(super) fn unknown<T>(&self, at: NodeId, first: NodeId, name: &'s str) -> Walked<T> {
+        if at == first && (name.starts_with('$') || name.starts_with(|c: char| c.is_ascii_digit() || c == '-')) {
+            return self.bare(first);
+        }
+        if is_instruction(name) {
+            return Err(Stop::Unknown);
+        }
+        if let Some(form) = forms::form(name) {
+            let change = self.origin(first).and_then(|atom| habits::in_parentheses(self.author, atom));
+            return self.fault(first, wording::flat_form(name, form.usage).perhaps(change));
+        }
+        let plain = name.strip_prefix('$').unwrap_or(name);
+        if let Some(signature) = self.host.get(plain) {
+            return self.fault(first, wording::call_missing(name, signature));
+        }
+        if self.program.defined.contains_key(name) {
+            return self.fault(first, wording::helper_call_missing(name));
+        }
+        let near = ops::nearest(name);
+        let functions = nearest::functions(plain.trim_end_matches('?'), self.host, Some(self.program));
+        let of_wat =
+            ["i32.", "i64.", "f32.", "f64.", "v128.", "local.", "global.", "memory.", "table.", "ref.", "elem."];
+        let of_host = at != first && plain.contains('.') && !of_wat.iter().any(|module| plain.starts_with(module));
+        let words = match of_host && near.is_empty() {
+            true => wording::unknown_head(name, self.host),
+            false => wording::unknown_instruction(name, &near, functions, Code::from_name(name)),
+        };
+        let prose = self.origin(first).filter(|_| at == first).and_then(|atom| habits::prose(self.author, atom));
+        if let Some(change) = prose {
+            return self.fault(first, words.safe(change));
+        }
+        let list = self.origin(first).filter(|_| at != first).and_then(|first| rewrite::parent(self.author, first));
+        self.fault(first, words.perhaps(list.and_then(|list| self.meant(list, name, &near))))
+    }
+
+    /// What a list is whose head is nothing that is known.
+    fn meant(&self, list: NodeId, name: &str, near: &[String]) -> Option<Change> {
+        if let Some(change) = habits::list(self.author, list, self.host) {
+            return Some(change);
+        }
+        let forms = forms::forms().map(|form| form.name);
+        if let Some(form) = nearest::certain(name, forms) {
+            return rewrite::head(self.author, list, form);
+        }
+        if let Some(meant) = ops::meant(name).or_else(|| nearest::certain(name, near.iter().map(String::as_str))) {
+            return rewrite::head(self.author, list, meant);
+        }
+        let (plain, question) = match name.strip_suffix('?') {
+            Some(plain) => (plain, "?"),
+            None => (name, ""),
+        };
+        let function = nearest::certain_function(plain.trim_start_matches('$'), self.host, Some(self.program))?;
+        let known = function.strip_prefix('$').filter(|known| self.host.get(known).is_some());
+        rewrite::head(self.author, list, format!("{}{question}", known.unwrap_or(&function)))
+    }
+
+    /// The names of the author's locals.
+    pub(super) fn local_names(&self) -> impl Iterator<Item = &'s str> {
+        self.func.locals.by_name.keys().copied().filter(|name| !name.starts_with("$."))
+    }
+
+    /// The local that a name is a slip of.
+    pub(super) fn certain_local(&self, name: &str) -> Option<Change> {
+        nearest::certain(name, self.local_names()).map(|near| Change::Instead(near.to_owned()))
+    }
+
+    /// Says how a bare name or number is written where an instruction is expected.
+    pub(super) fn bare<T>(&self, node: NodeId) -> Walked<T> {
+        let text = self.tree.text(node);
+        let words = match self.func.locals.get(text) {
+            Some(_) => wording::bare_operand(text, &format!("(local.get {text})")),
+            None if is_number(Val::I32, text) => wording::bare_operand(text, &format!("(i32.const {text})")),
+            None if is_number(Val::F64, text) => wording::bare_operand(text, &format!("(f64.const {text})")),
+            None if self.types.globals.by_name.contains_key(text) => {
+                wording::bare_operand(text, &format!("(global.get {text})"))
+            }
+            None if self.program.defined.contains_key(text) => wording::helper_call_missing(text),
+            None => match text.strip_prefix('$').and_then(|plain| self.host.get(plain)) {
+                Some(signature) => wording::call_missing(text, signature),
+                None if text.starts_with('$') => {
+                    let near = nearest::names(text, self.local_names());
+                    wording::unknown_local(text, &near, false).perhaps(self.certain_local(text))
+                }
+                None => return self.unknown(NodeId(u32::MAX), node, text),
+            },
+        };
+        self.fault(node, words)
+    }
+}
+
+/// Whether WAT has an instruction of that name, by the engine's own reader.
+fn is_instruction(name: &str) -> bool {
+    if !name.starts_with(|c: char| c.is_ascii_lowercase()) {
+        return false;
+    }
+    let text = format!("(module (func {name}))");
+    let read = wast::parser::ParseBuffer::new(&text)
+        .and_then(|buffer| wast::parser::parse::<wast::Wat<'_>>(&buffer).map(|_| ()));
+    !read.is_err_and(|e| e.message().contains("unknown operator"))
+}

@@ -1,0 +1,303 @@
+//! A walk over the instructions of a module's text that keeps the types on the stack, to say what is wrong with them and
+//! where in the author's text.
+//!
+//! It knows WAT alone: forms were expanded when the module was written, and every place in it leads back to the source. It
+//! accepts what the engine accepts. An instruction that it does not know ends it without a finding.
+
+mod effect;
+mod finding;
+mod stack;
+
+use self::stack::{After, Entry, Frame, FrameKind, InstructionEffect};
+use super::locate;
+use super::module::Module;
+use super::ops::Val;
+use super::program::{self, Func, Program};
+use super::tree::{Kind, NodeId, Nodes, Tree};
+use super::types::{FuncType, Types};
+use super::wording::{self, Fault, Words};
+use super::{habits, rewrite};
+use crate::Signatures;
+
+/// Why a walk ended early.
+#[derive(Debug)]
+pub(super) enum Stop {
+    Fault(Box<Fault>),
+    /// At an instruction that the walk does not know.
+    Unknown,
+}
+
+impl From<Box<Fault>> for Stop {
+    fn from(fault: Box<Fault>) -> Stop {
+        Stop::Fault(fault)
+    }
+}
+
+pub(super) type Walked<T> = Result<T, Stop>;
+
+/// How a function ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// With its results.
+    Complete,
+    /// The program with nothing on the stack: its code is missing.
+    LacksCode,
+}
+
+/// The functions of a module as they were written, each piece with its place in the author's text.
+pub(super) struct Written<'m, 'a> {
+    tree: Tree<'m>,
+    program: Program<'m>,
+    types: Types<'m>,
+    host: &'a Signatures,
+    author: &'a Tree<'a>,
+    module: &'m Module,
+}
+
+impl<'m, 'a> Written<'m, 'a> {
+    /// Reads what was written for the author's tree.
+    pub(super) fn read(author: &'a Tree<'a>, module: &'m Module, host: &'a Signatures) -> Result<Self, Box<Fault>> {
+        let text = module.text.get(module.body.clone()).unwrap_or("");
+        // What is read here was made from a text that was accepted: a fault in it has no place in that.
+        let placed = |fault: Box<Fault>| {
+            let node = locate::origin(module, module.body.start + fault.span.start);
+            Fault::new(node.map_or(0..0, |node| author.span(node)), fault.words)
+        };
+        let mut tree = Tree::read_within(text, usize::MAX).map_err(placed)?;
+        let program = program::read(&mut tree, host).map_err(placed)?;
+        let types = Types::read(&tree, &program);
+        Ok(Written { tree, program, types, host, author, module })
+    }
+
+    /// Walks over each function but the program, in the order of the text.
+    pub(super) fn walk_helpers(&self) -> impl Iterator<Item = Walked<End>> {
+        (0..self.program.funcs.len().saturating_sub(1)).map(|at| self.walk(at))
+    }
+
+    /// Walks over the program.
+    pub(super) fn walk_program(&self) -> Walked<End> {
+        self.walk(self.program.funcs.len().saturating_sub(1))
+    }
+
+    fn walk(&self, at: usize) -> Walked<End> {
+        let (Some(func), Some(Some(ty))) = (self.program.funcs.get(at), self.types.funcs.get(at)) else {
+            return Err(Stop::Unknown);
+        };
+        let node = func.node.unwrap_or(NodeId(0));
+        let run = at + 1 == self.program.funcs.len();
+        let results = ty.results.clone();
+        let frame = Frame {
+            kind: FrameKind::Func,
+            label: None,
+            params: Vec::new(),
+            results,
+            height: 0,
+            unreachable: false,
+            node,
+        };
+        let Written { tree, program, types, host, author, module } = self;
+        let (stack, frames) = (Vec::new(), vec![frame]);
+        let mut walk = Walk { tree, program, types, host, author, module, func, run, stack, frames, floor: 1 };
+        let mut body = func.body;
+        walk.inside(&mut body)?;
+        let reachable = walk.frames.last().is_some_and(|frame| !frame.unreachable);
+        if run && reachable && walk.stack.is_empty() {
+            return Ok(End::LacksCode);
+        }
+        walk.close(node)?;
+        Ok(End::Complete)
+    }
+}
+
+/// The state of a walk.
+pub(super) struct Walk<'a, 's> {
+    pub(super) tree: &'a Tree<'s>,
+    program: &'a Program<'s>,
+    types: &'a Types<'s>,
+    host: &'a Signatures,
+    author: &'a Tree<'a>,
+    module: &'a Module,
+    func: &'a Func<'s>,
+    run: bool,
+    stack: Vec<Entry>,
+    frames: Vec<Frame<'s>>,
+    /// How many frames the list around has opened or found: a flat `end` closes none of them.
+    floor: usize,
+}
+
+impl<'s> Walk<'_, 's> {
+    fn fault<T>(&self, node: NodeId, words: Words) -> Walked<T> {
+        let span = self.origin(node).map_or(0..0, |node| self.author.span(node));
+        Err(Stop::Fault(Fault::new(span, words)))
+    }
+
+    /// What an instruction was written for.
+    pub(super) fn origin(&self, node: NodeId) -> Option<NodeId> {
+        locate::origin(self.module, self.module.body.start + self.tree.span(node).start)
+    }
+
+    /// Walks over the instructions of a list or function; the flat blocks in it must end in it.
+    fn inside(&mut self, nodes: &mut Nodes) -> Walked<()> {
+        let before = std::mem::replace(&mut self.floor, self.frames.len());
+        self.sequence(nodes)?;
+        if self.frames.len() > self.floor
+            && let Some(frame) = self.frames.last()
+        {
+            return self.fault(frame.node, wording::no_end(self.tree.text(frame.node)));
+        }
+        self.floor = before;
+        Ok(())
+    }
+
+    fn sequence(&mut self, nodes: &mut Nodes) -> Walked<()> {
+        while let Some(node) = nodes.next(self.tree) {
+            match self.tree.node(node).kind {
+                Kind::List => self.list(node)?,
+                Kind::Text | Kind::Block => self.push(&[Val::I32], node),
+                Kind::Atom => self.flat(node, nodes)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Walks over a folded instruction or a form.
+    pub(super) fn list(&mut self, list: NodeId) -> Walked<()> {
+        let tree = self.tree;
+        let mut nodes = tree.children(list);
+        let Some(first) = nodes.next(tree) else { return self.fault(list, wording::empty_form()) };
+        let Some(name) = tree.atom(first) else {
+            let change = self.origin(list).map(|list| rewrite::splice(self.author, list));
+            return self.fault(list, wording::headless_form().perhaps(change));
+        };
+        match name {
+            "block" | "loop" => {
+                let (label, ty) = self.block_type(&mut nodes)?;
+                self.open(list, name, label, ty)?;
+                self.inside(&mut nodes)?;
+                self.close(list)
+            }
+            "if" => self.folded_if(list, nodes),
+            "then" | "else" => {
+                let change = self.origin(list).filter(|_| name == "else");
+                let change = change.and_then(|other| habits::late_else(self.author, other));
+                self.fault(list, wording::arm_outside(name).perhaps(change))
+            }
+            "end" => self.fault(list, wording::stray_end(name)),
+            _ => {
+                let mut effect = self.effect(list, first, name, &mut nodes)?;
+                let operands = nodes.peek(tree).is_some();
+                let base = self.stack.len();
+                self.inside(&mut nodes)?;
+                effect.given = operands.then(|| self.stack.len().saturating_sub(base));
+                self.apply(effect)
+            }
+        }
+    }
+
+    /// Walks over a flat instruction.
+    fn flat(&mut self, node: NodeId, nodes: &mut Nodes) -> Walked<()> {
+        let tree = self.tree;
+        let name = tree.text(node);
+        match name {
+            "block" | "loop" => {
+                let (label, ty) = self.block_type(nodes)?;
+                self.open(node, name, label, ty)
+            }
+            "if" => {
+                let (label, ty) = self.block_type(nodes)?;
+                self.condition(node, None)?;
+                self.open(node, name, label, ty)
+            }
+            "else" => {
+                skip_name(tree, nodes);
+                let open = self.frames.len() > self.floor;
+                let Some(frame) = self.frames.last().filter(|f| open && f.kind == FrameKind::If).cloned() else {
+                    return self.fault(node, wording::stray_end(name));
+                };
+                self.finish(node)?;
+                self.enter(Frame { kind: FrameKind::Else, unreachable: false, ..frame });
+                Ok(())
+            }
+            "end" => {
+                skip_name(tree, nodes);
+                if self.frames.len() <= self.floor {
+                    return self.fault(node, wording::stray_end(name));
+                }
+                self.close(node)
+            }
+            "then" => self.fault(node, wording::arm_outside(name)),
+            _ => {
+                let effect = self.effect(node, node, name, nodes)?;
+                self.apply(effect)
+            }
+        }
+    }
+
+    /// Walks over `(if COND… (then …) (else …))`.
+    fn folded_if(&mut self, list: NodeId, mut nodes: Nodes) -> Walked<()> {
+        let tree = self.tree;
+        let (label, ty) = self.block_type(&mut nodes)?;
+        let base = self.stack.len();
+        let mut operands = false;
+        let then = loop {
+            let Some(node) = nodes.next(tree) else { return self.fault(list, wording::no_then()) };
+            match tree.head(node) {
+                Some("then") => break node,
+                Some("else") => return self.fault(node, wording::no_then()),
+                _ if tree.node(node).kind == Kind::List => self.list(node)?,
+                _ if matches!(tree.node(node).kind, Kind::Text | Kind::Block) => self.push(&[Val::I32], node),
+                _ => return self.bare(node),
+            }
+            operands = true;
+        };
+        let given = operands.then(|| self.stack.len().saturating_sub(base));
+        self.condition(list, given)?;
+        self.open(list, "if", label, ty)?;
+        let mut arm = tree.children(then);
+        arm.next(tree);
+        self.inside(&mut arm)?;
+        let Some(other) = nodes.next(tree) else { return self.close(then) };
+        if tree.head(other) != Some("else") {
+            return self.fault(other, wording::after_then());
+        }
+        if let Some(more) = nodes.next(tree) {
+            return self.fault(more, wording::after_else());
+        }
+        if let Some(frame) = self.frames.last().cloned() {
+            self.finish(then)?;
+            self.enter(Frame { kind: FrameKind::Else, unreachable: false, ..frame });
+        }
+        let mut arm = tree.children(other);
+        arm.next(tree);
+        self.inside(&mut arm)?;
+        self.close(other)
+    }
+
+    /// Takes the condition of an `if`.
+    fn condition(&mut self, at: NodeId, given: Option<usize>) -> Walked<()> {
+        let (pops, pushes) = (vec![Val::I32], Vec::new());
+        self.apply(InstructionEffect { at, name: "if", argument: None, pops, pushes, after: After::Next, given })
+    }
+
+    /// Reads what follows the name of a block.
+    fn block_type(&mut self, nodes: &mut Nodes) -> Walked<(Option<&'s str>, FuncType)> {
+        let tree = self.tree;
+        let label = nodes.peek(tree).and_then(|node| tree.name(node));
+        if label.is_some() {
+            nodes.next(tree);
+        }
+        let ty = self.types.signature(tree, nodes).ok_or(Stop::Unknown)?;
+        Ok((label, ty))
+    }
+}
+
+fn skip_name(tree: &Tree<'_>, nodes: &mut Nodes) {
+    if nodes.peek(tree).is_some_and(|node| tree.name(node).is_some()) {
+        nodes.next(tree);
+    }
+}
+
+/// Types as diagnostics list them.
+pub(super) fn list_types(types: &[Val]) -> String {
+    types.iter().map(|ty| ty.name()).collect::<Vec<_>>().join(", ")
+}

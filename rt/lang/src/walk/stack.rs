@@ -1,0 +1,223 @@
+//! The stack as a walk sees it: its values, each with the instruction that left it, and the blocks they are left in.
+
+use super::{Stop, Walk, Walked, list_types};
+use crate::ops::{self, Val};
+use crate::tree::NodeId;
+use crate::types::FuncType;
+use crate::{habits, wording};
+
+/// The most values on the stack of a walk. A program with more of them is none that is compiled.
+const MAX_STACK: usize = 100_000;
+
+/// A value.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) ty: Val,
+    /// The instruction that left it.
+    pub(super) from: NodeId,
+    /// Which of that instruction's results it is.
+    pub(super) nth: usize,
+    /// The form that it was given to as one operand too many: its place, its signature, how many it takes and got.
+    pub(super) surplus: Option<Box<(NodeId, String, usize, usize)>>,
+}
+
+/// What a frame is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FrameKind {
+    Func,
+    Block,
+    Loop,
+    If,
+    Else,
+}
+
+/// A function body, a block or an arm of an `if`.
+#[derive(Clone, Debug)]
+pub(super) struct Frame<'s> {
+    pub(super) kind: FrameKind,
+    pub(super) label: Option<&'s str>,
+    pub(super) params: Vec<Val>,
+    pub(super) results: Vec<Val>,
+    /// How many values lie below it.
+    pub(super) height: usize,
+    /// Whether the code from here on is never reached, so that any value may be taken.
+    pub(super) unreachable: bool,
+    pub(super) node: NodeId,
+}
+
+impl Frame<'_> {
+    /// What a branch to the frame takes along.
+    pub(super) fn branch(&self) -> &[Val] {
+        if self.kind == FrameKind::Loop { &self.params } else { &self.results }
+    }
+}
+
+/// What an instruction takes and leaves.
+#[derive(Clone, Debug)]
+pub(super) struct InstructionEffect<'s> {
+    /// The list of a folded instruction, the name of a flat one.
+    pub(super) at: NodeId,
+    pub(super) name: &'s str,
+    /// The function, local or label that it names.
+    pub(super) argument: Option<&'s str>,
+    pub(super) pops: Vec<Val>,
+    pub(super) pushes: Vec<Val>,
+    pub(super) after: After,
+    /// For a folded instruction with operands: how many values they left.
+    pub(super) given: Option<usize>,
+}
+
+/// What follows an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum After {
+    Next,
+    /// Nothing: control goes elsewhere.
+    Never,
+    /// The next one, and the types are those of the values found.
+    Select,
+}
+
+impl<'s> Walk<'_, 's> {
+    /// Opens a block.
+    pub(super) fn open(&mut self, node: NodeId, name: &'s str, label: Option<&'s str>, ty: FuncType) -> Walked<()> {
+        let (at, pops) = (node, ty.params.clone());
+        self.apply(InstructionEffect {
+            at,
+            name,
+            argument: None,
+            pops,
+            pushes: Vec::new(),
+            after: After::Next,
+            given: None,
+        })?;
+        let kind = match name {
+            "loop" => FrameKind::Loop,
+            "if" => FrameKind::If,
+            _ => FrameKind::Block,
+        };
+        let height = self.stack.len();
+        let (params, results) = (ty.params, ty.results);
+        self.enter(Frame { kind, label, params, results, height, unreachable: false, node });
+        Ok(())
+    }
+
+    pub(super) fn enter(&mut self, frame: Frame<'s>) {
+        self.stack.truncate(frame.height);
+        let (params, node) = (frame.params.clone(), frame.node);
+        self.frames.push(frame);
+        self.push(&params, node);
+    }
+
+    /// Closes the innermost frame and leaves its results.
+    pub(super) fn close(&mut self, end: NodeId) -> Walked<()> {
+        if let Some(frame) = self.frames.last()
+            && frame.kind == FrameKind::If
+            && frame.params != frame.results
+        {
+            return self.fault(frame.node, wording::if_without_else(&list_types(&frame.results)));
+        }
+        let Some(frame) = self.finish(end)? else { return Ok(()) };
+        self.push(&frame.results, frame.node);
+        Ok(())
+    }
+
+    /// Checks that the innermost frame ends with its results, and takes them and it away.
+    pub(super) fn finish(&mut self, end: NodeId) -> Walked<Option<Frame<'s>>> {
+        let Some(frame) = self.frames.last().cloned() else { return Ok(None) };
+        let available = self.stack.len().saturating_sub(frame.height);
+        let wanted = frame.results.len();
+        if available < wanted && !frame.unreachable {
+            let at = if frame.kind == FrameKind::Func { frame.node } else { end };
+            let found: Vec<Val> = self.stack.iter().skip(frame.height).map(|entry| entry.ty).collect();
+            return self.fault(at, wording::lacks_result(&self.frame_name(&frame), &frame.results, &found));
+        }
+        let first = self.stack.len() - wanted.min(available);
+        for (result, entry) in
+            frame.results.iter().skip(wanted.saturating_sub(available)).zip(self.stack.iter().skip(first))
+        {
+            if !entry.ty.fits(*result) {
+                let hint = ops::conversion(entry.ty, *result);
+                let run = self.run && frame.kind == FrameKind::Func;
+                let words = wording::wrong_result(
+                    &self.frame_name(&frame),
+                    *result,
+                    entry.ty,
+                    &self.excerpt(entry.from),
+                    run,
+                    hint,
+                );
+                return self.fault(entry.from, words);
+            }
+        }
+        if let Some(left) = self.stack.get(frame.height).filter(|_| available > wanted).cloned() {
+            return self.left(&left, first);
+        }
+        self.stack.truncate(frame.height);
+        self.frames.pop();
+        Ok(Some(frame))
+    }
+
+    /// Puts values on the stack.
+    pub(super) fn push(&mut self, types: &[Val], from: NodeId) {
+        self.stack.extend(types.iter().enumerate().map(|(nth, ty)| Entry { ty: *ty, from, nth, surplus: None }));
+    }
+
+    /// Lets an instruction take its operands and leave its results.
+    pub(super) fn apply(&mut self, mut effect: InstructionEffect<'s>) -> Walked<()> {
+        if self.stack.len() > MAX_STACK {
+            return Err(Stop::Unknown);
+        }
+        let frame = self.frames.last();
+        let (height, unreachable) = frame.map_or((0, false), |frame| (frame.height, frame.unreachable));
+        let available = self.stack.len().saturating_sub(height);
+        if effect.after == After::Select {
+            let second = self.stack.len().checked_sub(2).filter(|_| available >= 2);
+            let ty = second.and_then(|at| self.stack.get(at)).map_or(Val::Any, |entry| entry.ty);
+            (effect.pops, effect.pushes) = (vec![ty, ty, Val::I32], vec![ty]);
+        }
+        let wanted = effect.pops.len();
+        // Where parentheses are missing, operands that do not fit show that more than the last ones are.
+        let all_open = &self.author.open;
+        let open = self.origin(effect.at).is_some_and(|node| all_open.contains(&node));
+        let unfit = |given| given > wanted && !all_open.is_empty() || given < wanted && open;
+        if effect.given.is_some_and(unfit) {
+            return self.fault(effect.at, wording::unclosed_form(effect.name, None));
+        }
+        if available < wanted && !unreachable {
+            let usage = self.usage(&effect);
+            let words = match effect.given {
+                Some(given) if given <= available => {
+                    wording::operand_count(&usage, wanted, given, self.host_of(&effect))
+                }
+                _ => wording::value_missing(&usage, wanted, available, effect.name, effect.argument),
+            };
+            let called = self.host_of(&effect);
+            let change = self.origin(effect.at).and_then(|at| habits::lacking(self.author, at, effect.name, called));
+            return self.fault(effect.at, words.perhaps(change));
+        }
+        let taken = wanted.min(available);
+        let first = self.stack.len() - taken;
+        for (nth, ty) in effect.pops.iter().enumerate().skip(wanted - taken) {
+            let Some(entry) = self.stack.get(first + nth - (wanted - taken)) else { continue };
+            if !entry.ty.fits(*ty) {
+                return self.mismatch(&effect, nth, *ty, entry);
+            }
+        }
+        if let Some(given) = effect.given.filter(|given| *given > wanted) {
+            let usage = self.usage(&effect);
+            for entry in self.stack.iter_mut().take(first).skip((first + wanted).saturating_sub(given)) {
+                let surplus = (effect.at, usage.clone(), wanted, given);
+                entry.surplus.get_or_insert_with(|| Box::new(surplus));
+            }
+        }
+        self.stack.truncate(first);
+        if effect.after == After::Never
+            && let Some(frame) = self.frames.last_mut()
+        {
+            frame.unreachable = true;
+            self.stack.truncate(frame.height);
+        }
+        self.push(&effect.pushes, effect.at);
+        Ok(())
+    }
+}

@@ -1,0 +1,172 @@
+//! The formatter: what it makes of texts, and what it never changes.
+//!
+//! Each `tests/format/*.txt` has texts behind `=== what it is about`, each followed by its layout behind `---`; `UPDATE=1` writes the
+//! layouts anew.
+
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
+
+fn here(folder: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)
+}
+
+fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
+    let mut paths: Vec<_> = std::fs::read_dir(here(folder)).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|e| e == extension));
+    paths.sort();
+    assert!(!paths.is_empty(), "{folder} is empty");
+    paths
+}
+
+/// Every program that this repository keeps as a file, and every text that diagnostics are tested with.
+fn corpus() -> Vec<String> {
+    let programs = files("tests/expand", "wat").into_iter().chain(files("../catalog/programs", "wat"));
+    let mut texts: Vec<String> = programs.map(|path| std::fs::read_to_string(path).unwrap()).collect();
+    for path in files("tests/diagnostics", "txt") {
+        let text = std::fs::read_to_string(path).unwrap();
+        let cases = text.split("\n=== ").filter_map(|case| case.split_once('\n'));
+        texts.extend(cases.filter_map(|(_, case)| Some(case.split_once("\n---\n")?.0.to_owned())));
+    }
+    texts
+}
+
+fn bytes(source: &str) -> Option<Vec<u8>> {
+    wattle_lang::assemble(source, &common::host()).ok()?.encode().ok()
+}
+
+/// Formats a text, and holds the layout against what goes for every one.
+fn checked(source: &str) -> Option<String> {
+    let formatted = wattle_lang::format(source).ok()?;
+    assert_eq!(wattle_lang::format(&formatted).unwrap(), formatted, "formatting twice differs for\n{source}");
+    assert_eq!(bytes(source), bytes(&formatted), "the module differs for\n{source}\n---\n{formatted}");
+    let is_ragged = || formatted.lines().any(|line| line != line.trim_end());
+    assert!(source.contains(['"', '\r']) || !is_ragged(), "{formatted}");
+    Some(formatted)
+}
+
+#[test]
+fn texts_get_their_layout() {
+    let mut failed = String::new();
+    for path in files("tests/format", "txt") {
+        let expected = std::fs::read_to_string(&path).unwrap();
+        let mut found = String::new();
+        for case in expected.split("=== ").skip(1) {
+            let (about, case) = case.split_once('\n').unwrap();
+            let source = case.split_once("---\n").map_or(case, |(source, _)| source);
+            let layout = checked(source).unwrap_or_else(|| wattle_lang::format(source).unwrap_err().to_string());
+            write!(found, "=== {about}\n{source}---\n{layout}\n").unwrap();
+        }
+        let found = found.trim_end().to_owned() + "\n";
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::write(&path, &found).unwrap();
+        } else if found != expected {
+            let diff = similar::TextDiff::from_lines(&expected, &found);
+            write!(failed, "{}\n{}\n", path.display(), diff.unified_diff()).unwrap();
+        }
+    }
+    assert!(failed.is_empty(), "{failed}");
+}
+
+#[test]
+fn every_text_of_the_tree_keeps_its_module() {
+    let formatted = corpus().iter().filter_map(|source| checked(source)).count();
+    assert!(formatted > 60, "{formatted}");
+}
+
+#[test]
+fn deep_and_long_texts_take_no_time_to_speak_of() {
+    let deep = format!("{}(i32.const 0){}", "(block ".repeat(254), ")".repeat(254));
+    checked(&deep).unwrap();
+    let wide = format!("(i32.add {})", "\"a\nb\" ".repeat(150_000));
+    wattle_lang::format(&wide).unwrap();
+    assert!(wattle_lang::format(&"(".repeat(100_000)).is_err());
+    assert_eq!(wattle_lang::format(" \n\n").unwrap(), "");
+}
+
+/// What may stand between two tokens without changing what a text means.
+fn between() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec![
+        " ",
+        " ",
+        " ",
+        "\n",
+        "\n",
+        "\n\n\n",
+        "\t",
+        "\r\n",
+        "   \n      ",
+        " ;; a note\n",
+        "\n;; a note of its own\n",
+        " (; within ;) ",
+        "\n(; over\n   two lines ;)\n",
+        " ;;\n",
+        "(;;)",
+        " ;; closes ) nothing \"\n",
+    ])
+}
+
+/// A program of the tree, its tokens parted by other blanks and comments.
+fn rearranged() -> impl Strategy<Value = (String, String)> {
+    let plain = |text: &str| !["\"\"\"", "(;", "```"].iter().any(|mark| text.contains(mark));
+    let fits =
+        |text: &String| plain(text) && text.len() < 3_000 && bytes(text).is_some() && wattle_lang::format(text).is_ok();
+    let texts: Vec<String> = corpus().into_iter().filter(fits).collect();
+    (prop::sample::select(texts), prop::collection::vec(between(), 1..40)).prop_map(|(text, gaps)| {
+        let mut gaps = gaps.into_iter().cycle();
+        let tokens = tokens(&text);
+        let other = tokens.iter().fold(String::new(), |other, token| other + token + gaps.next().unwrap());
+        (text, other)
+    })
+}
+
+/// The tokens of a text without blocks, block comments and fences.
+fn tokens(text: &str) -> Vec<String> {
+    let (mut tokens, mut rest) = (Vec::new(), text);
+    while let Some(first) = rest.chars().next() {
+        let length = if rest.starts_with(";;") {
+            rest = &rest[rest.find('\n').unwrap_or(rest.len())..];
+            continue;
+        } else if first == '"' {
+            let mut escaped = false;
+            let end = rest[1..].find(|c| {
+                let closes = c == '"' && !escaped;
+                escaped = c == '\\' && !escaped;
+                closes
+            });
+            2 + end.unwrap()
+        } else if matches!(first, '(' | ')') {
+            1
+        } else if first.is_whitespace() || first == '\u{feff}' {
+            rest = &rest[first.len_utf8()..];
+            continue;
+        } else {
+            rest.find(|c: char| c.is_whitespace() || matches!(c, '(' | ')' | '"' | ';')).unwrap_or(rest.len())
+        };
+        tokens.push(rest[..length].to_owned());
+        rest = &rest[length..];
+    }
+    tokens
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_arrangement_changes_the_module((text, other) in rearranged()) {
+        let formatted = checked(&other).unwrap_or_else(|| panic!("{other}\n{}", wattle_lang::format(&other).unwrap_err()));
+        prop_assert_eq!(bytes(&text), bytes(&formatted));
+        let notes = |text: &str| ["a note", "within", "over", "closes"].map(|note| text.matches(note).count());
+        prop_assert_eq!(notes(&other), notes(&formatted));
+    }
+
+    #[test]
+    fn no_text_breaks_it(text in "[()\";a$\\\\\n` \\[]{0,40}") {
+        checked(&text);
+    }
+}
