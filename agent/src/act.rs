@@ -9,7 +9,7 @@ use wattle_catalog::{Catalog, Entry};
 use wattle_machine::{Call, Cost, Execution, Failure, Ran, SourceLine};
 use wattle_rt::{Diagnostic, Exit, Grants, Mended, Outcome, Program, RunError, Runtime, TrapKind};
 
-use crate::host::Broken;
+use crate::host::HostError;
 
 /// Looks the call's program up, prepares it, runs it with those grants, and reports. What the model got wrong is in the report;
 /// an error is the host's.
@@ -18,7 +18,7 @@ pub(crate) async fn perform(
     catalog: &Catalog,
     grants: &Arc<Grants>,
     call: &Call,
-) -> Result<Execution, Broken> {
+) -> Result<Execution, HostError> {
     let (source, args, time) = match call {
         Call::Wat { body, args } => (body.as_str(), args.clone(), None),
         Call::Catalog { name, args } => {
@@ -45,8 +45,8 @@ pub(crate) async fn perform(
         Ok(outcome) => Ok(report(call.label(), &program, mended, outcome, started.elapsed(), time)),
         Err(RunError::Denied(missing)) => Ok(Execution::Refused { reason: crate::wiring::denied(&missing) }),
         Err(RunError::Refused(why)) => Ok(Execution::Refused { reason: format!("denied before it ran: {why}") }),
-        Err(RunError::Bug(bug)) => Err(Broken::from(bug)),
-        Err(RunError::Engine(error)) => Err(Broken::from(error)),
+        Err(RunError::Bug(bug)) => Err(HostError::from(bug)),
+        Err(RunError::Engine(error)) => Err(HostError::from(error)),
     }
 }
 

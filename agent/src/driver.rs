@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
-use wattle_capability::story::Told;
+use wattle_capability::history::RunHistoryGrant;
 use wattle_catalog::{Catalog, Entry};
 use wattle_machine::{
     Ask, Call, Dialect, Effect, Ending, Event, Execution, FunctionTool, Input, Message, ModelAnswer, Nonce, Role,
@@ -17,15 +17,15 @@ use wattle_rt::tape::Tape as _;
 
 use crate::bug::{BUG, Bug, caught};
 use crate::dialect::{DialectSetting, functions};
-use crate::host::{Broken, Host, Settings};
-use crate::journal::{self, RunTape, Track, Waiting};
+use crate::history::JournalHistory;
+use crate::host::{Host, HostError, Settings};
+use crate::journal::{self, PendingApproval, RunTape, Track};
 use crate::ledger::{Sealed, Signer};
 use crate::meter::Meter;
 use crate::model::{Delta, Model, ModelErrorKind, ModelReply, ModelRequest, ask_within};
 use crate::otel::RunSpans;
 use crate::sink::{Sink, Stamp};
 use crate::store::Tenant;
-use crate::story::Teller;
 use crate::trace::{Left, Trace};
 
 /// What one run is to do, with what.
@@ -124,7 +124,7 @@ pub(crate) async fn drive(
     (job, setup): (Job, Setup),
     sink: &dyn Sink,
     (run_id, track): (&str, Option<&Track>),
-) -> Result<Report, Stay> {
+) -> Result<Report, Suspended> {
     let past = track.and_then(Track::past);
     let mut performer = Performer::new(host, model, settings, &job, run_id, sink, track);
     performer.functions = function_tools(&setup.programs);
@@ -164,25 +164,25 @@ pub(crate) async fn drive(
                 Err(Bug) => Input::Failed(BUG.to_owned()),
             },
         };
-        performer.cut_short(&task, &input);
+        performer.abort_pending_calls(&task, &input);
         (state, effects) = performer.advance(state, job.meter.take(), input, before + started.elapsed()).await;
     }
 }
 
 /// A run that cannot go on before a person has said something.
-pub(crate) struct Stay {
+pub(crate) struct Suspended {
     pub(crate) run_id: String,
-    pub(crate) waiting: Vec<Waiting>,
+    pub(crate) waiting: Vec<PendingApproval>,
     /// The number of the next event.
     pub(crate) seq: u64,
     steps: u32,
     usage: Usage,
 }
 
-impl Stay {
+impl Suspended {
     /// The report of a run that nobody can answer, because it is kept nowhere.
     fn given_up(self) -> Report {
-        let Stay { run_id, waiting, steps, usage, .. } = self;
+        let Suspended { run_id, waiting, steps, usage, .. } = self;
         let questions: Vec<&str> = waiting.iter().map(|waiting| waiting.question.as_str()).collect();
         let failed = Report::failed(run_id, format!("nobody could be asked: {}", questions.join("; ")));
         Report { steps, usage, ..failed }
@@ -264,7 +264,7 @@ struct Performer<'a> {
     trace: Trace<'a>,
     track: Option<&'a Track>,
     spans: Option<RunSpans>,
-    teller: Arc<Teller>,
+    teller: Arc<JournalHistory>,
 }
 
 impl<'a> Performer<'a> {
@@ -281,9 +281,14 @@ impl<'a> Performer<'a> {
         let author = (settings.agent.as_str(), model.name());
         let place = (job.workdir.as_deref(), model.mask());
         let trace = Trace::open(run_id, author, place, job.signer.clone(), past.is_some());
-        let teller = Arc::new(Teller::new(run_id));
+        let teller = Arc::new(JournalHistory::new(run_id));
         let account = job.grants.account().cloned().unwrap_or_else(|| host.runtime().open_account());
-        let grants = job.grants.as_ref().clone().charged_to(account).with(Told(Arc::<Teller>::clone(&teller)));
+        let grants = job
+            .grants
+            .as_ref()
+            .clone()
+            .charged_to(account)
+            .with(RunHistoryGrant(Arc::<JournalHistory>::clone(&teller)));
         let grants = Arc::new(grants);
         let stamp = Stamp::from(run_id, sink, past.map_or(1, |past| past.seq));
         let (functions, meter) = (Vec::new(), job.meter.clone());
@@ -308,13 +313,13 @@ impl<'a> Performer<'a> {
         }
     }
 
-    fn stay(&self, waiting: Vec<Waiting>, state: &State) -> Stay {
+    fn stay(&self, waiting: Vec<PendingApproval>, state: &State) -> Suspended {
         let run_id = self.trace.run_id().to_owned();
-        Stay { run_id, waiting, seq: self.stamp.next(), steps: state.steps(), usage: state.usage() }
+        Suspended { run_id, waiting, seq: self.stamp.next(), steps: state.steps(), usage: state.usage() }
     }
 
     /// Performs a task; an error is what the run waits for.
-    async fn perform(&self, task: &Task) -> Result<Input, Vec<Waiting>> {
+    async fn perform(&self, task: &Task) -> Result<Input, Vec<PendingApproval>> {
         Ok(match task {
             Task::Moderate { message } => Input::Moderated(match &self.settings.moderation {
                 Some(moderation) => moderation.judge(message, &self.meter).await,
@@ -327,7 +332,7 @@ impl<'a> Performer<'a> {
                 for called in join_all(calls).await {
                     match called {
                         Ok(Called::Done(execution)) => executions.push(*execution),
-                        Ok(Called::Waits(questions)) => waiting.extend(questions),
+                        Ok(Called::Pending(questions)) => waiting.extend(questions),
                         Err(broken) => return Ok(Input::Failed(broken)),
                     }
                 }
@@ -341,7 +346,7 @@ impl<'a> Performer<'a> {
     }
 
     /// Leaves a line in the trace for each call that began and was given up before its end.
-    fn cut_short(&self, task: &Task, input: &Input) {
+    fn abort_pending_calls(&self, task: &Task, input: &Input) {
         let reason = match input {
             Input::Cancel { .. } => "cancelled",
             Input::Expired { .. } => "the run's time was up",
@@ -379,9 +384,10 @@ impl<'a> Performer<'a> {
         }
         match asked {
             Ok(reply) => {
-                let (is_cut, usage) = (reply.is_cut(), settings.prices.priced(self.model.name(), reply.usage));
+                let (is_truncated, usage) =
+                    (reply.is_truncated(), settings.prices.priced(self.model.name(), reply.usage));
                 let ModelReply { text, calls, reasoning, .. } = reply;
-                Input::Answer(ModelAnswer { text, calls, is_cut, reasoning, usage })
+                Input::Answer(ModelAnswer { text, calls, is_truncated, reasoning, usage })
             }
             Err(error) if error.kind() == ModelErrorKind::Functions => Input::WithoutFunctions(error.to_string()),
             Err(error) => Input::Failed(error.to_string()),
@@ -397,7 +403,7 @@ impl<'a> Performer<'a> {
         };
         let performed = crate::act::perform(self.host.runtime(), &self.catalog, &grants, call).await;
         let execution = performed.map_err(|broken| {
-            if let Broken::Bug(bug) = &broken {
+            if let HostError::Bug(bug) = &broken {
                 let (run, function) = (self.trace.run_id(), bug.function);
                 tracing::error!(run, function, panic = %bug.message, "a host function panicked, which is a bug");
             }
@@ -408,8 +414,8 @@ impl<'a> Performer<'a> {
             let asked = tape.waiting();
             if !asked.is_empty() {
                 let call = format!("{step}.{}", at + 1);
-                let waiting = |question| Waiting { call: call.clone(), question };
-                return Ok(Called::Waits(asked.into_iter().map(waiting).collect()));
+                let waiting = |question| PendingApproval { call: call.clone(), question };
+                return Ok(Called::Pending(asked.into_iter().map(waiting).collect()));
             }
         }
         let took = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -427,5 +433,5 @@ impl<'a> Performer<'a> {
 enum Called {
     Done(Box<Execution>),
     /// It waits for the answers to these.
-    Waits(Vec<Waiting>),
+    Pending(Vec<PendingApproval>),
 }

@@ -10,7 +10,7 @@ use wattle_rt::{Capability, Code, FormDoc, Function, forms};
 const MATCHES: usize = 12;
 
 /// The manual of a host: its functions, its catalog, the language, and the error codes.
-pub(crate) struct Guide {
+pub(crate) struct Manual {
     capabilities: Vec<Capability>,
     catalog: Catalog,
 }
@@ -25,9 +25,9 @@ enum Topic<'a> {
     Code(Code),
 }
 
-impl Guide {
-    pub(crate) fn new(capabilities: &[Capability], catalog: Catalog) -> Guide {
-        Guide { capabilities: capabilities.to_vec(), catalog }
+impl Manual {
+    pub(crate) fn new(capabilities: &[Capability], catalog: Catalog) -> Manual {
+        Manual { capabilities: capabilities.to_vec(), catalog }
     }
 
     /// All topics: programs first, since they do the most by themselves.
@@ -119,7 +119,7 @@ fn line(topic: Topic<'_>) -> String {
     }
 }
 
-impl help::Guide for Guide {
+impl help::Manual for Manual {
     fn about(&self, topic: &str) -> Option<String> {
         // As a program writes it: `$str.cat`, `(http.get? …)`, `"text_count"`.
         let name = topic.trim().trim_start_matches(['(', '$', '"', '`']).trim_end_matches([')', '?', '"', '`']);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use quick_cache::sync::Cache;
 use wattle_capability::ai::Budget;
 use wattle_capability::egress::Egress;
-use wattle_capability::wattle::Directory;
+use wattle_capability::wattle::CatalogIndex;
 use wattle_capability::web::Engine;
 use wattle_capability::{help, par, shell};
 use wattle_catalog::{Catalog, Entry, Folders, Problem};
@@ -16,13 +16,13 @@ use wattle_rt::{Bug, EngineError, Grants, Limits, Runtime};
 use wattle_shell::{Toolbox, ToolboxError};
 
 use crate::dialect::{DialectSetting, functions};
-use crate::guide::Guide;
+use crate::guide::Manual;
 use crate::model::{Prices, Timeouts};
 use crate::moderation::Moderation;
 use crate::otel::Collector;
 use crate::programs::Programs;
 use crate::prompt::{self, Listing};
-use crate::shelf::{News, Shelf};
+use crate::reload::{CatalogDiff, CatalogReloader};
 use crate::store::Tenant;
 
 /// Why the web cannot be searched where nothing is set.
@@ -36,7 +36,7 @@ const LISTINGS: usize = 4_096;
 #[derive(Clone)]
 pub struct Host {
     runtime: Runtime,
-    shelf: Arc<Shelf>,
+    reload: Arc<CatalogReloader>,
     /// What the prompts of sessions name of the catalog, by tenant and session.
     listings: Arc<Cache<(Tenant, String), Arc<Listing>>>,
     egress: Egress,
@@ -47,7 +47,7 @@ pub struct Host {
 
 /// A broken host: it ends the run, and is never told to a program or a model as something of theirs.
 #[derive(Debug, thiserror::Error)]
-pub enum Broken {
+pub enum HostError {
     /// A host function panicked.
     #[error(transparent)]
     Bug(#[from] Bug),
@@ -109,14 +109,14 @@ impl Host {
     ///
     /// # Errors
     /// Where the engine cannot be made.
-    pub fn new(limits: Limits, catalog: impl Into<Folders>, egress: Egress) -> Result<Host, Broken> {
+    pub fn new(limits: Limits, catalog: impl Into<Folders>, egress: Egress) -> Result<Host, HostError> {
         let runtime = Runtime::new(wattle_capability::ALL, limits)?;
         let listings = Arc::new(Cache::new(LISTINGS));
         let engine = Err(NO_ENGINE.to_owned());
         let toolbox = Toolbox::new(None)?;
         Ok(Host {
             runtime,
-            shelf: Arc::new(Shelf::new(catalog.into())),
+            reload: Arc::new(CatalogReloader::new(catalog.into())),
             listings,
             egress,
             engine,
@@ -141,7 +141,7 @@ impl Host {
     ///
     /// # Errors
     /// Where the commands cannot be had.
-    pub fn caching(self, folder: &Path) -> Result<Host, Broken> {
+    pub fn caching(self, folder: &Path) -> Result<Host, HostError> {
         wattle_capability::guests::keep_compiled_in(folder);
         Ok(Host { toolbox: Toolbox::new(Some(folder))?, ..self })
     }
@@ -161,19 +161,19 @@ impl Host {
     /// The programs that runs may call by name, as they are now. A run keeps what it began with.
     #[must_use]
     pub fn catalog(&self) -> Catalog {
-        self.shelf.catalog()
+        self.reload.catalog()
     }
 
     /// Looks at the catalog's folders again, at most once a second, and tells what became of the catalog since it was last
     /// told. A file whose new version does not load or compile keeps the version before.
-    pub async fn refresh(&self) -> News {
-        self.shelf.refresh(&self.runtime).await
+    pub async fn refresh(&self) -> CatalogDiff {
+        self.reload.refresh(&self.runtime).await
     }
 
     /// Compiles the whole catalog. A program of a folder that does not compile is left out, and the next
     /// [`refresh`](Host::refresh) tells of it.
     pub async fn warm(&self) {
-        self.shelf.warm(&self.runtime).await;
+        self.reload.warm(&self.runtime).await;
     }
 
     /// Whether a program compiles and calls the capabilities that it says.
@@ -181,7 +181,7 @@ impl Host {
     /// # Errors
     /// What is wrong with it.
     pub async fn check(&self, entry: &Entry) -> Result<(), Problem> {
-        crate::shelf::check(&self.runtime, entry).await
+        crate::reload::check(&self.runtime, entry).await
     }
 
     /// The commands of the shell.
@@ -198,8 +198,8 @@ impl Host {
 
     /// The manual: functions, programs, forms of the language and error codes as they are now.
     #[must_use]
-    pub fn guide(&self) -> Arc<dyn help::Guide> {
-        Arc::new(Guide::new(self.runtime.capabilities(), self.catalog()))
+    pub fn guide(&self) -> Arc<dyn help::Manual> {
+        Arc::new(Manual::new(self.runtime.capabilities(), self.catalog()))
     }
 
     /// The programs as they are now, for programs that start others.
@@ -218,7 +218,7 @@ impl Host {
 
     /// The programs as they are now, for programs that look for others.
     #[must_use]
-    pub fn directory(&self) -> Arc<dyn Directory> {
+    pub fn directory(&self) -> Arc<dyn CatalogIndex> {
         Arc::new(Programs::new(self.runtime.clone(), self.catalog()))
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use wattle_capability::Answer;
 use wattle_capability::files::{ISSUES_FILE, append_line};
-use wattle_capability::issue::{Desk, Ticket};
+use wattle_capability::issue::{IssueTracker, Ticket};
 use wattle_capability::kv;
 use wattle_rt::{Code, Failure};
 
@@ -28,7 +28,7 @@ impl Tickets {
     }
 }
 
-impl Desk for Tickets {
+impl IssueTracker for Tickets {
     fn file(&self, ticket: Ticket) -> Answer<'_, ()> {
         let path = self.0.clone();
         Box::pin(async move {
@@ -52,7 +52,7 @@ impl Kept {
     }
 }
 
-impl Desk for Kept {
+impl IssueTracker for Kept {
     fn file(&self, ticket: Ticket) -> Answer<'_, ()> {
         Box::pin(async move {
             let line = line(&ticket)?;

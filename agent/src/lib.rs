@@ -28,6 +28,7 @@ mod dialect;
 mod driver;
 mod examples;
 mod guide;
+mod history;
 mod host;
 mod inference;
 mod issues;
@@ -40,28 +41,27 @@ pub mod moderation;
 pub mod otel;
 mod programs;
 mod prompt;
+mod reload;
 mod scene;
-mod shelf;
 mod sink;
 mod store;
-mod story;
 pub mod trace;
 mod wiring;
 
 pub use dialect::DialectSetting;
 pub use driver::{Job, Report, run};
 pub use examples::{Difference, ExampleFault, check_example};
-pub use host::{Broken, Host, NO_ENGINE, Settings};
+pub use host::{Host, HostError, NO_ENGINE, Settings};
 pub use inference::ModelInference;
 pub use issues::Tickets;
 pub use meter::Meter;
 pub use programs::Programs;
 pub use prompt::Listing;
+pub use reload::CatalogDiff;
 pub use scene::Scene;
-pub use shelf::News;
 pub use sink::{Sink, now_ms};
 pub use store::{
-    DEFAULT_TENANT, Exported, Kept, LateSecrets, LateState, Privacy, SESSION_ID, SessionLine, State, Store, StoreError,
+    DEFAULT_TENANT, Exported, Kept, LazySecrets, LazyState, Privacy, SESSION_ID, SessionLine, State, Store, StoreError,
     StoredSecrets, Tenant, TenantError, TenantStore, is_session_id, own_session, privacy,
 };
 pub use trace::{STEPS_FILE, Step};

@@ -29,7 +29,7 @@ const CLASSIFIED_CHARS: usize = 20_000;
 /// What is looked for, and what follows.
 #[derive(Clone)]
 pub struct Moderation {
-    looks: Vec<Arc<dyn Look>>,
+    looks: Vec<Arc<dyn MessageFilter>>,
     /// What the user is told, by category.
     messages: BTreeMap<String, String>,
     on_failure: OnFailure,
@@ -46,7 +46,7 @@ pub enum OnFailure {
 }
 
 /// Looks at a message.
-pub trait Look: Send + Sync {
+pub trait MessageFilter: Send + Sync {
     /// Gives the category of what is wrong with it; `None` where nothing is. The error says why the look failed. What it takes of the
     /// run's model is counted.
     fn look<'a>(&'a self, message: &'a str, meter: &'a Meter) -> BoxFuture<'a, Result<Option<String>, String>>;
@@ -55,7 +55,7 @@ pub trait Look: Send + Sync {
 impl Moderation {
     /// Looks with these, in that order; a category without a message has a message of its own.
     #[must_use]
-    pub fn new(looks: Vec<Arc<dyn Look>>, messages: BTreeMap<String, String>, on_failure: OnFailure) -> Self {
+    pub fn new(looks: Vec<Arc<dyn MessageFilter>>, messages: BTreeMap<String, String>, on_failure: OnFailure) -> Self {
         Moderation { looks, messages, on_failure }
     }
 
@@ -116,7 +116,7 @@ impl Patterns {
     }
 }
 
-impl Look for Patterns {
+impl MessageFilter for Patterns {
     fn look<'a>(&'a self, message: &'a str, _: &'a Meter) -> BoxFuture<'a, Result<Option<String>, String>> {
         let found = self.0.iter().find(|(pattern, _)| pattern.is_match(message));
         ready(Ok(found.map(|(_, category)| category.clone()))).boxed()
@@ -173,7 +173,7 @@ impl Classifier {
     }
 }
 
-impl Look for Classifier {
+impl MessageFilter for Classifier {
     fn look<'a>(&'a self, message: &'a str, meter: &'a Meter) -> BoxFuture<'a, Result<Option<String>, String>> {
         self.ask(message, meter).boxed()
     }

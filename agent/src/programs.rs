@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use wattle_capability::Answer;
 use wattle_capability::par::{self, Work};
-use wattle_capability::wattle::Directory;
+use wattle_capability::wattle::CatalogIndex;
 use wattle_catalog::{Catalog, Entry};
 use wattle_rt::{Code, Failure, Grants, Nested, Outcome, Program, RunError, Runtime};
 
@@ -87,7 +87,7 @@ impl par::Programs for Programs {
     }
 }
 
-impl Directory for Programs {
+impl CatalogIndex for Programs {
     fn list(&self) -> Vec<(String, String)> {
         self.catalog.iter().map(|entry| line(entry)).collect()
     }

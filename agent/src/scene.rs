@@ -10,7 +10,7 @@ use wattle_capability::egress::{HeaderMap, HeaderName, HeaderValue, Incoming, Ou
 use wattle_capability::files::Files;
 use wattle_capability::git::Repository;
 use wattle_capability::http;
-use wattle_capability::image::Painter;
+use wattle_capability::image::ImageGenerator;
 use wattle_capability::kv::{InMemory, Kv};
 use wattle_capability::shell::{Captured, Shell};
 use wattle_capability::sys::Fixed;
@@ -147,7 +147,7 @@ impl Repository for Pushed {
 /// Makes the same picture of every prompt.
 struct OnePicture;
 
-impl Painter for OnePicture {
+impl ImageGenerator for OnePicture {
     fn paint(&self, _: String, _: Passage) -> Answer<'_, Vec<u8>> {
         Box::pin(async { Ok(PICTURE.to_vec()) })
     }

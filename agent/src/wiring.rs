@@ -10,15 +10,15 @@ use wattle_capability::fs::Fs;
 use wattle_capability::git::{Git, Repository};
 use wattle_capability::help::{self, Help};
 use wattle_capability::http::{self, Http};
-use wattle_capability::image::{Image, Painter};
-use wattle_capability::issue::{Desk, Issues};
+use wattle_capability::image::{Image, ImageGenerator};
+use wattle_capability::issue::{IssueTracker, Issues};
 use wattle_capability::kv::{self, InMemory, Kv};
 use wattle_capability::par::{self, Par};
 use wattle_capability::publish::Publish;
 use wattle_capability::search::{Embedder, Search};
 use wattle_capability::secrets::{Secrets, Vault};
 use wattle_capability::shell::{Sh, Shell};
-use wattle_capability::wattle::{Directory, Wattle};
+use wattle_capability::wattle::{CatalogIndex, Wattle};
 use wattle_capability::web::{Engine, Web};
 use wattle_capability::{vfs, workbook};
 use wattle_rt::Grants;
@@ -40,13 +40,13 @@ pub struct Access {
     /// The programs that programs may start, with the same access.
     pub programs: Arc<dyn par::Programs>,
     /// The manual that programs may read.
-    pub guide: Arc<dyn help::Guide>,
+    pub guide: Arc<dyn help::Manual>,
     /// The catalog that programs may look into.
-    pub directory: Arc<dyn Directory>,
+    pub directory: Arc<dyn CatalogIndex>,
     /// The shell; `None` where there is none.
     pub shell: Option<Arc<dyn Shell>>,
     /// Where tickets go; `None` for the tenant's state.
-    pub issues: Option<Arc<dyn Desk>>,
+    pub issues: Option<Arc<dyn IssueTracker>>,
     /// The model that programs may ask; `None` where none is configured.
     pub inference: Option<Arc<dyn Inference>>,
     /// How much they may ask of it.
@@ -71,7 +71,7 @@ pub struct Trusted {
     /// The public folder.
     pub public: Option<Arc<Files>>,
     /// What makes pictures.
-    pub painter: Option<Arc<dyn Painter>>,
+    pub painter: Option<Arc<dyn ImageGenerator>>,
 }
 
 impl Access {

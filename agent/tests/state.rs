@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use wattle_agent::capability::kv::Backend;
 use wattle_agent::rt::Code;
-use wattle_agent::{LateState, Store, StoreError, Tenant, TenantStore};
+use wattle_agent::{LazyState, Store, StoreError, Tenant, TenantStore};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -106,14 +106,14 @@ async fn a_late_store_is_opened_at_its_first_use_and_told_about_where_it_cannot_
     let path = folder.path().join("s.db");
     let late = {
         let path = path.clone();
-        Arc::new(LateState::new(move || Ok(of(&Store::open(&path, HOUR)?, "t"))))
+        Arc::new(LazyState::new(move || Ok(of(&Store::open(&path, HOUR)?, "t"))))
     };
     assert!(!path.exists());
     let (one, two) = tokio::join!(set(&*late, "k", "v"), async { late.keys(String::new()).await.unwrap().len() });
     assert_eq!(((), two <= 1), (one, true));
     assert_eq!(get(&of(&Store::open(&path, HOUR).unwrap(), "t").variables(), "k").await.as_deref(), Some("v"));
 
-    let broken = LateState::new(|| Err(StoreError::open("/nowhere/s.db".as_ref(), "no such folder")));
+    let broken = LazyState::new(|| Err(StoreError::open("/nowhere/s.db".as_ref(), "no such folder")));
     let failure = broken.get("k".to_owned()).await.unwrap_err();
     assert_eq!(failure.code, Code::EREMOTE);
     assert!(failure.reason.contains("/nowhere/s.db"), "{failure}");

@@ -13,7 +13,7 @@ use wattle_agent::journal::{Call, Journal as _, Opened, Opening, Status, Turn};
 use wattle_agent::ledger::{Keys, Sealed};
 use wattle_agent::machine::{Input, Message, Setup, Usage};
 use wattle_agent::rt::CallEffect;
-use wattle_agent::rt::tape::{Kept as Recorded, Mark};
+use wattle_agent::rt::tape::{CallId, RecordedValue as Recorded};
 use wattle_agent::{Exported, Store, StoredSecrets, Tenant, TenantStore};
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -44,7 +44,7 @@ fn turn() -> Turn {
 }
 
 fn call() -> Call {
-    let mark = Mark {
+    let mark = CallId {
         path: Arc::from([]),
         number: 1,
         function: Cow::Borrowed("kv.set"),
@@ -162,7 +162,7 @@ async fn as_bob(function: &str, bob: &TenantStore, keys: &Path) {
 
 /// Functions that know no data: they open the file, or name a tenant.
 const WITHOUT_DATA: &[&str] =
-    &["Store::open", "Store::in_memory", "Store::tenant", "LateSecrets::new", "LateState::new", "StoreError::open"];
+    &["Store::open", "Store::in_memory", "Store::tenant", "LazySecrets::new", "LazyState::new", "StoreError::open"];
 
 /// The public functions of the types of the store, and those of the port that it implements.
 fn functions() -> BTreeSet<String> {

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
-use wattle_rt::tape::Kept;
+use wattle_rt::tape::RecordedValue;
 use wattle_rt::{Code, Failure, Keep, Run, Value, capability, host};
 
 use crate::json::document::{Document, quoted};
@@ -88,8 +88,8 @@ pub struct Handle(pub i32);
 
 impl Keep for Handle {
     /// The items: the same handle may be another array's when the program is run once more.
-    fn kept(&self, run: &mut Run) -> Kept {
-        Kept::Items(Arrays::of(run).get(*self).map(|items| items.clone()).unwrap_or_default())
+    fn kept(&self, run: &mut Run) -> RecordedValue {
+        RecordedValue::Items(Arrays::of(run).get(*self).map(|items| items.clone()).unwrap_or_default())
     }
 }
 
@@ -98,9 +98,9 @@ impl Value for Handle {
     fn store(self, _: &mut host::Caller<'_>) -> Result<i32, Failure> {
         Ok(self.0)
     }
-    fn restore(kept: Kept, caller: &mut host::Caller<'_>) -> Result<i32, Failure> {
+    fn restore(kept: RecordedValue, caller: &mut host::Caller<'_>) -> Result<i32, Failure> {
         match kept {
-            Kept::Items(items) => Arrays::make(caller.data_mut(), items).map(|handle| handle.0),
+            RecordedValue::Items(items) => Arrays::make(caller.data_mut(), items).map(|handle| handle.0),
             _ => Err(host::misfit()),
         }
     }

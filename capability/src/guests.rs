@@ -15,7 +15,7 @@ pub fn keep_compiled_in(folder: &Path) {
 }
 
 /// A guest that is compiled when it is first needed.
-pub(crate) struct LateGuest {
+pub(crate) struct LazyGuest {
     name: &'static str,
     module: &'static [u8],
     compiled: OnceLock<Arc<Guest>>,
@@ -23,10 +23,10 @@ pub(crate) struct LateGuest {
     compiling: Mutex<()>,
 }
 
-impl LateGuest {
+impl LazyGuest {
     /// Names a guest and its module.
-    pub(crate) const fn new(name: &'static str, module: &'static [u8]) -> LateGuest {
-        LateGuest { name, module, compiled: OnceLock::new(), compiling: Mutex::new(()) }
+    pub(crate) const fn new(name: &'static str, module: &'static [u8]) -> LazyGuest {
+        LazyGuest { name, module, compiled: OnceLock::new(), compiling: Mutex::new(()) }
     }
 
     /// Begins to compile the guest, for a call that is about to need it.

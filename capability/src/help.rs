@@ -18,14 +18,14 @@ capability! {
 }
 
 /// The port to the manual, implemented by whoever knows all of it.
-pub trait Guide: Send + Sync {
+pub trait Manual: Send + Sync {
     /// What there is to know about a topic: the page of what has that name, or the best matches for words. `None` where
     /// nothing matches.
     fn about(&self, topic: &str) -> Option<String>;
 }
 
 /// Grants `help` with that manual.
-pub struct Help(pub Arc<dyn Guide>);
+pub struct Help(pub Arc<dyn Manual>);
 
 impl Config for Help {
     const CAPABILITY: &'static str = "help";

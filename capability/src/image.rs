@@ -35,14 +35,14 @@ const PROMPT: usize = 4_000;
 const LARGEST: usize = 16 << 20;
 
 /// The port to what makes pictures. A failure is `EREMOTE`, one that comes too late `ETIME`.
-pub trait Painter: Send + Sync {
+pub trait ImageGenerator: Send + Sync {
     /// Returns the bytes of a picture. One that lies elsewhere is fetched by that passage.
     fn paint(&self, prompt: String, passage: Passage) -> Answer<'_, Vec<u8>>;
 }
 
 /// Grants `image` on a painter; `None` where the operator named no endpoint. The programs of a run share the budget.
 pub struct Image {
-    painter: Option<Arc<dyn Painter>>,
+    painter: Option<Arc<dyn ImageGenerator>>,
     attempts: AtomicU32,
 }
 
@@ -53,7 +53,7 @@ impl Config for Image {
 impl Image {
     /// A grant for one run.
     #[must_use]
-    pub fn new(painter: Option<Arc<dyn Painter>>) -> Self {
+    pub fn new(painter: Option<Arc<dyn ImageGenerator>>) -> Self {
         Image { painter, attempts: AtomicU32::new(0) }
     }
 

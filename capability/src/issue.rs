@@ -7,7 +7,7 @@ use serde::Serialize;
 use wattle_rt::{Code, Config, Failure, Run, capability};
 
 use crate::Answer;
-use crate::story::Told;
+use crate::history::RunHistoryGrant;
 use crate::sys::now_ms;
 
 capability! {
@@ -46,21 +46,21 @@ pub struct Ticket {
 }
 
 /// The port to where tickets go, implemented by whoever wires a run. One that cannot be kept is told as `EREMOTE`.
-pub trait Desk: Send + Sync {
+pub trait IssueTracker: Send + Sync {
     /// Takes a ticket in.
     fn file(&self, ticket: Ticket) -> Answer<'_, ()>;
 }
 
 /// Grants `issue` on that desk, for 20 tickets of all the programs that share this grant.
 pub struct Issues {
-    desk: Arc<dyn Desk>,
+    desk: Arc<dyn IssueTracker>,
     filed: AtomicU32,
 }
 
 impl Issues {
     /// A grant of which nothing is used.
     #[must_use]
-    pub fn new(desk: Arc<dyn Desk>) -> Self {
+    pub fn new(desk: Arc<dyn IssueTracker>) -> Self {
         Issues { desk, filed: AtomicU32::new(0) }
     }
 }
@@ -79,7 +79,7 @@ async fn file(run: &mut Run, title: String, need: String, tried: Option<String>)
         let words = format!("the run has filed {TICKETS} tickets, which is the most; carry on without");
         return Err(Failure::new(Code::EBUDGET, words));
     }
-    let id = run.config::<Told>().ok().map(|told| told.0.run_id().to_owned());
+    let id = run.config::<RunHistoryGrant>().ok().map(|told| told.0.run_id().to_owned());
     let reply = format!("filed: {title}\nNote in your answer that this is missing, and carry on with what there is.");
     issues.desk.file(Ticket { ts: now_ms(run), run: id, title, need, tried }).await?;
     Ok(reply)

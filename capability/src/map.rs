@@ -1,7 +1,7 @@
 //! `map`: maps from text to text that the host keeps for the run, in the order of insertion.
 
 use indexmap::IndexMap;
-use wattle_rt::tape::Kept;
+use wattle_rt::tape::RecordedValue;
 use wattle_rt::{Code, Failure, Keep, Run, Value, capability, host};
 
 use crate::arr::{Arrays, Handle as ArrHandle, Order, numbered};
@@ -76,9 +76,9 @@ struct Handle(i32);
 
 impl Keep for Handle {
     /// Keys and values in turn: the same handle may be another map's when the program is run once more.
-    fn kept(&self, run: &mut Run) -> Kept {
+    fn kept(&self, run: &mut Run) -> RecordedValue {
         let entries = of(run, self.0).into_iter().flat_map(|texts| &*texts);
-        Kept::Items(entries.flat_map(|(key, value)| [key.clone().into_bytes(), value.clone()]).collect())
+        RecordedValue::Items(entries.flat_map(|(key, value)| [key.clone().into_bytes(), value.clone()]).collect())
     }
 }
 
@@ -87,8 +87,8 @@ impl Value for Handle {
     fn store(self, _: &mut host::Caller<'_>) -> Result<i32, Failure> {
         Ok(self.0)
     }
-    fn restore(kept: Kept, caller: &mut host::Caller<'_>) -> Result<i32, Failure> {
-        let Kept::Items(items) = kept else { return Err(host::misfit()) };
+    fn restore(kept: RecordedValue, caller: &mut host::Caller<'_>) -> Result<i32, Failure> {
+        let RecordedValue::Items(items) = kept else { return Err(host::misfit()) };
         let mut items = items.into_iter();
         let mut texts = Texts::new();
         while let (Some(key), Some(value)) = (items.next(), items.next()) {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use wattle_rt::tape::Kept;
+use wattle_rt::tape::RecordedValue;
 use wattle_rt::{Code, Config, Failure, Room, Run, capability};
 
 capability! {
@@ -163,7 +163,7 @@ impl Dice {
                     .map_err(|e| Failure::new(Code::EREMOTE, format!("no random numbers: {e}")))?;
                 Ok(seed.to_vec())
             };
-            let again = |kept| if let Kept::Bytes(seed) = kept { Some(seed) } else { None };
+            let again = |kept| if let RecordedValue::Bytes(seed) = kept { Some(seed) } else { None };
             let seed = run.recall("sys.random", fresh, again)?;
             let numbers = blake3::Hasher::new().update(&seed).finalize_xof();
             run.state::<Dice>().0 = Some(Seeded { numbers });

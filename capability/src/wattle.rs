@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use wattle_rt::{Code, Config, Failure, Gate, Run, Target, Unadmitted, capability};
 
+use crate::history::RunHistoryGrant;
 use crate::kv::{self, Kv, TENANT};
 use crate::par::{self, Team, Work};
-use crate::story::Told;
 use crate::too_large;
 
 capability! {
@@ -24,7 +24,7 @@ capability! {
 }
 
 /// The port to the catalog for those who look for programs, implemented by whoever wires a run.
-pub trait Directory: Send + Sync {
+pub trait CatalogIndex: Send + Sync {
     /// All programs by name, each with its sentence.
     fn list(&self) -> Vec<(String, String)>;
 
@@ -39,7 +39,7 @@ pub trait Directory: Send + Sync {
 }
 
 /// Grants `wattle` on that catalog.
-pub struct Wattle(pub Arc<dyn Directory>);
+pub struct Wattle(pub Arc<dyn CatalogIndex>);
 
 impl Config for Wattle {
     const CAPABILITY: &'static str = "wattle";
@@ -161,7 +161,7 @@ async fn started(run: &mut Run, gate: &Gate, name: &str, args: &[&str]) -> Resul
 }
 
 fn trace(run: &Run) -> Result<String, Failure> {
-    let told = run.config::<Told>().map_err(|_| {
+    let told = run.config::<RunHistoryGrant>().map_err(|_| {
         Failure::new(Code::ENOENT, "there is no trace: the program was started by itself, not by a run's step")
     })?;
     let steps = told.0.steps();

@@ -17,8 +17,8 @@ use wattle_capability::files::Files;
 use wattle_capability::fs::Fs;
 use wattle_capability::git::{Git, Repository};
 use wattle_capability::http::{self, Http};
-use wattle_capability::image::{Image, Painter};
-use wattle_capability::issue::{Desk, Issues};
+use wattle_capability::image::{Image, ImageGenerator};
+use wattle_capability::issue::{IssueTracker, Issues};
 use wattle_capability::kv::{self, InMemory, Kv};
 use wattle_capability::par::{Par, Programs};
 use wattle_capability::policy::Verdict;
@@ -60,10 +60,14 @@ async fn attempt(
         .with(Kv { session: state(""), tenant: state("tenant:") })
         .with(Fs(Arc::clone(&files)))
         .with(Par::new(log.of(programs, Target::Program, "")))
-        .with(Issues::new(log.of(Arc::clone(&world.desk) as Arc<dyn Desk>, service(Service::Tickets), "")))
+        .with(Issues::new(log.of(Arc::clone(&world.desk) as Arc<dyn IssueTracker>, service(Service::Tickets), "")))
         .with(Git(log.of(Arc::new(world::Pushed) as Arc<dyn Repository>, service(Service::Remote), "")))
         .with(Publish(Some(Arc::clone(&public))))
-        .with(Image::new(Some(log.of(Arc::new(world::OnePicture) as Arc<dyn Painter>, service(Service::Images), ""))))
+        .with(Image::new(Some(log.of(
+            Arc::new(world::OnePicture) as Arc<dyn ImageGenerator>,
+            service(Service::Images),
+            "",
+        ))))
         .with(Ai::new(
             log.of(Arc::new(world::Echo) as Arc<dyn Inference>, service(Service::Model), ""),
             Budget { calls: 3, tokens: 1_000 },

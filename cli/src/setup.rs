@@ -12,9 +12,9 @@ use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::ai::{Budget, Inference};
 use wattle_agent::capability::egress::{Egress, Policy};
 use wattle_agent::capability::files::{Files, HostFiles, OVERLAY_LIMIT};
-use wattle_agent::capability::issue::Desk;
+use wattle_agent::capability::issue::IssueTracker;
 use wattle_agent::capability::kv;
-use wattle_agent::capability::policy::{Absent, Preflight};
+use wattle_agent::capability::policy::{NoApprover, Preflight};
 use wattle_agent::capability::search::{Embedder, index_file};
 use wattle_agent::capability::web::{Engine, EngineSettings};
 use wattle_agent::catalog::Folders;
@@ -24,11 +24,11 @@ use wattle_agent::model::{
     ApiKey, Cassette, Endpoint, EndpointError, EndpointErrorKind, EndpointSettings, Model, Recorder, RemoteModel,
     resolve,
 };
-use wattle_agent::moderation::{Classifier, Look, Moderation};
+use wattle_agent::moderation::{Classifier, MessageFilter, Moderation};
 use wattle_agent::otel::{Collector, CollectorSettings};
 use wattle_agent::rt::{AccountLimits, Grants, Guard as _, Limits};
 use wattle_agent::{
-    Access, Host, LateState, Meter, ModelInference, NO_ENGINE, SESSION_ID, Settings, Store, StoreError, StoredSecrets,
+    Access, Host, LazyState, Meter, ModelInference, NO_ENGINE, SESSION_ID, Settings, Store, StoreError, StoredSecrets,
     Tenant, TenantStore, Tickets, is_session_id,
 };
 
@@ -119,7 +119,7 @@ impl Setup {
             return Ok(settings);
         }
         let patterns = guard.patterns().map_err(|why| Fault::configuration(format!("the key `guard`: {why}")))?;
-        let mut looks: Vec<Arc<dyn Look>> = vec![Arc::new(patterns)];
+        let mut looks: Vec<Arc<dyn MessageFilter>> = vec![Arc::new(patterns)];
         if guard.classifier {
             let (timeouts, prices) = (settings.timeouts, settings.prices.clone());
             looks.push(Arc::new(Classifier::new(Arc::clone(model), guard.looked_for(), timeouts, prices)));
@@ -181,7 +181,7 @@ impl Setup {
 
     /// Leaves questions of the policy open, for whoever takes the run up, where nobody can be asked now.
     pub(crate) fn park(&mut self) {
-        self.preflight = Arc::new(Preflight::new(self.config.policy.clone(), Some(Arc::new(Absent))));
+        self.preflight = Arc::new(Preflight::new(self.config.policy.clone(), Some(Arc::new(NoApprover))));
     }
 
     /// Where runs are kept; `None` where there can be no store, and the run is gone with the process.
@@ -273,7 +273,7 @@ impl Setup {
         let embeds = self.config.embed_model.value.clone().zip(inference.clone());
         let embedder = embeds.map(|(name, model)| Embedder { name, model });
         let index = index(&name, &self.config.root.value);
-        let issues: Option<Arc<dyn Desk>> = Some(Arc::new(Tickets::of(&self.config.root.value)));
+        let issues: Option<Arc<dyn IssueTracker>> = Some(Arc::new(Tickets::of(&self.config.root.value)));
         let trusted = match self.config.exec.value {
             true => {
                 Some(crate::trusted::trusted(&self.config, &self.config.root.value, name.as_str(), self.host.egress())?)
@@ -289,7 +289,7 @@ impl Setup {
         match store_path(&self.config) {
             Ok(path) => {
                 let (path, ttl) = (path.to_owned(), self.config.session_ttl.value.0);
-                Arc::new(LateState::new(move || Ok(Store::open(&path, ttl)?.tenant(&tenant))))
+                Arc::new(LazyState::new(move || Ok(Store::open(&path, ttl)?.tenant(&tenant))))
             }
             Err(_) => Arc::new(kv::InMemory::default()),
         }

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use wattle_agent::LateSecrets;
+use wattle_agent::LazySecrets;
 use wattle_agent::Trusted;
 use wattle_agent::capability::egress::{Egress, Url};
 use wattle_agent::capability::files::Files;
 use wattle_agent::capability::git::{Author, Broker, NoRepository, PushTo, RemoteFiles, Repository, find_git};
-use wattle_agent::capability::image::{Endpoint, Painter};
+use wattle_agent::capability::image::{Endpoint, ImageGenerator};
 use wattle_agent::capability::secrets::{FirstOf, Listed, Secret, Secrets};
 
 use crate::config::{Config, SecretEntry};
@@ -62,7 +62,7 @@ fn public(config: &Config) -> Result<Option<Arc<Files>>, Fault> {
     Ok(Some(Arc::new(Files::write_through(base))))
 }
 
-fn painter(config: &Config, egress: &Egress) -> Result<Option<Arc<dyn Painter>>, Fault> {
+fn painter(config: &Config, egress: &Egress) -> Result<Option<Arc<dyn ImageGenerator>>, Fault> {
     let Some(base) = &config.image_base_url.value else { return Ok(None) };
     let wrong = |why: String| Fault::configuration(format!("`image.base_url`: {why}"));
     let url = Url::parse(base.trim()).map_err(|why| wrong(why.to_string()))?;
@@ -103,7 +103,7 @@ pub(crate) fn secrets(config: &Config) -> Result<Arc<dyn Secrets>, Fault> {
     let entries = entries.iter().map(entry).collect::<Result<Vec<_>, Fault>>()?;
     let listed: Arc<dyn Secrets> = Arc::new(Listed::new(entries));
     let (config, at_look) = (config.clone(), config.clone());
-    let stored = LateSecrets::new(
+    let stored = LazySecrets::new(
         move || crate::setup::may_have_secrets(&at_look),
         move || crate::setup::stored_secrets(&config).map_err(|fault| fault.to_string()),
     );

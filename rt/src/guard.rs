@@ -4,7 +4,7 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use crate::tape::{Begun, Halt, Kept, Reel};
+use crate::tape::{Halt, RecordedValue, Replay, TapeCursor};
 use crate::{Code, Failure, Position, Program, Run, Runtime, Target};
 
 /// A program that is about to run.
@@ -15,12 +15,12 @@ pub struct Preview<'a> {
     /// What it is started with.
     pub args: &'a [String],
     runtime: &'a Runtime,
-    reel: Option<&'a Reel>,
+    reel: Option<&'a TapeCursor>,
 }
 
 /// What somebody said to a question about a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum Reply {
     /// This, now or when the program was first about to run.
     Answer(String),
     /// Nobody can say anything now.
@@ -30,29 +30,34 @@ pub enum Said {
 }
 
 impl<'a> Preview<'a> {
-    pub(crate) fn new(runtime: &'a Runtime, program: &'a Program, args: &'a [String], reel: Option<&'a Reel>) -> Self {
+    pub(crate) fn new(
+        runtime: &'a Runtime,
+        program: &'a Program,
+        args: &'a [String],
+        reel: Option<&'a TapeCursor>,
+    ) -> Self {
         Preview { program, args, runtime, reel }
     }
 
     /// Puts a question about the program to somebody, once: the answer stays with the run, and is there when the run is taken up or
     /// played back. `ask` gives nothing where nobody can answer now; a run that is recorded then waits for the answer.
-    pub async fn ask(&self, question: &str, ask: impl Future<Output = Option<String>>) -> Said {
-        let Some(reel) = self.reel else { return ask.await.map_or(Said::Nothing, Said::Answer) };
-        let waiting = |Halt(words)| Said::Waiting(words);
+    pub async fn ask(&self, question: &str, ask: impl Future<Output = Option<String>>) -> Reply {
+        let Some(reel) = self.reel else { return ask.await.map_or(Reply::Nothing, Reply::Answer) };
+        let waiting = |Halt(words)| Reply::Waiting(words);
         let mark = reel.question(question);
         match reel.tape.begin(&mark) {
             Err(halt) => return waiting(halt),
-            Ok(Begun::Came(Ok(Kept::Bytes(said))) | Begun::Again(Ok(Kept::Bytes(said)))) => {
-                return Said::Answer(String::from_utf8_lossy(&said).into_owned());
+            Ok(Replay::Recorded(Ok(RecordedValue::Bytes(said))) | Replay::Again(Ok(RecordedValue::Bytes(said)))) => {
+                return Reply::Answer(String::from_utf8_lossy(&said).into_owned());
             }
             Ok(_) => {}
         }
         match ask.await {
             None => waiting(reel.tape.wait(&mark)),
             Some(said) => {
-                reel.tape.end(&mark, Ok(Kept::Bytes(said.clone().into_bytes())));
+                reel.tape.end(&mark, Ok(RecordedValue::Bytes(said.clone().into_bytes())));
                 match reel.tape.keep().await {
-                    Ok(()) => Said::Answer(said),
+                    Ok(()) => Reply::Answer(said),
                     Err(halt) => waiting(halt),
                 }
             }

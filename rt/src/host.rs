@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use wasmtime::{AsContext, AsContextMut, WasmBacktrace, WasmTy};
 
-use crate::tape::{Arg, Args, Begun, Came, Halt, Kept, Mark, Tape};
+use crate::tape::{Arg, Args, CallId, CallResult, Halt, RecordedValue, Replay, Tape};
 use crate::{CallEffect, Code, Failure, Run, Touch};
 
 /// The engine's view of a call in progress.
@@ -16,12 +16,12 @@ const PAGE: u64 = 65_536;
 /// What a host function can give: a value, or nothing.
 pub trait Keep {
     /// What a tape keeps of it.
-    fn kept(&self, run: &mut Run) -> Kept;
+    fn kept(&self, run: &mut Run) -> RecordedValue;
 }
 
 impl Keep for () {
-    fn kept(&self, _: &mut Run) -> Kept {
-        Kept::Unit
+    fn kept(&self, _: &mut Run) -> RecordedValue {
+        RecordedValue::Unit
     }
 }
 
@@ -40,7 +40,7 @@ pub trait Value: Keep {
     ///
     /// # Errors
     /// As [`store`](Value::store), and [`misfit`] where it was kept of another type.
-    fn restore(kept: Kept, caller: &mut Caller<'_>) -> Result<Self::Wire, Failure>;
+    fn restore(kept: RecordedValue, caller: &mut Caller<'_>) -> Result<Self::Wire, Failure>;
 }
 
 /// A recording holds something else than the function gives.
@@ -52,13 +52,13 @@ pub fn misfit() -> Failure {
 macro_rules! plain {
     ($($ty:ty, $kept:ident;)*) => {$(
         impl Keep for $ty {
-            fn kept(&self, _: &mut Run) -> Kept { Kept::$kept(*self) }
+            fn kept(&self, _: &mut Run) -> RecordedValue { RecordedValue::$kept(*self) }
         }
         impl Value for $ty {
             type Wire = $ty;
             fn store(self, _: &mut Caller<'_>) -> Result<$ty, Failure> { Ok(self) }
-            fn restore(kept: Kept, _: &mut Caller<'_>) -> Result<$ty, Failure> {
-                if let Kept::$kept(value) = kept { Ok(value) } else { Err(misfit()) }
+            fn restore(kept: RecordedValue, _: &mut Caller<'_>) -> Result<$ty, Failure> {
+                if let RecordedValue::$kept(value) = kept { Ok(value) } else { Err(misfit()) }
             }
         }
     )*};
@@ -66,8 +66,8 @@ macro_rules! plain {
 plain! { i32, Int; i64, Long; f64, Float; }
 
 impl Keep for bool {
-    fn kept(&self, _: &mut Run) -> Kept {
-        Kept::Int(i32::from(*self))
+    fn kept(&self, _: &mut Run) -> RecordedValue {
+        RecordedValue::Int(i32::from(*self))
     }
 }
 
@@ -76,7 +76,7 @@ impl Value for bool {
     fn store(self, _: &mut Caller<'_>) -> Result<i32, Failure> {
         Ok(i32::from(self))
     }
-    fn restore(kept: Kept, caller: &mut Caller<'_>) -> Result<i32, Failure> {
+    fn restore(kept: RecordedValue, caller: &mut Caller<'_>) -> Result<i32, Failure> {
         i32::restore(kept, caller)
     }
 }
@@ -85,8 +85,8 @@ impl Value for bool {
 macro_rules! in_memory {
     ($($ty:ty),*) => {$(
         impl Keep for $ty {
-            fn kept(&self, _: &mut Run) -> Kept {
-                Kept::Bytes(AsRef::<[u8]>::as_ref(&**self).to_vec())
+            fn kept(&self, _: &mut Run) -> RecordedValue {
+                RecordedValue::Bytes(AsRef::<[u8]>::as_ref(&**self).to_vec())
             }
         }
         impl Value for $ty {
@@ -95,8 +95,8 @@ macro_rules! in_memory {
                 let bytes = AsRef::<[u8]>::as_ref(&*self);
                 store_bytes(caller, bytes)
             }
-            fn restore(kept: Kept, caller: &mut Caller<'_>) -> Result<i32, Failure> {
-                if let Kept::Bytes(bytes) = kept { store_bytes(caller, &bytes) } else { Err(misfit()) }
+            fn restore(kept: RecordedValue, caller: &mut Caller<'_>) -> Result<i32, Failure> {
+                if let RecordedValue::Bytes(bytes) = kept { store_bytes(caller, &bytes) } else { Err(misfit()) }
             }
         }
     )*};
@@ -108,8 +108,8 @@ in_memory!(String, &'static str, Vec<u8>, std::borrow::Cow<'static, str>, std::s
 pub struct Room(pub u32);
 
 impl Keep for Room {
-    fn kept(&self, _: &mut Run) -> Kept {
-        Kept::Long(i64::from(self.0))
+    fn kept(&self, _: &mut Run) -> RecordedValue {
+        RecordedValue::Long(i64::from(self.0))
     }
 }
 
@@ -118,9 +118,9 @@ impl Value for Room {
     fn store(self, caller: &mut Caller<'_>) -> Result<i32, Failure> {
         reserve(caller, self.0 as usize).map(u32::cast_signed)
     }
-    fn restore(kept: Kept, caller: &mut Caller<'_>) -> Result<i32, Failure> {
+    fn restore(kept: RecordedValue, caller: &mut Caller<'_>) -> Result<i32, Failure> {
         match kept {
-            Kept::Long(size) => Room(u32::try_from(size).map_err(|_| misfit())?).store(caller),
+            RecordedValue::Long(size) => Room(u32::try_from(size).map_err(|_| misfit())?).store(caller),
             _ => Err(misfit()),
         }
     }
@@ -130,14 +130,14 @@ impl Value for Room {
 #[doc(hidden)]
 pub enum Given<V> {
     Made(V),
-    Kept(Kept),
+    RecordedValue(RecordedValue),
 }
 
 impl<V: Keep> Keep for Given<V> {
-    fn kept(&self, run: &mut Run) -> Kept {
+    fn kept(&self, run: &mut Run) -> RecordedValue {
         match self {
             Given::Made(value) => value.kept(run),
-            Given::Kept(kept) => kept.clone(),
+            Given::RecordedValue(kept) => kept.clone(),
         }
     }
 }
@@ -147,10 +147,10 @@ impl<V: Value> Value for Given<V> {
     fn store(self, caller: &mut Caller<'_>) -> Result<V::Wire, Failure> {
         match self {
             Given::Made(value) => value.store(caller),
-            Given::Kept(kept) => V::restore(kept, caller),
+            Given::RecordedValue(kept) => V::restore(kept, caller),
         }
     }
-    fn restore(kept: Kept, caller: &mut Caller<'_>) -> Result<V::Wire, Failure> {
+    fn restore(kept: RecordedValue, caller: &mut Caller<'_>) -> Result<V::Wire, Failure> {
         V::restore(kept, caller)
     }
 }
@@ -171,8 +171,8 @@ impl From<Failure> for Stop {
 /// A call with an effect, begun on the tape of its run where there is one.
 #[doc(hidden)]
 pub struct Start {
-    mark: Option<(Arc<dyn Tape>, Mark)>,
-    came: Option<Came>,
+    mark: Option<(Arc<dyn Tape>, CallId)>,
+    came: Option<CallResult>,
     perform: bool,
 }
 
@@ -193,9 +193,9 @@ impl Start {
         let mark = reel.next(function, effect, all);
         let tape = Arc::clone(&reel.tape);
         Ok(match tape.begin(&mark)? {
-            Begun::Perform => Start { mark: Some((tape, mark)), came: None, perform: true },
-            Begun::Came(came) => Start { mark: None, came: Some(came), perform: false },
-            Begun::Again(came) => Start { mark: None, came: Some(came), perform: true },
+            Replay::Perform => Start { mark: Some((tape, mark)), came: None, perform: true },
+            Replay::Recorded(came) => Start { mark: None, came: Some(came), perform: false },
+            Replay::Again(came) => Start { mark: None, came: Some(came), perform: true },
         })
     }
 
@@ -218,7 +218,7 @@ impl Start {
             reel.over();
         }
         if let Some(came) = self.came {
-            return came.map(Given::Kept);
+            return came.map(Given::RecordedValue);
         }
         if let Some((tape, mark)) = &self.mark {
             tape.end(mark, outcome.as_ref().map(|value| value.kept(run)).map_err(Failure::clone));
@@ -232,7 +232,7 @@ impl Start {
         caller: &mut Caller<'_>,
         outcome: Result<V, Failure>,
     ) -> Result<Result<Given<V>, Failure>, Halt> {
-        let twice = |mark: &Mark| !matches!(mark.effect, CallEffect::Once | CallEffect::Changes);
+        let twice = |mark: &CallId| !matches!(mark.effect, CallEffect::Once | CallEffect::Changes);
         let tape = self.mark.as_ref().filter(|(tape, mark)| !twice(mark) && tape.matters(mark));
         let tape = tape.map(|(tape, _)| Arc::clone(tape));
         let given = self.done(caller.data_mut(), outcome);

@@ -35,7 +35,7 @@ pub use compiled::CompiledFolder;
 pub use engine::{Limits, engine_config};
 pub use failure::{Answer, Failure};
 pub use grants::{Config, Grants};
-pub use guard::{Decided, Gate, Guard, Preview, Said};
+pub use guard::{Decided, Gate, Guard, Preview, Reply};
 pub use guest::{Guest, GuestAnswer, GuestBounds, GuestFault};
 pub use host::{Keep, Room, Value};
 pub use kind::Unadmitted;

@@ -7,7 +7,7 @@ use std::time::Instant;
 use wasmtime::{Memory, ResourceLimiter};
 
 use crate::host::{Given, Keep, Start, misfit};
-use crate::tape::{Kept, Reel};
+use crate::tape::{RecordedValue, TapeCursor};
 use crate::{Account, CallEffect, Calls, Code, Config, Failure, Grants, Held, Outcome, Target};
 
 /// The most lines that [`Run::log`] keeps, and the most bytes of one line.
@@ -23,7 +23,7 @@ pub struct Nested {
     pub(crate) level: usize,
     pub(crate) deadline: Instant,
     /// The place on the tape of the run, where it has one.
-    pub(crate) reel: Option<Reel>,
+    pub(crate) reel: Option<TapeCursor>,
     /// The account of the run.
     pub(crate) account: Account,
 }
@@ -62,7 +62,7 @@ pub struct Run {
     pub(crate) heap: u32,
     pub(crate) memory_limit: MemoryLimit,
     pub(crate) deadline: Instant,
-    pub(crate) reel: Option<Reel>,
+    pub(crate) reel: Option<TapeCursor>,
     pub(crate) calls: Vec<CallCount>,
     pub(crate) failed: Option<FailedCall>,
     /// The host function that was called last.
@@ -188,7 +188,7 @@ impl Run {
     /// `EBOUND` where this one is nested as deep as programs may be.
     pub fn nested(&mut self) -> Result<Nested, Failure> {
         if self.level + 1 < LEVELS {
-            let reel = self.reel.as_mut().map(Reel::below);
+            let reel = self.reel.as_mut().map(TapeCursor::below);
             let account = self.account.clone();
             return Ok(Nested { level: self.level + 1, deadline: self.deadline, reel, account });
         }
@@ -200,7 +200,7 @@ impl Run {
     /// call is made once more because its process was stopped, and no other change's. `None` in a run that is kept nowhere.
     #[must_use]
     pub fn change_key(&mut self) -> Option<String> {
-        self.reel.as_mut().and_then(Reel::key)
+        self.reel.as_mut().and_then(TapeCursor::key)
     }
 
     /// What comes to the program from outside by no call of its own, under a name: asked for with `make`, and given again where the program
@@ -212,14 +212,14 @@ impl Run {
         &mut self,
         what: &'static str,
         make: impl FnOnce(&mut Run) -> Result<V, Failure>,
-        again: impl FnOnce(Kept) -> Option<V>,
+        again: impl FnOnce(RecordedValue) -> Option<V>,
     ) -> Result<V, Failure> {
         let start =
             Start::new(self, what, CallEffect::Reads, |_| {}).map_err(|halt| Failure::new(Code::ECANCEL, halt.0))?;
         let made = if start.performs() { make(self) } else { Err(misfit()) };
         match start.done(self, made)? {
             Given::Made(value) => Ok(value),
-            Given::Kept(kept) => again(kept).ok_or_else(misfit),
+            Given::RecordedValue(kept) => again(kept).ok_or_else(misfit),
         }
     }
 

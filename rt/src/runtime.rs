@@ -16,7 +16,7 @@ use crate::outcome::{Bug, CallFailure, Calls, Exit, Outcome, Trap, TrapKind};
 use crate::pool::{Bounds, Pool, caught};
 use crate::program::{Compiled, Program};
 use crate::run::LEVELS;
-use crate::tape::{Before, Reel};
+use crate::tape::{Before, TapeCursor};
 use crate::{
     Account, Authority, Capability, Code, Diagnostic, Failure, Function, Grants, Mended, Nested, Position, Preview,
     Run, Severity, Signature, Signatures, Unfinished,
@@ -253,7 +253,7 @@ impl Runtime {
         args: Vec<String>,
         time: Duration,
     ) -> Result<Outcome, RunError> {
-        let reel = grants.tape().cloned().map(Reel::root);
+        let reel = grants.tape().cloned().map(TapeCursor::root);
         let account = grants.account().cloned().unwrap_or_else(|| self.open_account());
         self.run_at(program, grants, args, time, (0, reel, account), None).await
     }
@@ -279,7 +279,7 @@ impl Runtime {
         grants: &Arc<Grants>,
         args: Vec<String>,
         time: Duration,
-        (level, reel, account): (usize, Option<Reel>, Account),
+        (level, reel, account): (usize, Option<TapeCursor>, Account),
         latest: Option<Instant>,
     ) -> Result<Outcome, RunError> {
         let missing = program.missing(grants);

@@ -17,7 +17,7 @@ use crate::{CallEffect, Code, Exit, Failure, Outcome, Position, Trap, TrapKind};
 
 /// One call, as a tape knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub struct CallId {
     /// The program: empty for the one that the run called; else, for each level, the number of the call that started it, which time that call
     /// started programs, and its place among those.
     pub path: Arc<[u32]>,
@@ -42,7 +42,7 @@ const FIRST: u32 = 2;
 
 /// A value that came to a program from outside.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Kept {
+pub enum RecordedValue {
     /// Nothing but that it was done.
     Unit,
     /// A number.
@@ -57,30 +57,30 @@ pub enum Kept {
     Items(Vec<Vec<u8>>),
 }
 
-impl Kept {
+impl RecordedValue {
     /// How many bytes it takes, about.
     #[must_use]
     pub fn size(&self) -> usize {
         match self {
-            Kept::Unit | Kept::Int(_) | Kept::Long(_) | Kept::Float(_) => 8,
-            Kept::Bytes(bytes) => bytes.len(),
-            Kept::Items(items) => items.iter().map(|item| item.len() + 4).sum(),
+            RecordedValue::Unit | RecordedValue::Int(_) | RecordedValue::Long(_) | RecordedValue::Float(_) => 8,
+            RecordedValue::Bytes(bytes) => bytes.len(),
+            RecordedValue::Items(items) => items.iter().map(|item| item.len() + 4).sum(),
         }
     }
 }
 
 /// What came of a call.
-pub type Came = Result<Kept, Failure>;
+pub type CallResult = Result<RecordedValue, Failure>;
 
 /// What is to become of a call.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Begun {
+pub enum Replay {
     /// It is performed.
     Perform,
     /// It was performed before, and this came of it.
-    Came(Came),
+    Recorded(CallResult),
     /// This came of it; what it changed was lost with the run's memory, so it is performed once more all the same.
-    Again(Came),
+    Again(CallResult),
 }
 
 /// Why a program must not go on.
@@ -89,7 +89,7 @@ pub enum Begun {
 pub struct Halt(pub String);
 
 /// What a tape will have written.
-pub type Written<'a> = Pin<Box<dyn Future<Output = Result<(), Halt>> + Send + 'a>>;
+pub type Flush<'a> = Pin<Box<dyn Future<Output = Result<(), Halt>> + Send + 'a>>;
 
 /// The tape of one call of a run, and of all programs that it comes to start. Shared by programs that run at the same time.
 pub trait Tape: Send + Sync {
@@ -97,22 +97,22 @@ pub trait Tape: Send + Sync {
     ///
     /// # Errors
     /// Where the program must not go on. From then on it is [halted](Tape::halted).
-    fn begin(&self, mark: &Mark) -> Result<Begun, Halt>;
+    fn begin(&self, mark: &CallId) -> Result<Replay, Halt>;
 
     /// Notes what came of a call that was performed.
-    fn end(&self, mark: &Mark, came: Came);
+    fn end(&self, mark: &CallId, came: CallResult);
 
     /// Whether what was noted is to be made safe before that call is performed, and again after it where it must not be performed twice.
-    fn matters(&self, mark: &Mark) -> bool;
+    fn matters(&self, mark: &CallId) -> bool;
 
     /// The key of a call: the same when the program is run once more, and no other call's, in whatever run.
     fn key(&self, path: &[u32], number: u32) -> String;
 
     /// Makes what was noted safe.
-    fn keep(&self) -> Written<'_>;
+    fn keep(&self) -> Flush<'_>;
 
     /// Notes that nobody can answer a question now: the program waits for it, and is halted.
-    fn wait(&self, mark: &Mark) -> Halt;
+    fn wait(&self, mark: &CallId) -> Halt;
 
     /// Why the program must not go on, where it must not.
     fn halted(&self) -> Option<Halt>;
@@ -120,7 +120,7 @@ pub trait Tape: Send + Sync {
 
 /// A program's place on a tape.
 #[derive(Clone)]
-pub(crate) struct Reel {
+pub(crate) struct TapeCursor {
     pub(crate) tape: Arc<dyn Tape>,
     path: Arc<[u32]>,
     next: u32,
@@ -130,21 +130,21 @@ pub(crate) struct Reel {
     changes: u32,
 }
 
-impl std::fmt::Debug for Reel {
+impl std::fmt::Debug for TapeCursor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reel").field("path", &self.path).field("next", &self.next).finish_non_exhaustive()
+        f.debug_struct("TapeCursor").field("path", &self.path).field("next", &self.next).finish_non_exhaustive()
     }
 }
 
-impl Reel {
+impl TapeCursor {
     /// The beginning of a tape.
-    pub(crate) fn root(tape: Arc<dyn Tape>) -> Reel {
-        Reel { tape, path: Arc::from([]), next: FIRST, current: None, changes: 0 }
+    pub(crate) fn root(tape: Arc<dyn Tape>) -> TapeCursor {
+        TapeCursor { tape, path: Arc::from([]), next: FIRST, current: None, changes: 0 }
     }
 
     /// The place of the programs that the call under way starts; several places where it starts some several times. A call that does not stand
     /// on the tape itself gets a number of its own.
-    pub(crate) fn below(&mut self) -> Reel {
+    pub(crate) fn below(&mut self) -> TapeCursor {
         let (call, times) = self.current.unwrap_or_else(|| (self.take(), 0));
         if let Some((_, times)) = &mut self.current {
             *times += 1;
@@ -170,9 +170,9 @@ impl Reel {
     }
 
     /// The place of one of them.
-    pub(crate) fn child(&self, number: u32) -> Reel {
+    pub(crate) fn child(&self, number: u32) -> TapeCursor {
         let path = self.path.iter().copied().chain([number]).collect();
-        Reel { tape: Arc::clone(&self.tape), path, next: FIRST, current: None, changes: 0 }
+        TapeCursor { tape: Arc::clone(&self.tape), path, next: FIRST, current: None, changes: 0 }
     }
 
     fn take(&mut self) -> u32 {
@@ -181,53 +181,53 @@ impl Reel {
         number
     }
 
-    pub(crate) fn next(&mut self, function: &'static str, effect: CallEffect, args: Args) -> Mark {
+    pub(crate) fn next(&mut self, function: &'static str, effect: CallEffect, args: Args) -> CallId {
         let number = self.take();
         (self.current, self.changes) = (Some((number, 0)), 0);
         self.mark(number, function, effect, args)
     }
 
-    fn mark(&self, number: u32, function: &'static str, effect: CallEffect, args: Args) -> Mark {
+    fn mark(&self, number: u32, function: &'static str, effect: CallEffect, args: Args) -> CallId {
         let (digest, args) = args.done();
-        Mark { path: Arc::clone(&self.path), number, function: Cow::Borrowed(function), effect, digest, args }
+        CallId { path: Arc::clone(&self.path), number, function: Cow::Borrowed(function), effect, digest, args }
     }
 
     /// The mark of a question about the program; all of it can be read again.
-    pub(crate) fn question(&self, question: &str) -> Mark {
+    pub(crate) fn question(&self, question: &str) -> CallId {
         let mut args = Args::default();
         args.add(&question);
-        Mark { args: question.to_owned(), ..self.mark(1, QUESTION, CallEffect::Reads, args) }
+        CallId { args: question.to_owned(), ..self.mark(1, QUESTION, CallEffect::Reads, args) }
     }
 
     /// Notes that the program begins. Gives what it came to where the clock ended it, since it would not be ended in the same place again, and
     /// where the guard refused it.
-    pub(crate) fn open(&self, source: &str, args: &[String]) -> Result<(Mark, Option<Before>), Halt> {
+    pub(crate) fn open(&self, source: &str, args: &[String]) -> Result<(CallId, Option<Before>), Halt> {
         let mut all = Args::default();
         all.add(&source);
         args.iter().for_each(|arg| all.add(&arg.as_str()));
         let mark = self.mark(0, PROGRAM, CallEffect::Reads, all);
         let before = match self.tape.begin(&mark)? {
-            Begun::Came(Ok(Kept::Items(parts))) => Stopped::of(parts).map(Before::Stopped),
-            Begun::Came(Err(refused)) => Some(Before::Refused(refused.reason)),
+            Replay::Recorded(Ok(RecordedValue::Items(parts))) => Stopped::of(parts).map(Before::Stopped),
+            Replay::Recorded(Err(refused)) => Some(Before::Refused(refused.reason)),
             _ => None,
         };
         Ok((mark, before))
     }
 
     /// Notes that the guard refused it.
-    pub(crate) fn refuse(&self, mark: &Mark, why: &str) {
+    pub(crate) fn refuse(&self, mark: &CallId, why: &str) {
         self.tape.end(mark, Err(Failure::new(Code::EACCESS, why)));
     }
 
     /// Notes how it ended.
-    pub(crate) fn close(&self, mark: &Mark, outcome: &Outcome) {
+    pub(crate) fn close(&self, mark: &CallId, outcome: &Outcome) {
         let came = match &outcome.exit {
             Exit::Trapped(trap) if trap.kind == TrapKind::Time => {
                 let place = trap.position.map_or(String::new(), |p| format!("{} {}", p.line, p.column));
                 let head = [trap.message.clone().into_bytes(), place.into_bytes()];
-                Kept::Items(head.into_iter().chain(outcome.results.iter().cloned()).collect())
+                RecordedValue::Items(head.into_iter().chain(outcome.results.iter().cloned()).collect())
             }
-            _ => Kept::Unit,
+            _ => RecordedValue::Unit,
         };
         self.tape.end(mark, Ok(came));
     }
@@ -356,15 +356,15 @@ const FAILED: u8 = 255;
 /// Writes what came of a call as bytes: a byte for the form, then the number (little-endian), the bytes, each item as `[u32 length][bytes]`, or
 /// the code (little-endian) and the words of a failure.
 #[must_use]
-pub fn encode(came: &Came) -> Vec<u8> {
+pub fn encode(came: &CallResult) -> Vec<u8> {
     let with = |form: u8, bytes: &[u8]| [&[form], bytes].concat();
     match came {
-        Ok(Kept::Unit) => vec![UNIT],
-        Ok(Kept::Int(number)) => with(INT, &number.to_le_bytes()),
-        Ok(Kept::Long(number)) => with(LONG, &number.to_le_bytes()),
-        Ok(Kept::Float(number)) => with(FLOAT, &number.to_bits().to_le_bytes()),
-        Ok(Kept::Bytes(bytes)) => with(BYTES, bytes),
-        Ok(Kept::Items(items)) => {
+        Ok(RecordedValue::Unit) => vec![UNIT],
+        Ok(RecordedValue::Int(number)) => with(INT, &number.to_le_bytes()),
+        Ok(RecordedValue::Long(number)) => with(LONG, &number.to_le_bytes()),
+        Ok(RecordedValue::Float(number)) => with(FLOAT, &number.to_bits().to_le_bytes()),
+        Ok(RecordedValue::Bytes(bytes)) => with(BYTES, bytes),
+        Ok(RecordedValue::Items(items)) => {
             let mut all = vec![ITEMS];
             for item in items {
                 all.extend_from_slice(&u32::try_from(item.len()).unwrap_or(u32::MAX).to_le_bytes());
@@ -378,14 +378,14 @@ pub fn encode(came: &Came) -> Vec<u8> {
 
 /// Reads what [`encode`] wrote; `None` where it is no such thing.
 #[must_use]
-pub fn decode(bytes: &[u8]) -> Option<Came> {
+pub fn decode(bytes: &[u8]) -> Option<CallResult> {
     let (form, rest) = bytes.split_first()?;
     Some(Ok(match *form {
-        UNIT if rest.is_empty() => Kept::Unit,
-        INT => Kept::Int(i32::from_le_bytes(rest.try_into().ok()?)),
-        LONG => Kept::Long(i64::from_le_bytes(rest.try_into().ok()?)),
-        FLOAT => Kept::Float(f64::from_bits(u64::from_le_bytes(rest.try_into().ok()?))),
-        BYTES => Kept::Bytes(rest.to_vec()),
+        UNIT if rest.is_empty() => RecordedValue::Unit,
+        INT => RecordedValue::Int(i32::from_le_bytes(rest.try_into().ok()?)),
+        LONG => RecordedValue::Long(i64::from_le_bytes(rest.try_into().ok()?)),
+        FLOAT => RecordedValue::Float(f64::from_bits(u64::from_le_bytes(rest.try_into().ok()?))),
+        BYTES => RecordedValue::Bytes(rest.to_vec()),
         ITEMS => {
             let (mut items, mut rest) = (Vec::new(), rest);
             while !rest.is_empty() {
@@ -394,7 +394,7 @@ pub fn decode(bytes: &[u8]) -> Option<Came> {
                 items.push(item.to_vec());
                 rest = after;
             }
-            Kept::Items(items)
+            RecordedValue::Items(items)
         }
         FAILED => {
             let (code, reason) = rest.split_first_chunk::<4>()?;
@@ -411,14 +411,14 @@ mod tests {
     #[test]
     fn what_came_is_read_as_it_was_written() {
         for came in [
-            Ok(Kept::Unit),
-            Ok(Kept::Int(-5)),
-            Ok(Kept::Long(i64::MIN)),
-            Ok(Kept::Float(-0.0)),
-            Ok(Kept::Bytes(vec![0, 255])),
-            Ok(Kept::Bytes(Vec::new())),
-            Ok(Kept::Items(vec![Vec::new(), b"two".to_vec()])),
-            Ok(Kept::Items(Vec::new())),
+            Ok(RecordedValue::Unit),
+            Ok(RecordedValue::Int(-5)),
+            Ok(RecordedValue::Long(i64::MIN)),
+            Ok(RecordedValue::Float(-0.0)),
+            Ok(RecordedValue::Bytes(vec![0, 255])),
+            Ok(RecordedValue::Bytes(Vec::new())),
+            Ok(RecordedValue::Items(vec![Vec::new(), b"two".to_vec()])),
+            Ok(RecordedValue::Items(Vec::new())),
             Err(Failure::new(Code::ENOENT, "no ü")),
         ] {
             let bytes = encode(&came);

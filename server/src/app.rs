@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value as Json, json};
 use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::files::{Files, HostFiles, OVERLAY_LIMIT};
-use wattle_agent::capability::issue::Desk;
+use wattle_agent::capability::issue::IssueTracker;
 use wattle_agent::capability::policy::{Policy, Preflight};
 use wattle_agent::capability::secrets::Secrets;
 use wattle_agent::journal::{Opened, Resumed, SharedJournal};
@@ -14,7 +14,7 @@ use wattle_agent::ledger::Signer;
 use wattle_agent::machine::Message;
 use wattle_agent::model::Model;
 use wattle_agent::rt::Grants;
-use wattle_agent::{Access, Host, Job, Meter, ModelInference, News, Settings, TenantStore, Tickets, Trusted};
+use wattle_agent::{Access, CatalogDiff, Host, Job, Meter, ModelInference, Settings, TenantStore, Tickets, Trusted};
 
 use crate::request::SessionId;
 
@@ -106,7 +106,7 @@ impl App {
 
     /// Takes in what changed in the folders of the catalog; the log tells of it.
     pub(crate) async fn refresh(&self) {
-        let News { changed, gone, problems } = self.host.refresh().await;
+        let CatalogDiff { changed, gone, problems } = self.host.refresh().await;
         if !changed.is_empty() || !gone.is_empty() {
             tracing::info!(?changed, ?gone, "the catalog changed");
         }
@@ -147,7 +147,7 @@ impl App {
             tenant: Arc::new(self.store.variables()),
             inference: Some(Arc::new(self.inference.metered(meter.clone()))),
             budget: self.settings.ai,
-            issues: self.workdir.as_deref().map(|dir| Arc::new(Tickets::of(dir)) as Arc<dyn Desk>),
+            issues: self.workdir.as_deref().map(|dir| Arc::new(Tickets::of(dir)) as Arc<dyn IssueTracker>),
             ..Access::new(&self.host, files)
         };
         Arc::new(access.grants().guarded(Arc::<Preflight>::clone(&self.preflight)))

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use wattle_agent::journal::{Call, Opened, Opening, SharedJournal, Status, Turn};
 use wattle_machine::{Input, Setup, Usage};
-use wattle_rt::tape::{Kept, Mark};
+use wattle_rt::tape::{CallId, RecordedValue};
 use wattle_rt::{CallEffect, Code, Failure};
 
 /// Holds journals that `make` makes, each empty, to what runs rely on.
@@ -117,7 +117,7 @@ async fn turns_and_calls(journal: &SharedJournal) {
     let call = |path: &[u32], number, came| Call {
         turn: 1,
         program: 0,
-        mark: Mark {
+        mark: CallId {
             path: Arc::from(path),
             number,
             function: Cow::Borrowed("http.post"),
@@ -131,7 +131,7 @@ async fn turns_and_calls(journal: &SharedJournal) {
     let all = [
         call(&[], 2, None),
         call(&[], 10, Some(Err(Failure::new(Code::EREMOTE, "away")))),
-        call(&[2, 0, 1], 2, Some(Ok(Kept::Items(vec![vec![0, 255], Vec::new()])))),
+        call(&[2, 0, 1], 2, Some(Ok(RecordedValue::Items(vec![vec![0, 255], Vec::new()])))),
     ];
     journal.calls("a", all.to_vec()).await.unwrap();
     let elsewhere = Call { turn: 2, ..call(&[], 2, None) };
@@ -140,7 +140,7 @@ async fn turns_and_calls(journal: &SharedJournal) {
     assert_eq!(journal.calls_of("a", 2).await.unwrap(), [elsewhere]);
     assert_eq!(journal.calls_of("a", 0).await.unwrap(), []);
 
-    let ended = Call { came: Some(Ok(Kept::Unit)), ..all[0].clone() };
+    let ended = Call { came: Some(Ok(RecordedValue::Unit)), ..all[0].clone() };
     journal.calls("a", vec![ended.clone()]).await.unwrap();
     journal.calls("a", vec![all[0].clone()]).await.unwrap();
     assert_eq!(journal.calls_of("a", 1).await.unwrap()[0], ended, "what came of a call stays");

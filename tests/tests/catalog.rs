@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use wattle_agent::{Access, Host, Job, News, Settings};
+use wattle_agent::{Access, CatalogDiff, Host, Job, Settings};
 use wattle_capability::egress::{Egress, Policy};
 use wattle_capability::files::Files;
 use wattle_catalog::{Catalog, Folders};
@@ -25,7 +25,7 @@ fn program(name: &str, description: &str, body: &str) -> String {
 }
 
 /// Refreshes until there is something to tell; a look holds for a second.
-async fn news(host: &Host) -> News {
+async fn news(host: &Host) -> CatalogDiff {
     let begun = Instant::now();
     loop {
         let news = host.refresh().await;
@@ -50,7 +50,7 @@ async fn asked(host: &Host, session: Option<&str>, history: Vec<Message>, messag
     first.content.clone()
 }
 
-fn changed(news: &News) -> Vec<&str> {
+fn changed(news: &CatalogDiff) -> Vec<&str> {
     news.changed.iter().map(|name| name.as_str()).collect()
 }
 

@@ -6,7 +6,7 @@
 
 use crate::{
     call::{Call, Execution},
-    dialect::{Dialect, Planned, Wish, add},
+    dialect::{Dialect, Intent, PlannedCall, add},
     event::{Dollars, Event, Source},
     mark::shown,
     message::Message,
@@ -14,8 +14,8 @@ use crate::{
     observation::{self, Output},
     prompt,
     state::{
-        Again, Ask, Bound, Broken, Effect, Ending, Input, ModelAnswer, OnMaxSteps, Phase, Purpose, Repeated, State,
-        Turn,
+        Again, Ask, Bound, Effect, Ending, FailedProgram, Input, ModelAnswer, OnMaxSteps, Phase, Purpose, Repeated,
+        State, Turn,
     },
 };
 
@@ -48,9 +48,9 @@ pub fn step(mut state: State, input: Input) -> (State, Vec<Effect>) {
     let phase = std::mem::replace(&mut state.phase, Phase::Ended);
     let effects = match (phase, input) {
         (Phase::Ended, _) => Vec::new(),
-        (phase, Input::Cancel { reason }) => state.cut_short(&phase, Ending::cancelled(&reason)),
-        (phase, Input::Expired { limit_ms }) => state.cut_short(&phase, Ending::expired(limit_ms)),
-        (phase, Input::Failed(message)) => state.cut_short(&phase, Ending::failed(&message)),
+        (phase, Input::Cancel { reason }) => state.abort_pending_calls(&phase, Ending::cancelled(&reason)),
+        (phase, Input::Expired { limit_ms }) => state.abort_pending_calls(&phase, Ending::expired(limit_ms)),
+        (phase, Input::Failed(message)) => state.abort_pending_calls(&phase, Ending::failed(&message)),
         (Phase::Ready, Input::Begin { message }) => state.begin(message),
         (Phase::Moderating, Input::Moderated(verdict)) => state.moderated(verdict),
         (Phase::Asking(turn), Input::Answer(answer)) => state.act(turn, answer),
@@ -100,24 +100,25 @@ impl State {
         self.usage += answer.usage;
         let said = self.dialect.read(&answer, turn.purpose, self.steps + 1, &self.programs);
         let mut effects = self.thinking(said.thought.as_deref());
-        let is_cut = answer.is_cut && !said.is_whole;
+        let is_truncated = answer.is_truncated && !said.is_whole;
         effects.extend(match (turn.purpose, said.wish) {
-            (_, _) if is_cut && turn.attempt < self.settings.max_retries => {
+            (_, _) if is_truncated && turn.attempt < self.settings.max_retries => {
                 self.retry(Turn { again: Some(Again::Cut), ..turn }, CUT.to_owned())
             }
-            (_, Wish::Answer(text)) if text.is_empty() => self.answered_nothing(turn),
+            (_, Intent::Answer(text)) if text.is_empty() => self.answered_nothing(turn),
             (Purpose::Conclude, wish) => self.conclude(said.message, said.thought, wish),
-            (_, Wish::Answer(text)) => {
+            (_, Intent::Answer(text)) => {
                 self.conversation.push(said.message);
-                self.end(match is_cut {
+                self.end(match is_truncated {
                     true => Ending::Exhausted { text, bound: Bound::Length },
                     false => Ending::Answered { text },
                 })
             }
-            (_, Wish::Calls(planned)) => match self.over_budget() {
+            (_, Intent::Calls(planned)) => match self.over_budget() {
                 Some(ending) => self.end(ending),
                 None => {
-                    let planned = if is_cut { planned.into_iter().map(Planned::cut).collect() } else { planned };
+                    let planned =
+                        if is_truncated { planned.into_iter().map(PlannedCall::cut).collect() } else { planned };
                     self.execute(turn, said.message, said.thought.as_deref(), planned, said.notes)
                 }
             },
@@ -130,15 +131,15 @@ impl State {
         &mut self,
         turn: Turn,
         said: Message,
-        planned: Vec<Planned>,
+        planned: Vec<PlannedCall>,
         notes: Vec<String>,
         executions: Vec<Execution>,
     ) -> Vec<Effect> {
-        if let ([Planned { call: Call::Wat { body, args }, refused: None }], [Execution::Rejected { diagnostic }]) =
+        if let ([PlannedCall { call: Call::Wat { body, args }, refused: None }], [Execution::Rejected { diagnostic }]) =
             (planned.as_slice(), executions.as_slice())
             && turn.attempt < self.settings.max_retries
         {
-            let broken = Broken { said, body: body.clone(), args: args.clone(), diagnostic: diagnostic.clone() };
+            let broken = FailedProgram { said, body: body.clone(), args: args.clone(), diagnostic: diagnostic.clone() };
             let turn = Turn { purpose: Purpose::Repair, broken: Some(broken), again: None, ..turn };
             return self.retry(turn, diagnostic.clone());
         }
@@ -154,10 +155,11 @@ impl State {
         turn: Turn,
         mut said: Message,
         thought: Option<&str>,
-        mut planned: Vec<Planned>,
+        mut planned: Vec<PlannedCall>,
         notes: Vec<String>,
     ) -> Vec<Effect> {
-        if let (Some(broken), [Planned { call: Call::Wat { args, .. }, .. }]) = (&turn.broken, planned.as_mut_slice())
+        if let (Some(broken), [PlannedCall { call: Call::Wat { args, .. }, .. }]) =
+            (&turn.broken, planned.as_mut_slice())
             && args.is_empty()
             && !broken.args.is_empty()
         {
@@ -166,7 +168,7 @@ impl State {
         }
         let step = self.steps + 1;
         let first_line = thought.and_then(|thought| thought.lines().next()).unwrap_or_default();
-        let start = |(Planned { call, .. }, number): (&Planned, u32)| {
+        let start = |(PlannedCall { call, .. }, number): (&PlannedCall, u32)| {
             let described = self.descriptions.get(call.label()).filter(|_| call.source() == Source::Catalog);
             Effect::Emit(Event::ToolStart {
                 step,
@@ -195,7 +197,7 @@ impl State {
     fn settle(
         &mut self,
         said: Message,
-        planned: &[Planned],
+        planned: &[PlannedCall],
         notes: &[String],
         executions: Vec<Execution>,
     ) -> Vec<Effect> {
@@ -204,7 +206,7 @@ impl State {
         let mut executions = executions.into_iter().chain(std::iter::repeat_with(missing));
         let (mut effects, mut outputs) = (Vec::new(), Vec::new());
         let mut answer = None;
-        for (Planned { call, refused }, number) in planned.iter().zip(1..) {
+        for (PlannedCall { call, refused }, number) in planned.iter().zip(1..) {
             let execution = match refused {
                 Some(reason) => Some(Execution::Refused { reason: reason.clone() }),
                 None => executions.next(),
@@ -250,7 +252,7 @@ impl State {
     }
 
     /// Counts how often in a row the same calls came to the same.
-    fn repeated(&mut self, planned: &[Planned], outputs: &[Output]) -> u32 {
+    fn repeated(&mut self, planned: &[PlannedCall], outputs: &[Output]) -> u32 {
         let calls: Vec<Call> = planned.iter().map(|plan| plan.call.clone()).collect();
         let outputs: Vec<String> = outputs.iter().map(|output| output.text.plain()).collect();
         match &mut self.last {
@@ -265,15 +267,15 @@ impl State {
         }
     }
 
-    fn is_silent(&self, plan: &Planned) -> bool {
+    fn is_silent(&self, plan: &PlannedCall) -> bool {
         matches!(&plan.call, Call::Catalog { name, .. } if self.programs.iter().any(|known| known.silent && known.program == *name))
     }
 
     /// Takes whatever the forced last turn gave as the result. A call is not carried out any more.
-    fn conclude(&mut self, said: Message, thought: Option<String>, wish: Wish) -> Vec<Effect> {
+    fn conclude(&mut self, said: Message, thought: Option<String>, wish: Intent) -> Vec<Effect> {
         let text = match wish {
-            Wish::Answer(text) => text,
-            Wish::Calls(_) => match thought {
+            Intent::Answer(text) => text,
+            Intent::Calls(_) => match thought {
                 Some(thought) => thought,
                 None => return self.end(Ending::out_of_steps(self.settings.max_steps)),
             },
@@ -290,8 +292,8 @@ impl State {
             return self.retry(Turn { again: Some(Again::Empty), ..turn }, "the answer was empty".to_owned());
         }
         match (turn.broken, turn.purpose) {
-            (Some(Broken { said, body, args, diagnostic }), _) => {
-                let planned = [Planned { call: Call::Wat { body, args }, refused: None }];
+            (Some(FailedProgram { said, body, args, diagnostic }), _) => {
+                let planned = [PlannedCall { call: Call::Wat { body, args }, refused: None }];
                 self.settle(said, &planned, &[], vec![Execution::Rejected { diagnostic }])
             }
             (None, Purpose::Conclude) => self.end(Ending::out_of_steps(self.settings.max_steps)),
@@ -383,7 +385,7 @@ impl State {
     }
 
     /// Ends the run from outside; calls that are under way have come to nothing.
-    fn cut_short(&mut self, phase: &Phase, ending: Ending) -> Vec<Effect> {
+    fn abort_pending_calls(&mut self, phase: &Phase, ending: Ending) -> Vec<Effect> {
         let planned = if let Phase::Executing { planned, .. } = phase { planned.as_slice() } else { &[] };
         let closed = planned.iter().zip(1..).map(|(plan, number)| {
             Effect::Emit(Event::ToolResult {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     call::{Call, Execution},
-    dialect::{Dialect, Planned},
+    dialect::{Dialect, PlannedCall},
     event::{Dollars, Event, Stop, Usage},
     function::ProgramFunction,
     mark::{Nonce, shown},
@@ -215,7 +215,7 @@ pub struct ModelAnswer {
     pub calls: Vec<FunctionCall>,
     /// Whether the answer was cut off because it reached the greatest length that it may have.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_cut: bool,
+    pub is_truncated: bool,
     /// What the model thought before, where the provider tells that apart from the text; the thought where the text has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,
@@ -369,7 +369,7 @@ pub(crate) enum Phase {
         turn: Turn,
         /// The answer as later steps will see it.
         said: Message,
-        planned: Vec<Planned>,
+        planned: Vec<PlannedCall>,
         /// What the model is told about its answer's form.
         notes: Vec<String>,
     },
@@ -383,7 +383,7 @@ pub(crate) struct Turn {
     pub(crate) purpose: Purpose,
     pub(crate) attempt: u32,
     /// The last program that did not compile, while a better one is awaited.
-    pub(crate) broken: Option<Broken>,
+    pub(crate) broken: Option<FailedProgram>,
     /// Why the same is asked again, where that is not a program.
     #[serde(default)]
     pub(crate) again: Option<Again>,
@@ -409,7 +409,7 @@ pub(crate) struct Repeated {
 
 /// Keeps a program that did not compile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Broken {
+pub(crate) struct FailedProgram {
     pub(crate) said: Message,
     pub(crate) body: String,
     pub(crate) args: Vec<String>,

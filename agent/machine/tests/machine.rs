@@ -19,7 +19,7 @@ fn answer() -> impl Strategy<Value = Input> {
         "<think>",
     ]);
     let calls = prop::collection::vec(prop::sample::select(vec!["now", "wat", "done", "{"]), 0..3);
-    (texts, calls, any::<bool>()).prop_map(|(text, calls, is_cut)| {
+    (texts, calls, any::<bool>()).prop_map(|(text, calls, is_truncated)| {
         let call = |name: &str| FunctionCall {
             id: String::new(),
             name: name.to_owned(),
@@ -28,7 +28,7 @@ fn answer() -> impl Strategy<Value = Input> {
         Input::Answer(ModelAnswer {
             text: text.to_owned(),
             calls: calls.into_iter().map(call).collect(),
-            is_cut,
+            is_truncated,
             usage: Usage { prompt: u64::MAX / 2, completion: 1, cached: 0, cost: None },
             ..ModelAnswer::default()
         })

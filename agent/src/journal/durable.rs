@@ -8,13 +8,13 @@ use wattle_capability::files::Files;
 use wattle_capability::fs::Fs;
 use wattle_machine::{Event, Message, Setup};
 use wattle_rt::Grants;
-use wattle_rt::tape::{Kept, PROGRAM, QUESTION};
+use wattle_rt::tape::{PROGRAM, QUESTION, RecordedValue};
 
 use super::tape::shown;
 use super::{Call, Done, Hold, Opened, Opening, SharedJournal, Status, Track};
 use crate::StoreError;
 use crate::bug::{BUG, Bug, caught};
-use crate::driver::{self, Job, Report, Stay};
+use crate::driver::{self, Job, Report, Suspended};
 use crate::host::{Host, Settings};
 use crate::ledger::Signer;
 use crate::meter::Meter;
@@ -37,12 +37,12 @@ pub struct Parked {
     /// The run.
     pub run_id: String,
     /// What it waits for.
-    pub waiting: Vec<Waiting>,
+    pub waiting: Vec<PendingApproval>,
 }
 
 /// A question that a run waits for the answer to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Waiting {
+pub struct PendingApproval {
     /// The call that it is about: the step and the call within it, such as `2.1`.
     pub call: String,
     /// What the program would do.
@@ -60,7 +60,7 @@ pub enum ResumeError {
     Held(String),
     /// It waits for an answer, and was given none to what it waits for.
     #[error("the run waits for an answer: call {}: {}", .0.call, .0.question)]
-    Waits(Waiting),
+    Pending(PendingApproval),
     /// It ended its process several times, and waits for an operator to release it.
     #[error("the run `{run}` is parked: {reason}")]
     Parked {
@@ -266,12 +266,12 @@ async fn drive(
     match caught(&track.run, driven).await {
         Ok(Ok(report)) => Ended::Done(report),
         Err(Bug) => Ended::Done(Report::failed(track.run.clone(), BUG.to_owned())),
-        Ok(Err(Stay { run_id, waiting, seq, .. })) => {
+        Ok(Err(Suspended { run_id, waiting, seq, .. })) => {
             if let Err(error) = journal.park(&track.run, None).await {
                 tracing::error!(run = run_id, %error, "failed to note that a run waits for an answer");
             }
             let stamp = Stamp::from(&run_id, sink, seq);
-            for Waiting { call, question } in &waiting {
+            for PendingApproval { call, question } in &waiting {
                 stamp.emit(Event::Parked { call: call.clone(), question: question.clone() });
             }
             Ended::Parked(Parked { run_id: run_id.clone(), waiting })
@@ -328,11 +328,11 @@ fn opening(host: &Host, model: &dyn Model, settings: &Settings, job: &Job, setup
 ///
 /// # Errors
 /// Where the journal cannot be read.
-pub async fn waiting(journal: &SharedJournal, run: &str) -> Result<Vec<Waiting>, StoreError> {
+pub async fn waiting(journal: &SharedJournal, run: &str) -> Result<Vec<PendingApproval>, StoreError> {
     Ok(open_questions(journal, run).await?.into_iter().map(|(waiting, _)| waiting).collect())
 }
 
-async fn open_questions(journal: &SharedJournal, run: &str) -> Result<Vec<(Waiting, Call)>, StoreError> {
+async fn open_questions(journal: &SharedJournal, run: &str) -> Result<Vec<(PendingApproval, Call)>, StoreError> {
     let turns = journal.turns(run).await?;
     let Some((last, at)) = turns.last().zip(u32::try_from(turns.len()).ok().and_then(|count| count.checked_sub(1)))
     else {
@@ -342,7 +342,7 @@ async fn open_questions(journal: &SharedJournal, run: &str) -> Result<Vec<(Waiti
     let Some(step) = step else { return Ok(Vec::new()) };
     let calls = journal.calls_of(run, at).await?.into_iter();
     let open = calls.filter(|call| call.mark.function == QUESTION && call.came.is_none());
-    let waiting = |call: &Call| Waiting {
+    let waiting = |call: &Call| PendingApproval {
         call: format!("{step}.{}", call.program.saturating_add(1)),
         question: call.mark.args.clone(),
     };
@@ -358,10 +358,10 @@ async fn answer(journal: &SharedJournal, run: &str, answers: &[(String, bool)]) 
     let mut given = Vec::new();
     for (waiting, call) in open {
         let Some((_, yes)) = answers.iter().find(|(asked, _)| *asked == waiting.call) else {
-            return Err(ResumeError::Waits(waiting));
+            return Err(ResumeError::Pending(waiting));
         };
         let said = if *yes { "yes" } else { "no" };
-        given.push(Call { came: Some(Ok(Kept::Bytes(said.as_bytes().to_vec()))), ..call });
+        given.push(Call { came: Some(Ok(RecordedValue::Bytes(said.as_bytes().to_vec()))), ..call });
     }
     Ok(journal.calls(run, given).await?)
 }

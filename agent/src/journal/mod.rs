@@ -21,10 +21,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use wattle_machine::{Effect, Input, Message, Setup, State, Usage, step};
-use wattle_rt::tape::{Came, Mark};
+use wattle_rt::tape::{CallId, CallResult};
 
 pub use durable::{
-    Ended, Parked, ResumeError, Resumed, Waiting, conversation, end, hold_session, new_id, resume, run, waiting,
+    Ended, Parked, PendingApproval, ResumeError, Resumed, conversation, end, hold_session, new_id, resume, run, waiting,
 };
 pub use fork::{ForkError, fork};
 pub use replay::{Replayed, replay};
@@ -229,11 +229,11 @@ pub struct Call {
     /// The program among those of the turn, counted from 0.
     pub program: u32,
     /// Which call of the program, and of those that it started.
-    pub mark: Mark,
+    pub mark: CallId,
     /// How many calls in a row it stands for, which asked the same and got the same.
     pub times: u32,
     /// What came of it; `None` as long as it is under way.
-    pub came: Option<Came>,
+    pub came: Option<CallResult>,
 }
 
 /// A journal that several runs share.

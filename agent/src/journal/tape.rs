@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use wattle_machine::Execution;
 use wattle_rt::CallEffect;
-use wattle_rt::tape::{Begun, Came, Halt, Kept, Mark, PROGRAM, QUESTION, Tape, Written};
+use wattle_rt::tape::{CallId, CallResult, Flush, Halt, PROGRAM, QUESTION, RecordedValue, Replay, Tape};
 
 use super::{Call, SharedJournal};
 
@@ -112,7 +112,7 @@ impl RunTape {
 
     /// Whether a call belongs to a program that was started by a call which stands on the tape itself: what came of that one is known, so nothing
     /// below it is run again.
-    fn is_within(&self, mark: &Mark) -> bool {
+    fn is_within(&self, mark: &CallId) -> bool {
         let levels = (0..mark.path.len()).step_by(LEVEL);
         let mut above = levels.filter_map(|at| Some((Arc::from(mark.path.get(..at)?), *mark.path.get(at)?)));
         above.any(|place| self.past.contains_key(&place))
@@ -128,7 +128,7 @@ impl RunTape {
     }
 
     /// What was recorded of that call; several calls in a row that gave the same stand for one.
-    fn recorded(&self, mark: &Mark) -> Option<(&Place, &Call)> {
+    fn recorded(&self, mark: &CallId) -> Option<(&Place, &Call)> {
         let place = (Arc::clone(&mark.path), mark.number);
         let (at, call) = self.past.range(..=place).next_back()?;
         (at.0 == mark.path && mark.number - at.1 < call.times.max(1)).then_some((at, call))
@@ -148,7 +148,7 @@ fn halted(now: &mut Now, halt: Halt) -> Halt {
 }
 
 impl Tape for RunTape {
-    fn begin(&self, mark: &Mark) -> Result<Begun, Halt> {
+    fn begin(&self, mark: &CallId) -> Result<Replay, Halt> {
         let mut now = self.lock();
         if let Some(halt) = &now.halted {
             return Err(halt.clone());
@@ -171,7 +171,7 @@ impl Tape for RunTape {
                     came: None,
                 });
             }
-            return Ok(Begun::Perform);
+            return Ok(Replay::Perform);
         };
         if call.mark.function != mark.function || call.mark.digest != mark.digest {
             let (was, is) = (shown(&call.mark), shown(mark));
@@ -180,13 +180,13 @@ impl Tape for RunTape {
         }
         now.made.insert(at.clone());
         match (&call.came, self.mode) {
-            (Some(came), Mode::Record { overlay: true }) if is_of_files(mark.effect) => Ok(Begun::Again(came.clone())),
-            (Some(came), _) => Ok(Begun::Came(came.clone())),
+            (Some(came), Mode::Record { overlay: true }) if is_of_files(mark.effect) => Ok(Replay::Again(came.clone())),
+            (Some(came), _) => Ok(Replay::Recorded(came.clone())),
             (None, Mode::Record { overlay }) => match mark.effect {
                 CallEffect::None | CallEffect::Reads | CallEffect::Repeatable | CallEffect::Writes => {
-                    Ok(Begun::Perform)
+                    Ok(Replay::Perform)
                 }
-                CallEffect::Changes if overlay => Ok(Begun::Perform),
+                CallEffect::Changes if overlay => Ok(Replay::Perform),
                 CallEffect::Once | CallEffect::Changes => {
                     let words = format!(
                         "outcome unknown: {} was under way when the process stopped; check what became of it before you do it again",
@@ -195,7 +195,7 @@ impl Tape for RunTape {
                     Err(halted(&mut now, Halt(words)))
                 }
             },
-            (None, Mode::Replay) if mark.function == PROGRAM => Ok(Begun::Perform),
+            (None, Mode::Replay) if mark.function == PROGRAM => Ok(Replay::Perform),
             (None, Mode::Replay) => {
                 now.over = true;
                 Err(halted(&mut now, Halt("the recording of the program ends here".to_owned())))
@@ -203,12 +203,12 @@ impl Tape for RunTape {
         }
     }
 
-    fn end(&self, mark: &Mark, came: Came) {
+    fn end(&self, mark: &CallId, came: CallResult) {
         if self.mode == Mode::Replay {
             return;
         }
         let mut now = self.lock();
-        let size = came.as_ref().map_or_else(|failure| failure.reason.len(), Kept::size) + mark.args.len();
+        let size = came.as_ref().map_or_else(|failure| failure.reason.len(), RecordedValue::size) + mark.args.len();
         now.calls += 1;
         now.bytes += size;
         now.unwritten += size;
@@ -238,7 +238,7 @@ impl Tape for RunTape {
         });
     }
 
-    fn matters(&self, mark: &Mark) -> bool {
+    fn matters(&self, mark: &CallId) -> bool {
         let in_memory = self.mode == Mode::Record { overlay: true } && is_of_files(mark.effect);
         (mark.effect != CallEffect::Reads && !in_memory) || self.lock().unwritten > FLUSH
     }
@@ -248,7 +248,7 @@ impl Tape for RunTape {
         format!("{}/{}.{}/{}/{number}", self.run, self.turn, self.program, path.join("."))
     }
 
-    fn keep(&self) -> Written<'_> {
+    fn keep(&self) -> Flush<'_> {
         Box::pin(async move {
             let pending = {
                 let mut now = self.lock();
@@ -263,7 +263,7 @@ impl Tape for RunTape {
         })
     }
 
-    fn wait(&self, mark: &Mark) -> Halt {
+    fn wait(&self, mark: &CallId) -> Halt {
         let mut now = self.lock();
         now.waiting.push(mark.args.clone());
         halted(&mut now, Halt("the run waits for the answer of a person".to_owned()))
@@ -279,7 +279,7 @@ fn is_of_files(effect: CallEffect) -> bool {
 }
 
 /// A call as a person reads it.
-pub(super) fn shown(mark: &Mark) -> String {
+pub(super) fn shown(mark: &CallId) -> String {
     match &*mark.function {
         PROGRAM => "the program's text or arguments".to_owned(),
         function => format!("{function}({})", mark.args),
@@ -287,7 +287,7 @@ pub(super) fn shown(mark: &Mark) -> String {
 }
 
 /// Where a call stands, as a person reads it.
-fn place(mark: &Mark) -> String {
+fn place(mark: &CallId) -> String {
     let program = match &*mark.path {
         [] => "the program".to_owned(),
         path => {

@@ -126,7 +126,7 @@ pub struct ModelReply {
 impl ModelReply {
     /// If true, the message is not all that the model would have said: it reached its maximum length, or the provider withheld the
     /// rest.
-    pub fn is_cut(&self) -> bool {
+    pub fn is_truncated(&self) -> bool {
         const WORDS: &[&str] = &[
             "length",
             "max_tokens",

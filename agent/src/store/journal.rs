@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehav
 use serde::de::DeserializeOwned;
 use wattle_machine::Message;
 use wattle_rt::CallEffect;
-use wattle_rt::tape::{Mark, decode, encode};
+use wattle_rt::tape::{CallId, decode, encode};
 
 use super::session::write_turns;
 use super::{StoreError, Tenant, TenantStore, hold, now};
@@ -106,7 +106,7 @@ impl Journal for TenantStore {
                  DO UPDATE SET times = excluded.times, came = COALESCE(excluded.came, came)",
             )?;
             for Call { turn, program, mark, times, came } in calls {
-                let Mark { path, number, function, effect, digest, args } = mark;
+                let CallId { path, number, function, effect, digest, args } = mark;
                 let path: Vec<String> = path.iter().map(u32::to_string).collect();
                 statement.execute(params![
                     tenant,
@@ -290,7 +290,7 @@ fn call(row: &Row<'_>) -> Result<Call, Bad> {
     let digest: Vec<u8> = row.get("digest")?;
     let came: Option<Vec<u8>> = row.get("came")?;
     let came = came.map(|bytes| decode(&bytes).ok_or("what came of a call cannot be read")).transpose()?;
-    let mark = Mark {
+    let mark = CallId {
         path: path?,
         number: row.get("number")?,
         function: Cow::Owned(row.get("function")?),

@@ -23,9 +23,9 @@ use wattle_machine::Role;
 pub use journal::own_session;
 pub(crate) use private::make_folder;
 pub use private::{Privacy, privacy};
-pub use secret::{LateSecrets, StoredSecrets};
+pub use secret::{LazySecrets, StoredSecrets};
 pub use session::{Exported, Kept, SESSION_ID, SessionLine, is_session_id};
-pub use state::{LateState, State};
+pub use state::{LazyState, State};
 pub use tenant::{DEFAULT_TENANT, Tenant, TenantError, TenantStore};
 
 /// The file of a store. Cheap to clone.

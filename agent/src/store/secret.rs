@@ -149,19 +149,19 @@ impl Secrets for StoredSecrets {
 type Open = Box<dyn Fn() -> Result<StoredSecrets, String> + Send + Sync>;
 
 /// Secrets of a store that is opened when they are asked for, and for a look at all of them only if there may be any.
-pub struct LateSecrets {
+pub struct LazySecrets {
     may_exist: Box<dyn Fn() -> bool + Send + Sync>,
     open: Open,
     opened: OnceCell<StoredSecrets>,
 }
 
-impl LateSecrets {
+impl LazySecrets {
     /// Secrets that `open` gives, which may block; `may_exist` says without opening anything that there are none.
     pub fn new(
         may_exist: impl Fn() -> bool + Send + Sync + 'static,
         open: impl Fn() -> Result<StoredSecrets, String> + Send + Sync + 'static,
-    ) -> LateSecrets {
-        LateSecrets { may_exist: Box::new(may_exist), open: Box::new(open), opened: OnceCell::new() }
+    ) -> LazySecrets {
+        LazySecrets { may_exist: Box::new(may_exist), open: Box::new(open), opened: OnceCell::new() }
     }
 
     async fn opened(&self) -> Result<&StoredSecrets, Failure> {
@@ -170,7 +170,7 @@ impl LateSecrets {
     }
 }
 
-impl Secrets for LateSecrets {
+impl Secrets for LazySecrets {
     fn find(&self, name: String) -> Answer<'_, Option<Secret>> {
         Box::pin(async move { self.opened().await?.find(name).await })
     }

@@ -159,15 +159,15 @@ impl Backend for State {
 type OpenStore = Arc<dyn Fn() -> Result<TenantStore, StoreError> + Send + Sync>;
 
 /// The state of a tenant in a store that is opened at the first use of it: most runs have none.
-pub struct LateState {
+pub struct LazyState {
     open: OpenStore,
     state: OnceCell<State>,
 }
 
-impl LateState {
+impl LazyState {
     /// The state of the tenant whose store `open` opens; it may block.
     pub fn new(open: impl Fn() -> Result<TenantStore, StoreError> + Send + Sync + 'static) -> Self {
-        LateState { open: Arc::new(open), state: OnceCell::new() }
+        LazyState { open: Arc::new(open), state: OnceCell::new() }
     }
 
     async fn state(&self) -> Result<&State, Failure> {
@@ -183,7 +183,7 @@ impl LateState {
     }
 }
 
-impl Backend for LateState {
+impl Backend for LazyState {
     fn get(&self, key: String) -> Answer<'_, Option<Vec<u8>>> {
         Box::pin(async move { self.state().await?.get(key).await })
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use url::Url;
 use wattle_rt::{Code, Failure};
 
-use super::{LARGEST, Painter};
+use super::{ImageGenerator, LARGEST};
 use crate::Answer;
 use crate::egress::{
     self, Egress, EgressError, EgressErrorKind, EndpointClient, HeaderMap, HeaderValue, Limits, Method, Passage,
@@ -125,7 +125,7 @@ impl Endpoint {
     }
 }
 
-impl Painter for Endpoint {
+impl ImageGenerator for Endpoint {
     fn paint(&self, prompt: String, passage: Passage) -> Answer<'_, Vec<u8>> {
         Box::pin(self.ask(prompt, passage))
     }

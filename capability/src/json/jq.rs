@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use wattle_rt::{Account, Code, Failure, GuestBounds, GuestFault, Run};
 
 use super::MOST;
-use crate::guests::LateGuest;
+use crate::guests::LazyGuest;
 use crate::str::shown;
 
 /// Built from `shell/toolbox/jq`.
-static JQ: LateGuest = LateGuest::new("jq", include_bytes!("jq.wasm"));
+static JQ: LazyGuest = LazyGuest::new("jq", include_bytes!("jq.wasm"));
 /// The most memory that a filter may use, in bytes.
 const MEMORY: usize = 128 << 20;
 /// The longest filter, in bytes.

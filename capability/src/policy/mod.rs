@@ -47,7 +47,7 @@ mod rule;
 use wattle_rt::Target;
 
 pub use decide::{Decision, Question, Refusal, Touch};
-pub use preflight::{Absent, Answer, Asker, Line, Preflight, Request};
+pub use preflight::{Answer, Asker, Line, NoApprover, Preflight, Request};
 pub use rule::{Rule, RuleError};
 
 use class::Class;

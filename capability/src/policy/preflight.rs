@@ -4,7 +4,7 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use wattle_rt::{Decided, Guard, Preview, Said, Target};
+use wattle_rt::{Decided, Guard, Preview, Reply, Target};
 
 use super::decide::{Decision, Question, with_service};
 use super::place::Place;
@@ -72,9 +72,9 @@ impl Answer {
 }
 
 /// Asks nobody: each question is left open.
-pub struct Absent;
+pub struct NoApprover;
 
-impl Asker for Absent {
+impl Asker for NoApprover {
     fn ask<'a>(&'a self, _: Request<'a>) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
         Box::pin(async { Answer::Later })
     }
@@ -146,9 +146,9 @@ impl Preflight {
         let text: Vec<String> = asked.iter().map(|(question, line)| with_line(question, line.as_ref())).collect();
         let ask = async { asker.ask(Request { questions: &asked }).await.word().map(str::to_owned) };
         let answer = match preview.ask(&text.join("; "), ask).await {
-            Said::Answer(word) => Answer::of(&word),
-            Said::Nothing => return Err(refused),
-            Said::Waiting(why) => return Err(why),
+            Reply::Answer(word) => Answer::of(&word),
+            Reply::Nothing => return Err(refused),
+            Reply::Waiting(why) => return Err(why),
         };
         let approvals = asked.iter().map(|(question, _)| Approval {
             function: question.touch.function.clone(),

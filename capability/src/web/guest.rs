@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use serde_json::{Value as Json, json};
 use wattle_rt::{Account, Code, Failure, GuestAnswer, GuestBounds, GuestFault};
 
-use crate::guests::LateGuest;
+use crate::guests::LazyGuest;
 
 /// Built from `shell/toolbox/pages`.
-static PAGES: LateGuest = LateGuest::new("pages", include_bytes!("pages.wasm"));
+static PAGES: LazyGuest = LazyGuest::new("pages", include_bytes!("pages.wasm"));
 
 /// Maximum memory of a conversion, in bytes.
 pub(crate) const MEMORY: usize = 64 << 20;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use wattle_capability::history::{RunHistory, RunHistoryGrant};
 use wattle_capability::policy::{Policy, Preflight};
-use wattle_capability::story::{Story, Told};
 use wattle_rt::{Code, Grants};
 
 use crate::failure;
@@ -104,7 +104,7 @@ async fn a_policy_holds_for_what_commands_reach() {
 
 struct Twice;
 
-impl Story for Twice {
+impl RunHistory for Twice {
     fn run_id(&self) -> &str {
         "the run"
     }
@@ -117,7 +117,7 @@ impl Story for Twice {
 #[tokio::test]
 async fn a_run_can_be_looked_back_on() {
     let world = World::new();
-    let grants = Arc::new(world.grants().as_ref().clone().with(Told(Arc::new(Twice))));
+    let grants = Arc::new(world.grants().as_ref().clone().with(RunHistoryGrant(Arc::new(Twice))));
     for command in ["trace", "trace show"] {
         assert_eq!(perform(&world, &grants, command).await.as_deref(), Ok("step 1: a\nstep 2: b"));
     }

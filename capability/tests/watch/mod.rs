@@ -12,8 +12,8 @@ use wattle_capability::egress::{Incoming, Outgoing, Passage};
 use wattle_capability::files::{EntryKind, Files};
 use wattle_capability::git::Repository;
 use wattle_capability::http;
-use wattle_capability::image::Painter;
-use wattle_capability::issue::{Desk, Ticket};
+use wattle_capability::image::ImageGenerator;
+use wattle_capability::issue::{IssueTracker, Ticket};
 use wattle_capability::kv::{self, Change};
 use wattle_capability::par::{Programs, Work};
 use wattle_capability::policy::{Policy, Preflight, Rule, Verdict};
@@ -64,7 +64,7 @@ impl Inference for Watched<dyn Inference> {
     }
 }
 
-impl Painter for Watched<dyn Painter> {
+impl ImageGenerator for Watched<dyn ImageGenerator> {
     fn paint(&self, prompt: String, passage: Passage) -> Answer<'_, Vec<u8>> {
         self.log.add(self.target, "");
         self.inner.paint(prompt, passage)
@@ -80,7 +80,7 @@ impl Repository for Watched<dyn Repository> {
     }
 }
 
-impl Desk for Watched<dyn Desk> {
+impl IssueTracker for Watched<dyn IssueTracker> {
     fn file(&self, ticket: Ticket) -> Answer<'_, ()> {
         self.log.add(self.target, "");
         self.inner.file(ticket)

@@ -13,16 +13,16 @@ use wattle_capability::egress::{HeaderMap, Incoming, Outgoing, Passage};
 use wattle_capability::files::Files;
 use wattle_capability::fs::Fs;
 use wattle_capability::git::{Git, Repository};
-use wattle_capability::help::{Guide, Help};
+use wattle_capability::help::{Help, Manual};
 use wattle_capability::http::{self, Http};
-use wattle_capability::image::{Image, Painter};
-use wattle_capability::issue::{Desk, Issues, Ticket};
+use wattle_capability::image::{Image, ImageGenerator};
+use wattle_capability::issue::{IssueTracker, Issues, Ticket};
 use wattle_capability::kv::{InMemory, Kv};
 use wattle_capability::par::{Par, Programs, Work};
 use wattle_capability::publish::Publish;
 use wattle_capability::search::Search;
 use wattle_capability::shell::{Captured, Sh, Shell};
-use wattle_capability::wattle::{Directory, Wattle};
+use wattle_capability::wattle::{CatalogIndex, Wattle};
 use wattle_capability::web::{self, Engine, EngineKind};
 use wattle_rt::{Account, Code, Failure, Grants, Limits, Nested, Outcome, RunError, Runtime};
 
@@ -93,7 +93,7 @@ impl Repository for Pushed {
 /// Makes the same picture of every prompt.
 pub(crate) struct OnePicture;
 
-impl Painter for OnePicture {
+impl ImageGenerator for OnePicture {
     fn paint(&self, _: String, _: Passage) -> Answer<'_, Vec<u8>> {
         Box::pin(async { Ok(include_bytes!("../../../agent/src/scene.png").to_vec()) })
     }
@@ -102,7 +102,7 @@ impl Painter for OnePicture {
 /// Knows the tables of functions.
 struct Tables;
 
-impl Guide for Tables {
+impl Manual for Tables {
     fn about(&self, topic: &str) -> Option<String> {
         wattle_capability::manual::about(wattle_capability::ALL, topic)
     }
@@ -205,7 +205,7 @@ impl Programs for Shelf {
     }
 }
 
-impl Directory for Shelf {
+impl CatalogIndex for Shelf {
     fn list(&self) -> Vec<(String, String)> {
         SHELF.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
     }
@@ -251,7 +251,7 @@ impl Shell for Toy {
 #[derive(Default)]
 pub(crate) struct Pile(pub(crate) Mutex<Vec<Ticket>>);
 
-impl Desk for Pile {
+impl IssueTracker for Pile {
     fn file(&self, ticket: Ticket) -> Answer<'_, ()> {
         self.0.lock().unwrap().push(ticket);
         Box::pin(async { Ok(()) })

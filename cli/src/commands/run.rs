@@ -175,7 +175,7 @@ async fn take_up(
     let journal: SharedJournal = Arc::new(store.clone());
     let ended = journal::resume(&setup.host, model.as_ref(), &opened.id, with, &sink, &journal).await;
     let ended = ended.map_err(|error| match &error {
-        ResumeError::Waits(waiting) => {
+        ResumeError::Pending(waiting) => {
             let (run, call) = (&opened.id, &waiting.call);
             Fault::new(Exit::Parked, error.to_string())
                 .hint(format!("`wattle run --resume {run} --approve {call}`, or `--refuse {call}`"))

@@ -94,7 +94,7 @@ async fn runs((store, json): (TenantStore, bool)) -> Result<(), Fault> {
         lines.push((run, waiting.map_err(failed)?));
     }
     if json {
-        let one = |(run, waiting): &(&Opened, Vec<journal::Waiting>)| {
+        let one = |(run, waiting): &(&Opened, Vec<journal::PendingApproval>)| {
             let waiting: Vec<Json> =
                 waiting.iter().map(|open| json!({"call": open.call, "question": open.question})).collect();
             json!({
@@ -107,7 +107,7 @@ async fn runs((store, json): (TenantStore, bool)) -> Result<(), Fault> {
     if lines.is_empty() {
         output::note("no run is kept");
     }
-    let line = |(run, waiting): &(&Opened, Vec<journal::Waiting>)| {
+    let line = |(run, waiting): &(&Opened, Vec<journal::PendingApproval>)| {
         let session = run.session.as_deref().unwrap_or("-");
         let message: String = run.opening.message.lines().next().unwrap_or_default().chars().take(SHOWN).collect();
         let open = waiting.iter().map(|open| format!("  waits: call {}: {}\n", open.call, visible(&open.question)));

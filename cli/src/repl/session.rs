@@ -9,7 +9,7 @@ use wattle_agent::journal::{self, Ended, SharedJournal};
 use wattle_agent::machine::{Ending, Envelope, Usage};
 use wattle_agent::model::Model;
 use wattle_agent::rt::RunError;
-use wattle_agent::{Job, Meter, News, Store};
+use wattle_agent::{CatalogDiff, Job, Meter, Store};
 
 use super::interrupt::stoppable;
 use super::lines::{Line, Lines};
@@ -210,7 +210,7 @@ impl Session {
 
     /// Takes in what changed in the folders of the catalog, and tells of it.
     pub(super) async fn refresh(&self) {
-        let News { changed, gone, problems } = self.setup.host.refresh().await;
+        let CatalogDiff { changed, gone, problems } = self.setup.host.refresh().await;
         for (what, names) in [("changed", changed), ("gone", gone)] {
             if !names.is_empty() {
                 let names: Vec<&str> = names.iter().map(|name| name.as_str()).collect();

@@ -75,7 +75,7 @@ fn words(ty: Ty) -> &'static str {
 /// What a JSON value is to a function. Numbers in quotes count, and so does what is given for a string as JSON: models write both.
 fn argument(ty: Ty, given: Option<&Json>) -> Option<Argument> {
     let given = given.filter(|value| !value.is_null());
-    let Some(value) = given else { return ty.is_optional().then_some(Argument::Absent) };
+    let Some(value) = given else { return ty.is_optional().then_some(Argument::NoApprover) };
     let integer = || value.as_i64().or_else(|| value.as_str()?.trim().parse().ok());
     Some(match ty {
         Ty::Int | Ty::Addr => Argument::Int(i32::try_from(integer()?).ok()?),

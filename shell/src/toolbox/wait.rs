@@ -67,7 +67,7 @@ impl Waiter {
     }
 
     /// Whether the stage is to end.
-    pub(crate) fn is_cut(&self) -> bool {
+    pub(crate) fn is_truncated(&self) -> bool {
         self.shared.cut.load(Ordering::Acquire)
     }
 
@@ -79,7 +79,7 @@ impl Waiter {
             if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
                 return Waited::Done(output);
             }
-            if self.is_cut() {
+            if self.is_truncated() {
                 return Waited::Cut;
             }
             match until.map(|until| until.saturating_duration_since(Instant::now())) {

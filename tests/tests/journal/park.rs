@@ -1,7 +1,7 @@
 //! A run whose program is to be asked about waits in the journal, and goes on in another process when the answer comes.
 
 use wattle_agent::capability::policy::Policy;
-use wattle_agent::journal::{Ended, Parked, ResumeError, Status, Waiting, end};
+use wattle_agent::journal::{Ended, Parked, PendingApproval, ResumeError, Status, end};
 use wattle_agent::machine::Event;
 
 use crate::place::{ByTurn, Place, answer, done, status, told, wat};
@@ -19,7 +19,7 @@ fn script() -> ByTurn {
     ])
 }
 
-async fn parked(place: &Place) -> Vec<Waiting> {
+async fn parked(place: &Place) -> Vec<PendingApproval> {
     let (ended, events) = place.run(&place.journal(), &script(), "r").await;
     let Ended::Parked(Parked { run_id, waiting }) = ended else { panic!("{ended:?}") };
     assert_eq!(run_id, "r");
@@ -41,7 +41,7 @@ async fn an_approved_run_goes_on_where_it_stood() {
     assert_eq!(place.network.made("POST https://a.example/form"), 0);
     assert_eq!(place.value("n").await.as_deref(), Some("1"), "nothing of the program was run");
 
-    assert!(matches!(place.resume(&script(), "r", &[]).await.0, Err(ResumeError::Waits(open)) if open == waiting[0]));
+    assert!(matches!(place.resume(&script(), "r", &[]).await.0, Err(ResumeError::Pending(open)) if open == waiting[0]));
     assert!(
         matches!(place.resume(&script(), "r", &[("1.1", true)]).await.0, Err(ResumeError::NotAsked(call)) if call == "1.1")
     );

@@ -12,7 +12,7 @@ use wattle_agent::capability::egress::{Egress, HeaderMap, Incoming, Outgoing, Po
 use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
 use wattle_agent::capability::http;
 use wattle_agent::capability::kv::Backend as _;
-use wattle_agent::capability::policy::{self, Absent, Preflight};
+use wattle_agent::capability::policy::{self, NoApprover, Preflight};
 use wattle_agent::catalog::Catalog;
 use wattle_agent::journal::{self, Ended, Opened, Resumed, SharedJournal, Status};
 use wattle_agent::machine::{Envelope, Message, Role};
@@ -155,7 +155,7 @@ impl Place {
             network: Arc::<Network>::clone(&self.network),
             ..Access::new(&self.host, Arc::clone(&files))
         };
-        let preflight = Preflight::new(self.policy.clone(), Some(Arc::new(Absent)));
+        let preflight = Preflight::new(self.policy.clone(), Some(Arc::new(NoApprover)));
         (files, Arc::new(access.grants().guarded(Arc::new(preflight))))
     }
 

@@ -6,7 +6,7 @@ use wattle_agent::catalog::Folders;
 use wattle_agent::journal::{Call, Difference, Journal as _, Opened, replay};
 use wattle_agent::machine::Input;
 use wattle_agent::rt::Limits;
-use wattle_agent::rt::tape::Kept;
+use wattle_agent::rt::tape::RecordedValue;
 
 use crate::place::{ByTurn, Place, answer, done, wat};
 
@@ -60,7 +60,7 @@ async fn each_kind_of_difference_is_named() {
     changed(&place, "answer", keep, answers, as_is).await;
     let came = |call: &mut Call| {
         if call.mark.function == "http.get" {
-            call.came = Some(Ok(Kept::Bytes(b"another page".to_vec())));
+            call.came = Some(Ok(RecordedValue::Bytes(b"another page".to_vec())));
         }
     };
     changed(&place, "came", keep, same, came).await;

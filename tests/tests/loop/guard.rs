@@ -5,22 +5,22 @@ use std::sync::Arc;
 
 use wattle_agent::Settings;
 use wattle_agent::model::Timeouts;
-use wattle_agent::moderation::{Classifier, Look, Moderation, OnFailure, Patterns};
+use wattle_agent::moderation::{Classifier, MessageFilter, Moderation, OnFailure, Patterns};
 use wattle_machine::{Ending, Event, Verdict};
 use wattle_tests::{Scripted, World};
 
 use super::endpoint::quick;
 
-fn with(looks: Vec<Arc<dyn Look>>, on_failure: OnFailure) -> Settings {
+fn with(looks: Vec<Arc<dyn MessageFilter>>, on_failure: OnFailure) -> Settings {
     let messages = BTreeMap::from([("violence".to_owned(), "I do not help with that.".to_owned())]);
     Settings { moderation: Some(Moderation::new(looks, messages, on_failure)), ..Settings::default() }
 }
 
-fn patterns() -> Arc<dyn Look> {
+fn patterns() -> Arc<dyn MessageFilter> {
     Arc::new(Patterns::new([(r"\bbombs?\b", "violence"), ("api.?key", "secrets")]).unwrap())
 }
 
-fn classifier(answers: &[&str]) -> Arc<dyn Look> {
+fn classifier(answers: &[&str]) -> Arc<dyn MessageFilter> {
     let timeouts = Timeouts { request: std::time::Duration::from_millis(100), retries: 0, ..quick() };
     let categories = vec!["violence".to_owned(), "self-harm".to_owned()];
     Arc::new(Classifier::new(Arc::new(Scripted::new(answers)), categories, timeouts, Default::default()))

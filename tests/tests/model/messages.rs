@@ -147,7 +147,7 @@ async fn a_message_comes_back_from_events_and_from_one_body() {
             "{at}"
         );
         assert_eq!(reply.usage, Usage { prompt: 125, completion: 9, cached: 100, cost: None });
-        assert_eq!((reply.finish.as_deref(), reply.is_cut()), (Some("tool_use"), false));
+        assert_eq!((reply.finish.as_deref(), reply.is_truncated()), (Some("tool_use"), false));
     }
 }
 
@@ -172,7 +172,7 @@ async fn what_goes_wrong_is_told_and_what_passes_is_asked_again() {
         let provider = Provider::start([answer, well()]);
         let (reply, shown) = stream(&client(&provider)).await;
         let reply = reply.unwrap_or_else(|why| panic!("{what}: {why}"));
-        assert!(reply.text == "fine" && reply.is_cut(), "{what}");
+        assert!(reply.text == "fine" && reply.is_truncated(), "{what}");
         assert!(shown == "fine" || shown == "ha⟲fine", "{what}: {shown}");
     }
     for (answer, kind, words) in [

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::Planned;
+use super::PlannedCall;
 use super::json::{self, Lenient};
 use crate::call::Call;
 use crate::function::{CATALOG, Param, ParamKind, ProgramFunction, WAT};
@@ -10,7 +10,7 @@ use crate::function::{CATALOG, Param, ParamKind, ProgramFunction, WAT};
 /// What a call of a function means.
 pub(super) enum Meant {
     /// A program is to be run, or why it cannot be.
-    Run(Planned),
+    Run(PlannedCall),
     /// The run is to end with this answer.
     Done(String),
 }
@@ -26,7 +26,7 @@ pub(super) fn meant(name: &str, text: &str, programs: &[ProgramFunction]) -> (Me
             let why = format!(
                 "the arguments of `{name}` are not JSON: {why}; nothing was run. Call it again with one JSON object"
             );
-            (Meant::Run(Planned::refused(blank(name, programs), why)), false)
+            (Meant::Run(PlannedCall::refused(blank(name, programs), why)), false)
         }
     }
 }
@@ -44,7 +44,7 @@ pub(super) fn of_value(name: &str, value: Value, programs: &[ProgramFunction]) -
                 Value::Object(fields) => fields.into_iter().map(|(_, value)| plain(value)).collect(),
                 _ => Vec::new(),
             };
-            Meant::Run(Planned::of(Call::Catalog { name: bare(name).to_owned(), args }))
+            Meant::Run(PlannedCall::of(Call::Catalog { name: bare(name).to_owned(), args }))
         }
     }
 }
@@ -101,7 +101,7 @@ fn blank(name: &str, programs: &[ProgramFunction]) -> Call {
 fn wat(value: Value) -> Meant {
     let Value::Object(mut fields) = value else {
         return match value {
-            Value::String(body) => Meant::Run(Planned::of(Call::Wat { body: trimmed(&body), args: Vec::new() })),
+            Value::String(body) => Meant::Run(PlannedCall::of(Call::Wat { body: trimmed(&body), args: Vec::new() })),
             _ => missing_body(),
         };
     };
@@ -117,12 +117,12 @@ fn wat(value: Value) -> Meant {
         },
         Some(one) => vec![plain(one)],
     };
-    Meant::Run(Planned::of(Call::Wat { body: trimmed(&body), args }))
+    Meant::Run(PlannedCall::of(Call::Wat { body: trimmed(&body), args }))
 }
 
 fn missing_body() -> Meant {
     let call = Call::Wat { body: String::new(), args: Vec::new() };
-    Meant::Run(Planned::refused(call, "wat error: required arg `body` missing or not a string"))
+    Meant::Run(PlannedCall::refused(call, "wat error: required arg `body` missing or not a string"))
 }
 
 /// A program's text without blank lines at its ends and without a fence.
@@ -158,12 +158,12 @@ fn answer(value: Value) -> String {
 fn catalog(function: &str, value: Value, programs: &[ProgramFunction]) -> Meant {
     let Value::Object(mut fields) = value else {
         let call = Call::Catalog { name: function.to_owned(), args: Vec::new() };
-        return Meant::Run(Planned::refused(call, "catalog error: required arg `name` missing or not a string"));
+        return Meant::Run(PlannedCall::refused(call, "catalog error: required arg `name` missing or not a string"));
     };
     let name = ["name", "program"].iter().find_map(|key| Some(fields.remove(*key)?.as_str()?.to_owned()));
     let Some(name) = name else {
         let call = Call::Catalog { name: function.to_owned(), args: Vec::new() };
-        return Meant::Run(Planned::refused(call, "catalog error: required arg `name` missing or not a string"));
+        return Meant::Run(PlannedCall::refused(call, "catalog error: required arg `name` missing or not a string"));
     };
     let args = ["args", "arguments"].iter().find_map(|key| fields.remove(*key)).unwrap_or(Value::Object(fields));
     match programs.iter().find(|known| known.program == name) {
@@ -173,7 +173,7 @@ fn catalog(function: &str, value: Value, programs: &[ProgramFunction]) -> Meant 
                 Value::Array(items) => items.into_iter().map(plain).collect(),
                 _ => Vec::new(),
             };
-            Meant::Run(Planned::of(Call::Catalog { name, args }))
+            Meant::Run(PlannedCall::of(Call::Catalog { name, args }))
         }
     }
 }
@@ -188,8 +188,8 @@ fn program(function: &ProgramFunction, value: Value) -> Meant {
         one => Ok(in_order(function, vec![one])),
     };
     Meant::Run(match args {
-        Ok(args) => Planned::of(call(args)),
-        Err(why) => Planned::refused(call(Vec::new()), why),
+        Ok(args) => PlannedCall::of(call(args)),
+        Err(why) => PlannedCall::refused(call(Vec::new()), why),
     })
 }
 

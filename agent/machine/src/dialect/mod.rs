@@ -35,10 +35,10 @@ pub enum Dialect {
 }
 
 /// What was read from an answer.
-pub(crate) struct Said {
+pub(crate) struct ParsedAnswer {
     /// Why the model does what it does.
     pub(crate) thought: Option<String>,
-    pub(crate) wish: Wish,
+    pub(crate) wish: Intent,
     /// The answer as later turns see it.
     pub(crate) message: Message,
     /// What the model is told about its answer's form.
@@ -48,23 +48,23 @@ pub(crate) struct Said {
 }
 
 /// What a model wants done.
-pub(crate) enum Wish {
+pub(crate) enum Intent {
     /// Calls carried out, at least one.
-    Calls(Vec<Planned>),
+    Calls(Vec<PlannedCall>),
     /// The run ended with this answer.
     Answer(String),
 }
 
 /// A call on its way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Planned {
+pub(crate) struct PlannedCall {
     pub(crate) call: Call,
     /// Why it is not carried out; `None` where it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) refused: Option<String>,
 }
 
-impl Planned {
+impl PlannedCall {
     fn of(call: Call) -> Self {
         Self { call, refused: None }
     }
@@ -83,7 +83,13 @@ impl Planned {
 
 impl Dialect {
     /// Reads an answer; never fails.
-    pub(crate) fn read(self, answer: &ModelAnswer, purpose: Purpose, step: u32, programs: &[ProgramFunction]) -> Said {
+    pub(crate) fn read(
+        self,
+        answer: &ModelAnswer,
+        purpose: Purpose,
+        step: u32,
+        programs: &[ProgramFunction],
+    ) -> ParsedAnswer {
         match self {
             Self::Text => text::read(answer, purpose, programs),
             Self::Native => native::read(answer, purpose, step, programs),
@@ -117,7 +123,7 @@ impl Dialect {
     }
 
     /// Writes an answer as one that makes these calls.
-    pub(crate) fn said_with(self, said: Message, planned: &[Planned], programs: &[ProgramFunction]) -> Message {
+    pub(crate) fn said_with(self, said: Message, planned: &[PlannedCall], programs: &[ProgramFunction]) -> Message {
         match self {
             Self::Text => text::said_with(said, planned),
             Self::Native => native::said_with(said, planned, programs),

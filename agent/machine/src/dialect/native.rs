@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::arguments::{self, Meant};
-use super::{Planned, Said, Wish, function_call, leaked, text};
+use super::{Intent, ParsedAnswer, PlannedCall, function_call, leaked, text};
 use crate::{
     call::Call,
     function::ProgramFunction,
@@ -17,7 +17,7 @@ use crate::{
 /// The most calls of one turn that are carried out.
 const MOST: usize = 16;
 
-pub(super) fn read(answer: &ModelAnswer, purpose: Purpose, step: u32, programs: &[ProgramFunction]) -> Said {
+pub(super) fn read(answer: &ModelAnswer, purpose: Purpose, step: u32, programs: &[ProgramFunction]) -> ParsedAnswer {
     let reading = read_call(&answer.text);
     if !answer.calls.is_empty() {
         let reading = match reading {
@@ -46,17 +46,23 @@ pub(super) fn read(answer: &ModelAnswer, purpose: Purpose, step: u32, programs: 
 }
 
 /// What is said in the text dialect; a call in it becomes one of a function, so that the model sees what it should have done.
-fn in_text(answer: &ModelAnswer, reading: Reading, is_called: bool, step: u32, programs: &[ProgramFunction]) -> Said {
+fn in_text(
+    answer: &ModelAnswer,
+    reading: Reading,
+    is_called: bool,
+    step: u32,
+    programs: &[ProgramFunction],
+) -> ParsedAnswer {
     let said = text::of_reading(answer, reading, is_called);
     let message = match &said.wish {
-        Wish::Answer(text) => Message::assistant(text.clone()),
-        Wish::Calls(planned) => {
+        Intent::Answer(text) => Message::assistant(text.clone()),
+        Intent::Calls(planned) => {
             let calls =
                 planned.iter().map(|planned| function_call(made_up(step, 1), &planned.call, programs)).collect();
             Message::calling(said.thought.clone().unwrap_or_default(), calls)
         }
     };
-    Said { message, notes: Vec::new(), ..said }
+    ParsedAnswer { message, notes: Vec::new(), ..said }
 }
 
 fn called(
@@ -65,7 +71,7 @@ fn called(
     calls: &[FunctionCall],
     step: u32,
     programs: &[ProgramFunction],
-) -> Said {
+) -> ParsedAnswer {
     let mut is_whole = true;
     let mut meant: Vec<(&FunctionCall, Meant)> = Vec::new();
     for call in calls {
@@ -83,7 +89,13 @@ fn called(
         });
         // A model may say its answer and call the end without it.
         let text = text.filter(|text| !text.is_empty()).unwrap_or(content);
-        return Said { thought, wish: Wish::Answer(text.clone()), message: Message::assistant(text), notes, is_whole };
+        return ParsedAnswer {
+            thought,
+            wish: Intent::Answer(text.clone()),
+            message: Message::assistant(text),
+            notes,
+            is_whole,
+        };
     }
     let mut ids = BTreeSet::new();
     let (mut planned, mut said) = (Vec::new(), Vec::new());
@@ -96,7 +108,7 @@ fn called(
             Meant::Run(plan) => plan,
             Meant::Done(_) => {
                 let call = Call::Catalog { name: crate::function::DONE.to_owned(), args: Vec::new() };
-                Planned::refused(
+                PlannedCall::refused(
                     call,
                     "not taken: read the results of the other calls first, then call `done` by itself",
                 )
@@ -110,11 +122,11 @@ fn called(
         planned.push(plan);
     }
     alone(&mut planned, programs);
-    Said { thought, wish: Wish::Calls(planned), message: Message::calling(content, said), notes, is_whole }
+    ParsedAnswer { thought, wish: Intent::Calls(planned), message: Message::calling(content, said), notes, is_whole }
 }
 
 /// Lets an exclusive program run alone, and no more than there may be of the others.
-fn alone(planned: &mut [Planned], programs: &[ProgramFunction]) {
+fn alone(planned: &mut [PlannedCall], programs: &[ProgramFunction]) {
     let is_exclusive = |call: &Call| matches!(call, Call::Catalog { name, .. } if programs.iter().any(|known| known.exclusive && known.program == *name));
     let found = planned.iter().position(|plan| plan.refused.is_none() && is_exclusive(&plan.call));
     let name = found.and_then(|at| planned.get(at)).map(|plan| plan.call.label().to_owned());
@@ -134,7 +146,7 @@ fn alone(planned: &mut [Planned], programs: &[ProgramFunction]) {
 }
 
 /// Writes an answer as one that makes these calls; each keeps its id.
-pub(super) fn said_with(said: Message, planned: &[Planned], programs: &[ProgramFunction]) -> Message {
+pub(super) fn said_with(said: Message, planned: &[PlannedCall], programs: &[ProgramFunction]) -> Message {
     let calls =
         said.calls.into_iter().zip(planned).map(|(was, plan)| function_call(was.id, &plan.call, programs)).collect();
     Message { calls, ..said }

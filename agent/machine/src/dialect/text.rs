@@ -1,7 +1,7 @@
 //! The text dialect: one call in the text, its observation as the user's next message.
 
 use super::arguments::{self, Meant};
-use super::{Planned, Said, Wish, leaked};
+use super::{Intent, ParsedAnswer, PlannedCall, leaked};
 use crate::{
     call::Call,
     function::ProgramFunction,
@@ -12,7 +12,7 @@ use crate::{
     state::{ModelAnswer, Purpose},
 };
 
-pub(super) fn read(answer: &ModelAnswer, purpose: Purpose, programs: &[ProgramFunction]) -> Said {
+pub(super) fn read(answer: &ModelAnswer, purpose: Purpose, programs: &[ProgramFunction]) -> ParsedAnswer {
     if !answer.calls.is_empty() {
         return called(answer, &answer.calls, programs);
     }
@@ -33,35 +33,35 @@ pub(super) fn read(answer: &ModelAnswer, purpose: Purpose, programs: &[ProgramFu
 }
 
 /// What a reading of the text says. Without a call nothing tells whether the text came to its end.
-pub(super) fn of_reading(answer: &ModelAnswer, reading: Reading, is_called: bool) -> Said {
+pub(super) fn of_reading(answer: &ModelAnswer, reading: Reading, is_called: bool) -> ParsedAnswer {
     let Reading { thought, action, notes, said } = reading;
     let open = [Note::UnclosedCall, Note::UnclosedFence, Note::UnclosedString];
     let is_whole = (is_called || !notes.is_empty()) && !notes.iter().any(|note| open.contains(note));
     let is_bare = notes.contains(&Note::BareProgram);
     let (wish, said) = match action {
-        Action::Response { text } => (Wish::Answer(text), said),
+        Action::Response { text } => (Intent::Answer(text), said),
         Action::Wat { body, args } => {
             let call = Call::Wat { body, args };
             let said = if is_bare { written(&call) } else { said };
-            (Wish::Calls(vec![Planned::of(call)]), said)
+            (Intent::Calls(vec![PlannedCall::of(call)]), said)
         }
-        Action::Catalog { name, args } => (Wish::Calls(vec![Planned::of(Call::Catalog { name, args })]), said),
+        Action::Catalog { name, args } => (Intent::Calls(vec![PlannedCall::of(Call::Catalog { name, args })]), said),
     };
     let thought = thought.or_else(|| answer.reasoning.clone());
     let notes = notes.iter().map(ToString::to_string).collect();
-    Said { thought, wish, message: Message::assistant(said), notes, is_whole }
+    ParsedAnswer { thought, wish, message: Message::assistant(said), notes, is_whole }
 }
 
 /// What the first call of functions says. The others are not carried out.
-fn called(answer: &ModelAnswer, calls: &[FunctionCall], programs: &[ProgramFunction]) -> Said {
+fn called(answer: &ModelAnswer, calls: &[FunctionCall], programs: &[ProgramFunction]) -> ParsedAnswer {
     let thought = Some(answer.text.trim()).filter(|text| !text.is_empty()).map(str::to_owned);
     let before = thought.as_deref().map(|thought| format!("{thought}\n")).unwrap_or_default();
     let thought = thought.or_else(|| answer.reasoning.clone());
     let notes = if calls.len() > 1 { vec![Note::DroppedAfterCall.to_string()] } else { Vec::new() };
     let Some(call) = calls.first() else {
-        return Said {
+        return ParsedAnswer {
             thought,
-            wish: Wish::Answer(String::new()),
+            wish: Intent::Answer(String::new()),
             message: Message::assistant(before),
             notes,
             is_whole: true,
@@ -71,14 +71,14 @@ fn called(answer: &ModelAnswer, calls: &[FunctionCall], programs: &[ProgramFunct
     let (wish, said) = match meant {
         Meant::Done(text) => {
             let said = before + &response(&text);
-            (Wish::Answer(text), said)
+            (Intent::Answer(text), said)
         }
         Meant::Run(planned) => {
             let said = before + &written(&planned.call);
-            (Wish::Calls(vec![planned]), said)
+            (Intent::Calls(vec![planned]), said)
         }
     };
-    Said { thought, wish, message: Message::assistant(said), notes, is_whole }
+    ParsedAnswer { thought, wish, message: Message::assistant(said), notes, is_whole }
 }
 
 pub(super) fn observed(nonce: &Nonce, step: u32, said: Message, outputs: &[Output], notes: &[String]) -> Vec<Message> {
@@ -86,9 +86,9 @@ pub(super) fn observed(nonce: &Nonce, step: u32, said: Message, outputs: &[Outpu
 }
 
 /// Writes an answer as one that makes these calls, where it was no more than a program without a call.
-pub(super) fn said_with(said: Message, planned: &[Planned]) -> Message {
+pub(super) fn said_with(said: Message, planned: &[PlannedCall]) -> Message {
     match planned {
-        [Planned { call: call @ Call::Wat { body, .. }, .. }]
+        [PlannedCall { call: call @ Call::Wat { body, .. }, .. }]
             if said.content == written(&Call::Wat { body: body.clone(), args: Vec::new() }) =>
         {
             Message::assistant(written(call))

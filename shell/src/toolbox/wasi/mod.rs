@@ -123,7 +123,7 @@ fn enter(
     caller: &mut Caller<'_, Stage>,
     work: impl FnOnce(&mut Stage, &mut Memory<'_>) -> Done,
 ) -> wasmtime::Result<i32> {
-    if caller.data().is_cut() {
+    if caller.data().is_truncated() {
         return Err(Exit::Cut.into());
     }
     let Some(memory) = caller.data().memory else { return Ok(i32::from(Errno::FAULT.number())) };

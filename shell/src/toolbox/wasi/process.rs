@@ -111,7 +111,7 @@ pub(super) fn spawn(
     flags: u32,
     timeout_ms: i64,
 ) -> wasmtime::Result<u32> {
-    if caller.data().is_cut() {
+    if caller.data().is_truncated() {
         return Err(Exit::Cut.into());
     }
     let Some(memory) = caller.data().memory else { return Ok(Status::CANNOT_RUN.0.into()) };

@@ -126,7 +126,7 @@ impl Stage {
 
     /// Why the guest is to end now, if it is.
     pub(crate) fn over(&self) -> Option<Exit> {
-        if self.is_cut() {
+        if self.is_truncated() {
             Some(Exit::Cut)
         } else if self.busy() > self.bounds.time {
             Some(Exit::Time)
@@ -145,8 +145,8 @@ impl Stage {
         account.spend_cpu(busy.saturating_sub(self.charged.replace(busy)))
     }
 
-    pub(super) fn is_cut(&self) -> bool {
-        self.waiter.is_cut()
+    pub(super) fn is_truncated(&self) -> bool {
+        self.waiter.is_truncated()
     }
 
     /// Waits for what is not of the guest's own making.

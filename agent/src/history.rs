@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-use wattle_capability::story::Story;
+use wattle_capability::history::RunHistory;
 use wattle_machine::Call;
 
 use crate::trace::Left;
@@ -14,14 +14,14 @@ const STEPS: usize = 100;
 const SHOWN: usize = 200;
 
 /// The steps of one run as they are done.
-pub(crate) struct Teller {
+pub(crate) struct JournalHistory {
     run_id: String,
     lines: Mutex<VecDeque<String>>,
 }
 
-impl Teller {
-    pub(crate) fn new(run_id: &str) -> Teller {
-        Teller { run_id: run_id.to_owned(), lines: Mutex::default() }
+impl JournalHistory {
+    pub(crate) fn new(run_id: &str) -> JournalHistory {
+        JournalHistory { run_id: run_id.to_owned(), lines: Mutex::default() }
     }
 
     /// Takes a call in that is done.
@@ -41,7 +41,7 @@ impl Teller {
     }
 }
 
-impl Story for Teller {
+impl RunHistory for JournalHistory {
     fn run_id(&self) -> &str {
         &self.run_id
     }

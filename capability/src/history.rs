@@ -5,7 +5,7 @@ use std::sync::Arc;
 use wattle_rt::Config;
 
 /// The port to a run of the loop, implemented by whoever drives it.
-pub trait Story: Send + Sync {
+pub trait RunHistory: Send + Sync {
     /// The run's id.
     fn run_id(&self) -> &str;
 
@@ -14,8 +14,8 @@ pub trait Story: Send + Sync {
 }
 
 /// The run that programs belong to; programs that run by themselves have none. It widens nothing: what is told is what the run itself did.
-pub struct Told(pub Arc<dyn Story>);
+pub struct RunHistoryGrant(pub Arc<dyn RunHistory>);
 
-impl Config for Told {
+impl Config for RunHistoryGrant {
     const CAPABILITY: &'static str = "sys";
 }

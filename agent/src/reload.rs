@@ -16,7 +16,7 @@ const AT_ONCE: usize = 8;
 
 /// What became of the catalog since it was last told.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct News {
+pub struct CatalogDiff {
     /// The programs that are new or have a new text, by name.
     pub changed: Vec<Name>,
     /// The programs that are gone.
@@ -25,18 +25,18 @@ pub struct News {
     pub problems: Vec<Problem>,
 }
 
-impl News {
+impl CatalogDiff {
     /// Whether nothing became of it.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        *self == News::default()
+        *self == CatalogDiff::default()
     }
 
-    fn between(before: &Catalog, after: &Catalog) -> News {
+    fn between(before: &Catalog, after: &Catalog) -> CatalogDiff {
         let known =
             |entry: &&Arc<Entry>| before.get(entry.name().as_str()).is_some_and(|e| e.source() == entry.source());
         let there = |entry: &&Arc<Entry>| after.get(entry.name().as_str()).is_some();
-        News {
+        CatalogDiff {
             changed: after.iter().filter(|entry| !known(entry)).map(|entry| entry.name().clone()).collect(),
             gone: before.iter().filter(|entry| !there(entry)).map(|entry| entry.name().clone()).collect(),
             problems: after.problems().iter().filter(|p| !before.problems().contains(p)).cloned().collect(),
@@ -45,7 +45,7 @@ impl News {
 }
 
 /// The catalog of a host. Whoever takes it keeps what it took, whatever becomes of the folders.
-pub(crate) struct Shelf {
+pub(crate) struct CatalogReloader {
     folders: RwLock<Folders>,
     looked: tokio::sync::Mutex<Looked>,
 }
@@ -56,10 +56,10 @@ struct Looked {
     told: Catalog,
 }
 
-impl Shelf {
-    pub(crate) fn new(folders: Folders) -> Shelf {
+impl CatalogReloader {
+    pub(crate) fn new(folders: Folders) -> CatalogReloader {
         let told = folders.catalog().clone();
-        Shelf { folders: RwLock::new(folders), looked: Looked { at: Instant::now(), told }.into() }
+        CatalogReloader { folders: RwLock::new(folders), looked: Looked { at: Instant::now(), told }.into() }
     }
 
     fn folders(&self) -> Folders {
@@ -78,8 +78,8 @@ impl Shelf {
     /// Looks at the folders, where the last look is a second old, and compiles what changed; a program that does not compile
     /// keeps its version before. Tells what became of the catalog since the last time. One look at a time: who comes
     /// meanwhile goes on with the catalog as it is.
-    pub(crate) async fn refresh(&self, runtime: &Runtime) -> News {
-        let Ok(mut looked) = self.looked.try_lock() else { return News::default() };
+    pub(crate) async fn refresh(&self, runtime: &Runtime) -> CatalogDiff {
+        let Ok(mut looked) = self.looked.try_lock() else { return CatalogDiff::default() };
         if looked.at.elapsed() >= HOLDS {
             let (folders, runtime) = (self.folders(), runtime.clone());
             let host = tokio::runtime::Handle::current();
@@ -91,9 +91,9 @@ impl Shelf {
         }
         let now = self.catalog();
         if now.is(&looked.told) {
-            return News::default();
+            return CatalogDiff::default();
         }
-        let news = News::between(&looked.told, &now);
+        let news = CatalogDiff::between(&looked.told, &now);
         looked.told = now;
         news
     }
