@@ -129,12 +129,14 @@ fn report(
         Exit::Trapped(trap) if trap.kind == TrapKind::Time && outcome.fuel.is_none_or(|_| took >= bound) => {
             let place = trap.position.map(|p| format!(" at line {}", p.line)).unwrap_or_default();
             let reason = format!("tool error: {label} timed out after {} (killed){place}", seconds(bound));
-            Execution::Stopped { reason, results, cost, mended }
+            Execution::Stopped { reason, results, cost, fixes: mended }
         }
         Exit::Trapped(trap) if trap.kind == TrapKind::Halted => {
-            Execution::Stopped { reason: trap.message, results, cost, mended }
+            Execution::Stopped { reason: trap.message, results, cost, fixes: mended }
         }
-        Exit::Trapped(trap) => Execution::Stopped { reason: format!("program error: {trap}"), results, cost, mended },
+        Exit::Trapped(trap) => {
+            Execution::Stopped { reason: format!("program error: {trap}"), results, cost, fixes: mended }
+        }
         Exit::Returned(code) => {
             let failure = NonZeroI32::new(code.number()).map(|exit_code| {
                 let call = outcome.failure;
@@ -149,7 +151,7 @@ fn report(
                 }
             });
             let warnings = program.warnings().iter().map(|w| format!("{} ({})", w.message, w.position)).collect();
-            Execution::Ran(Ran { results, failure, answer: outcome.answer, cost, warnings, mended })
+            Execution::Ran(Ran { results, failure, answer: outcome.answer, cost, warnings, fixes: mended })
         }
     }
 }

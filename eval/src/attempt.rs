@@ -35,7 +35,7 @@ pub struct Attempt {
     pub approach: Approach,
     /// Which of the attempts at the task by this model, counted from 1.
     pub trial: u32,
-    /// Whether the model's words came from a recording.
+    /// If true, the model's words came from a recording.
     pub recorded: bool,
     /// The task's and the suite's state at the time, as [`Task::fingerprint`](crate::Task::fingerprint) has it.
     pub fingerprint: String,
@@ -66,7 +66,7 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// Whether all was as it must be.
+    /// If true, all was as it must be.
     #[must_use]
     pub fn passed(&self) -> bool {
         self.verdict == Verdict::Passed
@@ -98,7 +98,7 @@ pub struct Tokens {
     pub input: u64,
     /// Those that it wrote.
     pub output: u64,
-    /// Whether some are estimated, because the provider did not count them: one for every four bytes.
+    /// If true, some are estimated, because the provider did not count them: one for every four bytes.
     pub estimated: bool,
 }
 

@@ -104,7 +104,7 @@ impl TryFrom<toml::Value> for Value {
 }
 
 impl Expectation {
-    /// Whether nothing is expected at all.
+    /// If true, nothing is expected at all.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let says = |rule: &Rule| !rule.is_empty();
@@ -235,7 +235,7 @@ fn unfenced(text: &str) -> &str {
     inside.and_then(|inside| inside.split_once('\n')).map_or(text, |(_, inside)| inside)
 }
 
-/// Whether two values are the same, however their numbers are written.
+/// If true, two values are the same, however their numbers are written.
 fn same(a: &Json, b: &Json) -> bool {
     match (a, b) {
         (Json::Number(a), Json::Number(b)) => match (a.as_f64(), b.as_f64()) {

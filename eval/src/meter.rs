@@ -39,7 +39,7 @@ impl Metered {
         self.lock().clone()
     }
 
-    /// Whether more tokens went than the budget has.
+    /// If true, more tokens went than the budget has.
     pub(crate) fn is_over(&self) -> bool {
         self.budget.is_some_and(|budget| self.lock().tokens.total() > budget)
     }

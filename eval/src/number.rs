@@ -36,7 +36,7 @@ pub(crate) fn numbers(text: &str) -> Vec<f64> {
     pattern.find_iter(text).filter(stands_alone).filter_map(read).collect()
 }
 
-/// Whether the text begins with letters that are written right behind a number: `km`, `ms`, `h`.
+/// If true, the text begins with letters that are written right behind a number: `km`, `ms`, `h`.
 fn is_unit(text: &str) -> bool {
     let letters = text.chars().take_while(|c| c.is_alphabetic()).count();
     letters <= 3 && text.chars().nth(letters).is_none_or(|c| !(c.is_ascii_digit() || c == '_'))

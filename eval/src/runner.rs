@@ -34,7 +34,7 @@ pub enum Answers {
     Live {
         /// The model.
         model: Arc<dyn Model>,
-        /// Whether they are recorded, in place of the recordings that there are.
+        /// If true, they are recorded, in place of the recordings that there are.
         record: bool,
     },
 }
@@ -69,7 +69,7 @@ pub struct Evaluation {
     pub cancelled: usize,
 }
 
-/// Gives every task of the suite to every contender. `on_attempt` sees each attempt that is made, as it ends; `results` keeps it.
+/// Returns every task of the suite to every contender. `on_attempt` sees each attempt that is made, as it ends; `results` keeps it.
 ///
 /// # Errors
 /// Where what was learnt cannot be kept, or a recording cannot be written.

@@ -34,7 +34,7 @@ pub(crate) struct Run {
 }
 
 impl Trial<'_> {
-    /// Gives the task to the model. `None` where `cancel` came first.
+    /// Returns the task to the model. `None` where `cancel` came first.
     pub(crate) async fn perform(
         &self,
         host: &Host,

@@ -40,7 +40,7 @@ impl Scripted {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Gives the names of the functions that each request so far offered.
+    /// Returns the names of the functions that each request so far offered.
     pub fn offered(&self) -> Vec<Vec<String>> {
         self.offered.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -40,7 +40,7 @@ impl World {
         World { host, store, dir: tempfile::tempdir().unwrap() }
     }
 
-    /// Gives the workdir.
+    /// Returns the workdir.
     pub fn workdir(&self) -> &Path {
         self.dir.path()
     }

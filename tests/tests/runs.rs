@@ -67,7 +67,7 @@ async fn a_catalog_step_a_repair_and_the_answer() {
 
 /// A program with one reading only is put right and runs in the same step; where any fault is left, the model is asked.
 #[tokio::test]
-async fn slips_are_mended_within_the_step() {
+async fn mistakes_are_fixed_within_the_step() {
     let world = World::new();
     let wat = |body: &str| format!("ToolCall::Wat(```wat\n{body}\n```)");
     let slips = wat(
@@ -82,22 +82,22 @@ async fn slips_are_mended_within_the_step() {
     let notes = ["line 1: `“one”` → `\"one\"`", "line 2: `//` → `;;`", "line 2: `$dbg.lgo` → `$dbg.log`"];
     assert_eq!(
         asked[1].last().unwrap().content,
-        format!("[Observation (step 1)] Execution result:\n[Note] mended before running: {}\none\n2", notes.join("; "))
+        format!("[Observation (step 1)] Execution result:\n[Note] fixed before running: {}\none\n2", notes.join("; "))
     );
     let stopped = &asked[2].last().unwrap().content;
     assert!(
-        stopped.contains("FAILED:\n[Note] mended before running: line 1: `“one”` → `\"one\"`\nprogram error:"),
+        stopped.contains("FAILED:\n[Note] fixed before running: line 1: `“one”` → `\"one\"`\nprogram error:"),
         "{stopped}"
     );
     let repair = &asked[3].last().unwrap().content;
     for told in ["(resv “one”)", "line 1, column 7", "`$telegram.send`", "`$signal.send`"] {
         assert!(repair.contains(told), "all faults of the text as it was written are told: {repair}");
     }
-    let mended = events.iter().filter_map(|e| match &e.event {
-        Event::ToolResult { mended, output, .. } => Some((mended.len(), output.starts_with("[Note]"))),
+    let fixed = events.iter().filter_map(|e| match &e.event {
+        Event::ToolResult { fixes, output, .. } => Some((fixes.len(), output.starts_with("[Note]"))),
         _ => None,
     });
-    assert_eq!(mended.collect::<Vec<_>>(), [(3, false), (1, false)]);
+    assert_eq!(fixed.collect::<Vec<_>>(), [(3, false), (1, false)]);
     assert_eq!(world.steps()[0]["mended"], serde_json::json!(notes));
     assert_eq!(world.steps()[2].get("mended"), None);
 }
@@ -122,7 +122,7 @@ async fn what_goes_wrong_is_told_and_the_run_goes_on() {
         ),
         (
             "ToolCall::Wat(```wat\n(resv \"before\")\n(i32.div_s (i32.const 1) (i32.const 0))\n```)",
-            "program error: integer division by zero (line 2, column 2)\nput out before that:\nbefore",
+            "program error: integer division by zero (line 2, column 2)\nprinted before that:\nbefore",
         ),
         (
             "ToolCall::Wat(```wat\n(call $ai.assist \"a\" \"b\" (i32.const 0)) (drop) (drop) (i32.const 0)\n```)",

@@ -32,7 +32,7 @@ fn each_event_has_its_fields_under_its_type() {
                 exit_code: Some(6),
                 dur_ms: 5,
                 fuel: None,
-                mended: Vec::new(),
+                fixes: Vec::new(),
             },
             r#"{"type":"tool_result","step":1,"call":1,"source":"catalog","success":false,"output":"o","exit_code":6,"dur_ms":5,"fuel":null}"#,
         ),

@@ -11,10 +11,10 @@ fn repeated(piece: &str, size: usize) -> String {
     piece.repeat(size / piece.len())
 }
 
-/// Gives every string of a reading.
+/// Returns every string of a reading.
 fn strings(reading: &Reading) -> Vec<&str> {
     let mut all = Vec::from_iter(reading.thought.as_deref());
-    all.push(&reading.said);
+    all.push(&reading.retained);
     match &reading.action {
         Action::Wat { body, args } => {
             all.push(body);

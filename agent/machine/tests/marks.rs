@@ -71,10 +71,10 @@ fn inputs(native: bool, data: &str) -> Vec<Input> {
         line: Some(SourceLine { number: 1, text: own() }),
         reason: Some(own()),
     };
-    let ran = Ran { results: vec![own(), own()], warnings: vec![own()], mended: vec![own()], ..Ran::default() };
+    let ran = Ran { results: vec![own(), own()], warnings: vec![own()], fixes: vec![own()], ..Ran::default() };
     let failed = Ran { results: vec![own()], failure: Some(failure), ..Ran::default() };
     let stopped =
-        Execution::Stopped { reason: own(), results: vec![own()], cost: Default::default(), mended: vec![own()] };
+        Execution::Stopped { reason: own(), results: vec![own()], cost: Default::default(), fixes: vec![own()] };
     let executed = |execution: Execution| {
         let second = Execution::Refused { reason: own() };
         Input::Executed(if native { vec![execution, second] } else { vec![execution] })

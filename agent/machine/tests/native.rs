@@ -21,7 +21,7 @@ fn program(name: &str, params: &[(&str, ParamKind, Option<&str>)]) -> ProgramFun
         program: name.to_owned(),
         description: "Does it".to_owned(),
         params: params.iter().map(param).collect(),
-        offer: if name == "hidden" { Offer::Untold } else { Offer::Told },
+        offer: if name == "hidden" { Offer::Unlisted } else { Offer::Listed },
         exclusive: name == "alone",
         silent: name == "quiet",
     }
@@ -245,7 +245,7 @@ fn functions_have_names_and_schemas_that_endpoints_take() {
         search.parameters.to_string(),
         r#"{"type":"object","properties":{"pattern":{"type":"string","description":"what it is"},"max":{"type":"integer","description":"what it is","default":10},"deep":{"type":"boolean","description":"what it is","default":false}},"required":["pattern"]}"#
     );
-    let all: Vec<ProgramFunction> = programs().into_iter().filter(|program| program.offer == Offer::Told).collect();
+    let all: Vec<ProgramFunction> = programs().into_iter().filter(|program| program.offer == Offer::Listed).collect();
     assert!(function_tools(&all).iter().all(|tool| tool.name != "catalog"), "nothing else can be called");
 }
 

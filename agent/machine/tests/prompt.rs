@@ -67,8 +67,8 @@ fn everything() -> PromptParts {
     for signature in SIGNATURES {
         let name = signature.split('.').next().unwrap().to_owned();
         if capabilities.last().is_none_or(|last| last.name != name) {
-            let seldom = vec![format!("{name}.seldom")];
-            capabilities.push(CapabilityPart { name, about: "Of its kind".to_owned(), functions: Vec::new(), seldom });
+            let rare = vec![format!("{name}.rare")];
+            capabilities.push(CapabilityPart { name, about: "Of its kind".to_owned(), functions: Vec::new(), rare });
         }
         let line = FunctionLine { usage: signature.to_owned(), about: "bytes; -1 where there is none".to_owned() };
         capabilities.last_mut().unwrap().functions.push(line);

@@ -16,7 +16,7 @@ use crate::place::{ByTurn, Place, answer, done, status, told, wat};
 struct Stopping {
     store: TenantStore,
     left: AtomicUsize,
-    /// Whether that write is still done.
+    /// If true, that write is still done.
     written: bool,
     stopped: tokio::sync::Notify,
 }

@@ -1,11 +1,12 @@
-//! Finds where a program ends, by the lexical rules of its language: strings, comments and parentheses inside it end nothing.
+//! Finds the end of a program by the lexical rules of its language, so that strings, comments and
+//! parentheses inside the program do not end it.
 
 use super::{
     header, quote,
     text::{after_blanks, after_parenthesis, after_space, byte, char_at, fence, run},
 };
 
-/// What ends a program.
+/// The delimiter that ends a program.
 #[derive(Clone, Copy)]
 pub(super) enum Until {
     Fence { mark: u8, length: usize },
@@ -13,22 +14,22 @@ pub(super) enum Until {
     Parenthesis,
 }
 
-/// How a program ended.
+/// The way in which a program ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// What was to end the program does.
+    /// The expected delimiter ends the program.
     Closed,
-    /// A comma or a parenthesis that can not belong to the program ends it.
+    /// A comma or a parenthesis that cannot belong to the program ends it.
     Separator,
-    /// The text ends, or something begins that belongs to no call.
+    /// The text ends, or text begins that cannot be part of a call.
     Broken,
 }
 
-/// Where a program ends.
+/// The end of a program.
 #[derive(Clone, Copy)]
 pub(super) struct Scan {
     pub(super) end: usize,
-    /// Where the call goes on: after the closing fence or quote, at the separator.
+    /// Offset at which the call continues: after the closing fence or quote, or at the separator.
     pub(super) after: usize,
     pub(super) stop: Stop,
 }
@@ -42,11 +43,12 @@ enum State {
     Triple,
 }
 
-/// Moves over a program by the lexical rules of its language, in one pass, up to what ends it.
+/// Scans a program in one pass, up to its end.
 pub(super) fn scan(text: &str, inside: usize, until: Until) -> Scan {
     let bytes = text.as_bytes();
     let (mut state, mut depth) = (State::Code, 0_i64);
-    // What ends the program where nothing better comes: a fence inside a literal; a comma or a parenthesis.
+    // Ends of the program if there is no better one: a fence inside a literal, a comma or a
+    // parenthesis.
     let (mut shielded, mut separator) = (None, None);
     let mut at = inside;
     if let Some(scan) = line_stop(text, at, until, state, &mut shielded) {
@@ -86,7 +88,7 @@ pub(super) fn scan(text: &str, inside: usize, until: Until) -> Scan {
                     }
                     match (found, next) {
                         (b';', b';') => state = State::Line,
-                        // No program has a closing tag or an end-of-turn token.
+                        // A closing tag or an end-of-turn token is never part of a program.
                         (b'<', b'/' | b'|') if header::closing_tag(text, at) > 0 => {
                             let broken = Scan { end: at, after: at, stop: Stop::Broken };
                             return shielded.or(separator).unwrap_or(broken);
@@ -116,14 +118,14 @@ pub(super) fn scan(text: &str, inside: usize, until: Until) -> Scan {
                 }
             }
         }
-        // A line break after a backslash is still looked at.
+        // A line break after a backslash must still be checked.
         at += if step == 2 && found == b'\\' && next == b'\n' { 1 } else { step };
     }
     let end = text.len();
     shielded.or(separator).unwrap_or(Scan { end, after: end, stop: Stop::Broken })
 }
 
-/// Tells whether the line that begins at `at` ends the program.
+/// Returns the end of the program if the line that begins at `at` ends it.
 fn line_stop(text: &str, at: usize, until: Until, state: State, shielded: &mut Option<Scan>) -> Option<Scan> {
     let start = after_blanks(text, at);
     if let Some((mark, length)) = fence(text, start) {
@@ -134,7 +136,8 @@ fn line_stop(text: &str, at: usize, until: Until, state: State, shielded: &mut O
             {
                 let in_text = match state {
                     State::Triple => true,
-                    // A literal that lacks its quote reaches the end of the call; one of several lines goes on after it.
+                    // An unclosed literal reaches the end of the call. A literal of several lines
+                    // continues after it.
                     State::Literal => !ends_call(text, start + length),
                     State::Code | State::Line | State::Block(_) => false,
                 };
@@ -143,7 +146,7 @@ fn line_stop(text: &str, at: usize, until: Until, state: State, shielded: &mut O
                 }
                 *shielded = shielded.or(Some(closed));
             }
-            // An opening fence, or any where none was wanted, belongs to what comes after the program.
+            // An opening or unexpected fence belongs to the text after the program.
             Until::Fence { .. } | Until::Parenthesis
                 if matches!(state, State::Code | State::Line) && !is_other_close(text, start + length, until) =>
             {
@@ -156,18 +159,18 @@ fn line_stop(text: &str, at: usize, until: Until, state: State, shielded: &mut O
     (in_code && header::is_boundary(text, start)).then_some(Scan { end: at, after: at, stop: Stop::Broken })
 }
 
-/// Tells whether a fence in a fenced program names no language: then it may be one that lacks a mark, or is of the other
-/// kind, and the program goes on to the end that its call has.
+/// Returns true if a fence inside a fenced program has no language. It may be a closing fence of
+/// the wrong kind or length, and the program ends where its call ends.
 fn is_other_close(text: &str, at: usize, until: Until) -> bool {
     matches!(until, Until::Fence { .. }) && closes_call(text, at)
 }
 
-/// Tells whether what stands after a fence goes on with the call or is nothing, rather than naming a language.
+/// Returns true if no language follows a fence, so that it may be a closing one.
 pub(super) fn closes_call(text: &str, at: usize) -> bool {
     !char_at(text, at).is_some_and(char::is_alphanumeric)
 }
 
-/// Tells whether what stands after a fence ends the call or goes on with its arguments.
+/// Returns true if the text after a fence ends the call or continues with its arguments.
 fn ends_call(text: &str, at: usize) -> bool {
     let next = after_space(text, at);
     next >= text.len()
@@ -176,13 +179,13 @@ fn ends_call(text: &str, at: usize) -> bool {
         || header::is_boundary(text, next)
 }
 
-/// Tells whether the fence or quote at `at`, within a line, ends the program.
+/// Returns the end of the program if the fence or quote at `at`, within a line, ends it.
 fn closes_inline(text: &str, at: usize, until: Until, depth: i64) -> Option<Scan> {
     let (mark, least) = match until {
         Until::Fence { mark, length } | Until::Quote { mark, length } => (mark, length),
         Until::Parenthesis => return None,
     };
-    // A run of marks is looked at once, from its beginning.
+    // A run of marks is checked once, at its start.
     let continues = mark != b'"' && at > 0 && byte(text, at - 1) == mark;
     if byte(text, at) != mark || continues {
         return None;
@@ -201,7 +204,7 @@ fn closes_inline(text: &str, at: usize, until: Until, depth: i64) -> Option<Scan
         || matches!(byte(text, next), b',' | b'\n')
         || after_parenthesis(text, next).is_some()
         || matches!(until, Until::Fence { .. }) && quote::at_offset(text, next).is_some();
-    // Of a longer run of quotes the last ones close.
+    // The last quotes of a longer run close the string.
     let end = if matches!(until, Until::Quote { .. }) { after - least } else { at };
     ends.then_some(Scan { end, after, stop: Stop::Closed })
 }
