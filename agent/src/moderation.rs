@@ -173,8 +173,8 @@ impl Classifier {
             }
             (Some("blocked"), None) => Ok(Some("other".to_owned())),
             _ => Err(format!(
-                "the classifier answered neither `allowed` nor `blocked CATEGORY`: {:?}",
-                line.chars().take(80).collect::<String>()
+                "the classifier answered neither `allowed` nor `blocked CATEGORY`: {}",
+                wattle_rt::quote(line, 80)
             )),
         }
     }
