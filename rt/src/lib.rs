@@ -33,7 +33,7 @@ pub use authority::{Argument, Authority, Part, Reach, Text, Use};
 pub use capability::{Capability, Function, Shown};
 pub use compiled::CompiledFolder;
 pub use engine::{Limits, engine_config};
-pub use failure::{Answer, Failure};
+pub use failure::{Failure, PortFuture};
 pub use grants::{Config, Grants};
 pub use guard::{Decided, Gate, Guard, Preview, Reply};
 pub use guest::{Guest, GuestAnswer, GuestBounds, GuestFault};
