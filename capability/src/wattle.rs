@@ -123,7 +123,7 @@ async fn vars(run: &mut Run, gate: &Gate) -> Result<String, Failure> {
         let shown: String = value.chars().take(SHOWN).collect();
         let more = if shown.len() < value.len() { "…" } else { "" };
         _ = writeln!(text, "{name}={}{more}", shown.replace('\n', "\\n"));
-        if text.len() > run.room() {
+        if text.len() > run.remaining_memory() {
             return Err(too_large());
         }
     }

@@ -29,7 +29,7 @@ async fn programs_touch_what_is_said() {
             let (title, rest) = case.split_once('\n').unwrap();
             let source = rest.split("\n---\n").next().unwrap();
             let program = runtime.prepare(source).await.unwrap_or_else(|why| panic!("{title}: {why}"));
-            write!(found, "=== {title}\n{source}\n---\n{}\n", touched(&runtime, &program)).unwrap();
+            write!(found, "=== {title}\n{source}\n---\n{}\n", touched(&runtime, &program).await).unwrap();
         }
         let found = format!("{}\n", found.trim_end());
         if std::env::var_os("UPDATE").is_some() {
@@ -42,9 +42,9 @@ async fn programs_touch_what_is_said() {
     assert!(failed.is_empty(), "{failed}");
 }
 
-fn touched(runtime: &Runtime, program: &Program) -> String {
+async fn touched(runtime: &Runtime, program: &Program) -> String {
     let mut out = String::new();
-    for (one, place) in program.authority().uses().iter().zip(runtime.places(program)) {
+    for (one, place) in program.authority().uses().iter().zip(runtime.use_positions(program).await) {
         let place = place.map_or("anywhere".to_owned(), |place| place.line.to_string());
         let name = format!("{}.{}", one.function.module, one.function.name);
         for reach in one.reaches() {

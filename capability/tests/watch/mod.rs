@@ -17,7 +17,7 @@ use wattle_capability::issue::{IssueTracker, Ticket};
 use wattle_capability::kv::{self, Change};
 use wattle_capability::par::{Programs, Work};
 use wattle_capability::policy::{Policy, Preflight, Rule, Verdict};
-use wattle_rt::{Decided, Grants, Guard, Nested, Outcome, Preview, Service, Target};
+use wattle_rt::{Grants, Guard, GuardFuture, Nested, Outcome, Preview, Service, Target};
 
 /// What was done, in order.
 #[derive(Clone, Default)]
@@ -174,7 +174,7 @@ pub(crate) fn read(text: &str) -> Vec<(Target, String)> {
 pub(crate) struct Late(pub(crate) Preflight);
 
 impl Guard for Late {
-    fn before<'a>(&'a self, _: Preview<'a>) -> Decided<'a> {
+    fn before<'a>(&'a self, _: Preview<'a>) -> GuardFuture<'a> {
         Box::pin(async { Ok(Arc::new(Late(self.0.clone())) as Arc<dyn Guard>) })
     }
 

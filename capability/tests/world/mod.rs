@@ -223,7 +223,14 @@ impl CatalogIndex for Shelf {
 pub(crate) struct Toy;
 
 impl Shell for Toy {
-    fn run(&self, _: &Account, files: Arc<Files>, script: String, stdin: Vec<u8>, _: Instant) -> PortFuture<'_, Captured> {
+    fn run(
+        &self,
+        _: &Account,
+        files: Arc<Files>,
+        script: String,
+        stdin: Vec<u8>,
+        _: Instant,
+    ) -> PortFuture<'_, Captured> {
         Box::pin(async move {
             let words: Vec<&str> = script.split_whitespace().collect();
             let failed =
