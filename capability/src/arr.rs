@@ -4,7 +4,9 @@ use std::cmp::Ordering;
 use std::collections::HashSet;
 
 use wattle_rt::tape::RecordedValue;
-use wattle_rt::{Code, Failure, Record, Run, Value, capability, host};
+use wattle_rt::{Code, Failure, Record, Run, Value, capability, host, quote};
+
+use crate::QUOTED;
 
 use crate::json::document::{Document, quoted};
 
@@ -203,7 +205,7 @@ pub(crate) fn numbered<T>(items: Vec<T>, text: impl Fn(&T) -> &[u8]) -> Result<V
         .map(|(i, item)| match number(text(&item)) {
             Some(number) => Ok((number, item)),
             None => {
-                let shown = crate::str::shown(&String::from_utf8_lossy(text(&item)));
+                let shown = quote(&String::from_utf8_lossy(text(&item)), QUOTED);
                 Err(Failure::new(Code::EPARSE, format!("{shown} at index {i} is no number")))
             }
         })

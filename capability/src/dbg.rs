@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use wattle_rt::abi::Untyped;
-use wattle_rt::{Code, Failure, Run, capability};
+use wattle_rt::{Code, Failure, Run, capability, quote};
 
 use crate::arr::{Arrays, Handle};
 use crate::map;
@@ -84,10 +84,7 @@ fn described(bytes: &[u8]) -> String {
 /// A text in quotes, or bytes in hexadecimal digits, cut off.
 fn shown(bytes: &[u8], chars: usize) -> String {
     match std::str::from_utf8(bytes) {
-        Ok(text) => match text.char_indices().nth(chars) {
-            Some((end, _)) => format!("{:?}…", text.get(..end).unwrap_or_default()),
-            None => format!("{text:?}"),
-        },
+        Ok(text) => quote(text, chars),
         Err(_) => {
             let digits: Vec<String> = bytes.iter().take(BYTES).map(|byte| format!("{byte:02x}")).collect();
             format!("{}{}", digits.join(" "), if bytes.len() > BYTES { " …" } else { "" })

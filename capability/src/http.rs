@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use futures_util::StreamExt;
 use serde_json::{Map, Value as Json, json};
-use wattle_rt::{Account, Code, Config, Failure, Held, Run, Unadmitted, capability};
+use wattle_rt::{Account, Code, Config, Failure, Held, Run, Unadmitted, capability, truncate};
 
 use crate::arr::{Arrays, Handle};
 pub use crate::egress::backend::{Backend, Request, Response};
@@ -144,7 +144,7 @@ fn accepted(url: &str, answer: Received) -> Result<Vec<u8>, Failure> {
         return Ok(answer.response.body);
     }
     let body = String::from_utf8_lossy(&answer.body);
-    let quoted: String = body.trim().chars().take(200).collect();
+    let quoted = truncate(body.trim(), 200);
     let said = if quoted.is_empty() { String::new() } else { format!(": {quoted}") };
     Err(Failure::new(Code::EREMOTE, format!("{url} answered with status {}{said}", answer.status)))
 }

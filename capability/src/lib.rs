@@ -87,6 +87,9 @@ pub fn pure_grants() -> Grants {
 /// The most bytes of a text that one call makes; the program's memory bounds it further.
 const MOST: usize = 64 << 20;
 
+/// Maximum length of a value that a message quotes, in characters.
+const QUOTED: usize = 40;
+
 fn too_large() -> Failure {
     Failure::new(Code::ENOMEM, "the text would have more than 64 MiB; work on smaller pieces")
 }

@@ -2,7 +2,9 @@
 
 use indexmap::IndexMap;
 use wattle_rt::tape::RecordedValue;
-use wattle_rt::{Code, Failure, Record, Run, Value, capability, host};
+use wattle_rt::{Code, Failure, Record, Run, Value, capability, host, quote};
+
+use crate::QUOTED;
 
 use crate::arr::{Arrays, Handle as ArrHandle, Order, numbered};
 use crate::json::document::{Document, quoted};
@@ -128,7 +130,7 @@ fn make(run: &mut Run, texts: Texts) -> Result<Handle, Failure> {
 }
 
 fn no_key(key: &str) -> Failure {
-    Failure::new(Code::ENOENT, format!("the map has no key {}", crate::str::shown(key)))
+    Failure::new(Code::ENOENT, format!("the map has no key {}", quote(key, QUOTED)))
 }
 
 fn new(run: &mut Run) -> Result<Handle, Failure> {

@@ -10,7 +10,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use serde_json::json;
-use wattle_rt::{Code, Config, Exit, Failure, Grants, Nested, Outcome, Run, Target, Unadmitted, capability};
+use wattle_rt::{Code, Config, Exit, Failure, Grants, Nested, Outcome, Run, Target, Unadmitted, capability, quote};
 
 use crate::PortFuture;
 use crate::arr::{Arrays, Handle};
@@ -86,7 +86,10 @@ async fn map(run: &mut Run, program: String, items: i32) -> Result<Handle, Failu
     for (at, result) in perform(run, calls.collect(), Failing::Ends).await?.into_iter().enumerate() {
         results.push(result.map_err(|failure| {
             let item = items.get(at).map(Vec::as_slice).unwrap_or_default();
-            Failure { reason: format!("item {at} ({}): {}", excerpt(item), failure.reason), ..failure }
+            Failure {
+                reason: format!("item {at} ({}): {}", quote(&String::from_utf8_lossy(item), 60), failure.reason),
+                ..failure
+            }
         })?);
     }
     Arrays::make(run, results)
@@ -113,23 +116,16 @@ fn read_call(text: &[u8]) -> Result<(String, Vec<String>), Failure> {
     let wrong = |why: &str| {
         Failure::new(
             Code::EPARSE,
-            format!("a call is JSON such as [\"program\", \"argument\"], not {}: {why}", excerpt(text)),
+            format!(
+                "a call is JSON such as [\"program\", \"argument\"], not {}: {why}",
+                quote(&String::from_utf8_lossy(text), 60)
+            ),
         )
     };
     let parts: Vec<serde_json::Value> = serde_json::from_slice(text).map_err(|error| wrong(&error.to_string()))?;
     let mut parts = parts.iter().map(crate::json::plain);
     let program = parts.next().ok_or_else(|| wrong("it names no program"))?;
     Ok((program, parts.collect()))
-}
-
-/// The beginning of a text, in quotes.
-fn excerpt(text: &[u8]) -> String {
-    const CHARS: usize = 60;
-    let text = String::from_utf8_lossy(text);
-    match text.char_indices().nth(CHARS) {
-        Some((end, _)) => format!("{:?}…", text.get(..end).unwrap_or_default()),
-        None => format!("{text:?}"),
-    }
 }
 
 /// What the failure of one call means for the others.

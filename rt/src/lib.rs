@@ -46,5 +46,5 @@ pub use runtime::{EngineError, RunError, Runtime};
 pub use wattle_lang::{
     Assembled, CallEffect, Certainty, Code, Diagnostic, Edit, EncodeError, Fix, FormDoc, Mended, Names, Param,
     Position, Role, Service, Severity, Signature, Signatures, Target, Touch, Ty, Unfinished, ValType, assemble,
-    explain, faults, format, forms, locate, mend,
+    explain, faults, format, forms, locate, mend, quote, truncate,
 };

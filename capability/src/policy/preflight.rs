@@ -4,7 +4,7 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use wattle_rt::{Guard, GuardFuture, Preview, QuestionReply, Target};
+use wattle_rt::{Guard, GuardFuture, Preview, QuestionReply, Target, truncate};
 
 use super::decide::{Decision, Question, with_service};
 use super::place::Place;
@@ -177,7 +177,7 @@ async fn lines(preview: &Preview<'_>) -> Vec<Option<Line>> {
     let texts: Vec<&str> = preview.program.source().lines().collect();
     let line = |number: u32| {
         let text = texts.get((number as usize).checked_sub(1)?)?.trim();
-        Some(Line { number, text: text.chars().take(LINE).collect() })
+        Some(Line { number, text: truncate(text, LINE).into_owned() })
     };
     preview.use_positions().await.into_iter().map(|place| line(place?.line)).collect()
 }

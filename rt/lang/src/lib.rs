@@ -40,6 +40,7 @@ mod slips;
 mod sorts;
 mod stack_effect;
 mod tree;
+mod truncate;
 mod types;
 mod walk;
 mod wording;
@@ -57,6 +58,7 @@ pub use self::mend::{Mended, faults, mend};
 pub use self::render::Role;
 pub use self::signature::{Names, Param, Service, Signature, Signatures, Target, Touch, Ty, ValType};
 use self::tree::Tree;
+pub use self::truncate::{quote, truncate};
 use self::wording::Fault;
 
 /// A program's module.

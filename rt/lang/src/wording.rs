@@ -11,7 +11,7 @@ use super::program::Program;
 use super::sorts::Sort;
 use super::walk::list_types;
 use crate::cost::Measure;
-use crate::{Code, Signature, Signatures, Unfinished};
+use crate::{Code, Signature, Signatures, Unfinished, truncate};
 
 /// The code of a text that costs too much to compile.
 pub(super) const TOO_LARGE: &str = "too-large";
@@ -393,7 +393,7 @@ pub(super) fn no_type(name: &str, param: bool) -> Words {
 }
 
 pub(super) fn unknown_type(found: &str) -> Words {
-    let shown: String = found.chars().take(40).collect();
+    let shown = truncate(found, 40);
     words("unknown-type", format!("`{shown}` is not a type"))
         .hint("types are i32, i64, f32 and f64; pointers, strings and handles are i32")
         .perhaps(meant_type(found).map(|ty| Change::Instead(ty.to_owned())))
@@ -863,11 +863,7 @@ pub(super) fn quoted<T: AsRef<str>>(names: &[T]) -> String {
 
 /// A name as it is shown: giants are cut.
 pub(super) fn short(name: &str) -> String {
-    if name.chars().count() <= 64 {
-        name.to_owned()
-    } else {
-        format!("{}…", name.chars().take(60).collect::<String>())
-    }
+    truncate(name, 64).into_owned()
 }
 
 // ---- what only the engine's own reader knows

@@ -4,7 +4,7 @@ use super::super::fix::Change;
 use super::super::nearest;
 use super::super::ops::{Val, conversion};
 use super::super::wording::{Words, meant_type, quoted, short, with_article, words};
-use crate::Signature;
+use crate::{Signature, truncate};
 
 /// Whether a text is a name but for its `$`.
 fn is_word(text: &str) -> bool {
@@ -14,10 +14,7 @@ fn is_word(text: &str) -> bool {
 /// A piece of the author's text as it is shown: on one line, and not too long.
 fn excerpt(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.chars().count() {
-        0..=48 => line,
-        _ => format!("{}…", line.chars().take(44).collect::<String>()),
-    }
+    truncate(&line, 48).into_owned()
 }
 
 pub(crate) fn value_needs_else(head: &str) -> Words {
