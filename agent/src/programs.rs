@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use wattle_capability::Answer;
+use wattle_capability::PortFuture;
 use wattle_capability::par::{self, Work};
 use wattle_capability::wattle::CatalogIndex;
 use wattle_catalog::{Catalog, Entry};
@@ -45,7 +45,7 @@ impl Programs {
 }
 
 impl par::Programs for Programs {
-    fn run(&self, work: Work, args: Vec<String>, grants: Arc<Grants>, position: Nested) -> Answer<'_, Outcome> {
+    fn run(&self, work: Work, args: Vec<String>, grants: Arc<Grants>, position: Nested) -> PortFuture<'_, Outcome> {
         Box::pin(async move {
             let max_time = self.runtime.limits().time;
             let (program, args, time, name) = match work {
@@ -72,7 +72,7 @@ impl par::Programs for Programs {
         })
     }
 
-    fn check(&self, work: Work) -> Answer<'_, ()> {
+    fn check(&self, work: Work) -> PortFuture<'_, ()> {
         Box::pin(async move {
             match work {
                 Work::Inline(source) => self.prepare(&source, None).await.map(drop),

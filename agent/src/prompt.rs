@@ -2,7 +2,7 @@
 
 use wattle_capability::TRUSTED;
 use wattle_machine::{CapabilityPart, CodeLine, Dialect, FunctionLine, Limits, PromptParts, Withheld};
-use wattle_rt::{Capability, Code, Function, Grants, Runtime, Shown};
+use wattle_rt::{Capability, Code, Function, Grants, PromptDetail, Runtime};
 
 use crate::listing::Listing;
 use crate::refusal::how_to_grant;
@@ -24,9 +24,13 @@ pub(crate) fn parts(
     let programs = listing.visible(grants);
     let part = |capability: &&Capability| {
         let (seldom, shown): (Vec<&Function>, Vec<&Function>) =
-            capability.functions.iter().partition(|function| function.shown == Shown::Name);
+            capability.functions.iter().partition(|function| function.prompt_detail == PromptDetail::Name);
         let line = |function: &&Function| {
-            let about = if function.shown == Shown::Sentence { function.about.to_owned() } else { String::new() };
+            let about = if function.prompt_detail == PromptDetail::Sentence {
+                function.about.to_owned()
+            } else {
+                String::new()
+            };
             FunctionLine { usage: function.signature.usage(), about }
         };
         CapabilityPart {
