@@ -26,16 +26,16 @@ async fn programs_touch_what_is_said() {
         for wattle_cases::Case { title, input, .. } in wattle_cases::split(&text).1 {
             let source = input.trim_end_matches('\n');
             let program = runtime.prepare(source).await.unwrap_or_else(|why| panic!("{title}: {why}"));
-            write!(found, "=== {title}\n{source}\n---\n{}\n", touched(&runtime, &program)).unwrap();
+            write!(found, "=== {title}\n{source}\n---\n{}\n", touched(&runtime, &program).await).unwrap();
         }
         comparison.add(&path, &format!("{}\n", found.trim_end()));
     }
     comparison.finish();
 }
 
-fn touched(runtime: &Runtime, program: &Program) -> String {
+async fn touched(runtime: &Runtime, program: &Program) -> String {
     let mut out = String::new();
-    for (one, place) in program.authority().uses().iter().zip(runtime.places(program)) {
+    for (one, place) in program.authority().uses().iter().zip(runtime.use_positions(program).await) {
         let place = place.map_or("anywhere".to_owned(), |place| place.line.to_string());
         let name = format!("{}.{}", one.function.module, one.function.name);
         for reach in one.reaches() {

@@ -17,7 +17,7 @@ async fn every_example_puts_out_what_its_row_says() {
                 if !outcome.calls.iter().any(|call| call.function == function.name) {
                     wrong.push(format!("{}: the example does not call it", function.name));
                 }
-                if !outcome.success() || outcome.texts() != function.gives {
+                if !outcome.success() || outcome.texts() != function.output {
                     let (texts, exit, failure) = (outcome.texts(), outcome.exit, outcome.failure);
                     wrong.push(format!("{}: gave {texts:?}, {exit:?} {failure:?}", function.name));
                 }
