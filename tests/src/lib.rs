@@ -1,4 +1,5 @@
-//! What end-to-end tests stand on: a chat-completions endpoint that a test scripts, a world to run agents in, and what every journal does.
+//! What end-to-end tests stand on: a chat-completions endpoint that a test scripts, a world to run
+//! agents in, and what every journal does.
 
 pub mod journal;
 mod plain;

@@ -9,8 +9,8 @@ const NOTE: (&str, &str) = ("[Note ", "] ");
 /// Length of a nonce in bytes.
 const NONCE: usize = 6;
 
-/// Returns what was said to a model without the nonce of its run: the marks of the host's lines are `[Observation (step 1)]` and `[Note]`,
-/// and the note that announces the nonce is left out.
+/// Returns what was said to a model without the nonce of its run: the marks of the host's lines are
+/// `[Observation (step 1)]` and `[Note]`, and the note that announces the nonce is left out.
 ///
 /// ```
 /// let said = "go\n\n[Note k7m2xq] k7m2xq is the code of this run.";

@@ -224,7 +224,7 @@ fn the_end_beside_other_calls_waits_for_their_results() {
         answered(Dialect::Native, calling(&[("a", "now", "{}"), ("b", "done", "{\"result\":\"12:00\"}")]));
     assert!(matches!(effects.last(), Some(Effect::Execute { .. })));
     let (state, effects) = step(state, Input::Executed(vec![ran("13:00")]));
-    assert!(results(&state)[1].1.contains("not taken: read the results"), "{:?}", results(&state));
+    assert!(results(&state)[1].1.contains("not accepted: read the results"), "{:?}", results(&state));
     assert!(matches!(effects.last(), Some(Effect::Ask(_))));
     let (state, effects) = step(state, Input::Answer(calling(&[("c", "done", "{\"result\":\"13:00\"}")])));
     assert_eq!(effects.last(), Some(&Effect::Finish(Ending::Answered { text: "13:00".into() })));

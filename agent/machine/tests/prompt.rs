@@ -147,7 +147,7 @@ fn what_is_not_there_takes_no_room() {
 fn of_many_programs_the_prompt_says_how_to_find_the_others() {
     let mut parts = PromptParts { programs: vec![program("p00")], more_programs: 15, ..PromptParts::default() };
     let prompt = system_prompt(&parts);
-    assert!(prompt.contains("… and 15 more: an unknown name is answered with the nearest ones\n"), "{prompt}");
+    assert!(prompt.contains("… and 15 more: calling an unknown name lists the nearest ones\n"), "{prompt}");
     parts.programs.push(program("help"));
     assert!(system_prompt(&parts).contains("… and 15 more: ToolCall::Catalog(\"help\", \"word\") finds them\n"));
 }

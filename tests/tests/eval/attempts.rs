@@ -43,7 +43,7 @@ program = '(local $e i32) (local $t i32) (call $fs.read "out.txt") (local.set $e
     place.record("m/general/a.jsonl", &["ToolCall::Response(\"done\")"]);
     let problems = place.play(Approach::Programs).await.remove(0).problems;
     assert_eq!(problems.len(), 4, "{problems:?}");
-    assert!(problems[3].starts_with("the expectation's program came to no end: "), "{problems:?}");
+    assert!(problems[3].starts_with("the expectation's program trapped: "), "{problems:?}");
 }
 
 #[tokio::test]
@@ -73,9 +73,9 @@ async fn budgets_hold() {
     let attempts = place.play(Approach::Programs).await;
     assert!(attempts.iter().all(|attempt| attempt.verdict == Verdict::Failed), "{attempts:?}");
     assert_eq!(attempts[0].problems, ["the answer is \"It is not known.\", expected \"Ada\""]);
-    assert_eq!(attempts[1].problems, ["it took longer than its 300 ms"]);
+    assert_eq!(attempts[1].problems, ["it took longer than the limit of 300 ms"]);
     let tokens = attempts[2].tokens.total();
-    assert_eq!(attempts[2].problems, [format!("it took {tokens} tokens, more than its 10")]);
+    assert_eq!(attempts[2].problems, [format!("it used {tokens} tokens, and the limit is 10")]);
 }
 
 #[tokio::test]
@@ -136,7 +136,7 @@ async fn what_is_known_is_not_tried_again_and_a_line_that_was_cut_off_is() {
 fn a_results_file_that_is_none_is_told() {
     let place = Place::new(&[("r.jsonl", "{\"task\":1}\n")]);
     let error = Results::open(&place.path("r.jsonl"), false).unwrap_err().to_string();
-    assert!(error.contains("r.jsonl`, line 1: the line is no attempt: ") && error.contains("`--fresh`"), "{error}");
+    assert!(error.contains("r.jsonl`, line 1: the line is not an attempt: ") && error.contains("`--fresh`"), "{error}");
     assert_eq!(std::fs::read_to_string(place.path("r.jsonl")).unwrap(), "{\"task\":1}\n", "it is left as it was");
     let folder = Results::open(&place.path(""), false).unwrap();
     assert_eq!(folder.path(), place.path("results.jsonl"));

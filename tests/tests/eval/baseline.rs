@@ -62,8 +62,8 @@ async fn every_kind_of_value_goes_in_and_comes_out() {
 async fn what_is_wrong_with_a_call_is_told_to_the_model() {
     let cases = [
         ("kv_get", r#"{"k":"absent"}"#, "error: ENOENT (4): the session's state has no key \"absent\""),
-        ("kv_got", "{}", "error: there is no tool `kv_got`"),
-        ("kv_get", "{", "error: the arguments are no JSON object: "),
+        ("kv_got", "{}", "error: unknown tool `kv_got`"),
+        ("kv_get", "{", "error: the arguments are not a JSON object: "),
         ("kv_get", "", "error: argument `k` of `kv_get` missing or not a string"),
         ("kv_get", r#"{"key":"n"}"#, "error: `kv_get` has no argument `key`; it has `k`"),
         (
@@ -77,8 +77,8 @@ async fn what_is_wrong_with_a_call_is_told_to_the_model() {
             r#"{"url":"https://a.example/"}"#,
             "error: EREMOTE (6): no fixture answers GET https://a.example/",
         ),
-        ("ai_assist", r#"{"text":"a","instruction":"b"}"#, "error: there is no tool `ai_assist`"),
-        ("sys_argv", r#"{"n":0}"#, "error: there is no tool `sys_argv`"),
+        ("ai_assist", r#"{"text":"a","instruction":"b"}"#, "error: unknown tool `ai_assist`"),
+        ("sys_argv", r#"{"n":0}"#, "error: unknown tool `sys_argv`"),
     ];
     let (attempt, results) = called(&cases.map(|(name, arguments, _)| (name, arguments))).await;
     for (result, (name, arguments, expected)) in results.iter().zip(cases) {
@@ -122,7 +122,7 @@ async fn every_function_is_a_tool_whose_call_compiles() {
         attempt.problems
     );
     for ((name, _), result) in tools.iter().zip(results) {
-        assert!(!result.contains("there is no tool"), "{name}: {result}");
+        assert!(!result.contains("unknown tool"), "{name}: {result}");
     }
 }
 
