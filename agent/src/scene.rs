@@ -73,7 +73,7 @@ impl Scene {
         }
         let kv = scene.kv();
         for (key, value) in fixtures.kv.clone() {
-            let (state, name) = kv.place(&key);
+            let (state, name) = kv.locate(&key);
             let set = state.update(name.to_owned(), Box::new(|_| Ok(Some(value.into_bytes()))));
             set.await.map_err(|e| e.to_string())?;
         }
@@ -93,7 +93,8 @@ impl Scene {
             tenant: Arc::<InMemory>::clone(&self.tenant),
             network: Arc::<Recorded>::clone(&self.network),
             inference: Some(Arc::<Scripted>::clone(&self.model)),
-            engine: Engine::by(Arc::<Recorded>::clone(&self.network), EngineKind::Searxng, ENGINE).map(Arc::new),
+            engine: Engine::with_backend(Arc::<Recorded>::clone(&self.network), EngineKind::Searxng, ENGINE)
+                .map(Arc::new),
             shell: Some(Arc::<Lines>::clone(&self.shell)),
             ..Access::new(host, Arc::clone(&self.files))
         }
@@ -129,7 +130,7 @@ impl Scene {
     /// Why the state cannot be read.
     pub async fn value(&self, key: &str) -> Result<Option<String>, String> {
         let kv = self.kv();
-        let (state, name) = kv.place(key);
+        let (state, name) = kv.locate(key);
         let value = state.get(name.to_owned()).await.map_err(|e| e.to_string())?;
         Ok(value.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
     }
@@ -148,7 +149,7 @@ impl Repository for Pushed {
 struct OnePicture;
 
 impl ImageGenerator for OnePicture {
-    fn paint(&self, _: String, _: Passage) -> Answer<'_, Vec<u8>> {
+    fn generate(&self, _: String, _: Passage) -> Answer<'_, Vec<u8>> {
         Box::pin(async { Ok(PICTURE.to_vec()) })
     }
 }

@@ -185,7 +185,10 @@ async fn what_was_started_has_the_same_grants_and_state() {
     let less = wattle_rt::Grants::new().allow("sys").allow("arr").allow("str");
     let par = world.grants().config::<wattle_capability::par::Par>().unwrap();
     let less =
-        Arc::new(less.with(wattle_capability::par::Par { programs: Arc::clone(&par.programs), at_once: par.at_once }));
+        Arc::new(less.with(wattle_capability::par::Par {
+            programs: Arc::clone(&par.programs),
+            max_concurrent: par.max_concurrent,
+        }));
     let (code, why) = failure(&world.run_granted(MAP, &["count", "[\"a\"]"], &less).await.unwrap());
     assert_eq!(code, Code::EACCESS, "{why}");
 }

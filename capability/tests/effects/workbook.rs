@@ -164,7 +164,7 @@ async fn independent_components_run_at_the_same_time_and_no_more_than_allowed() 
     let world = World::new();
     let site = Slow::new(Duration::from_millis(50));
     let par = world.grants().config::<Par>().unwrap();
-    let par = Par { programs: Arc::clone(&par.programs), at_once: 3.try_into().unwrap() };
+    let par = Par { programs: Arc::clone(&par.programs), max_concurrent: 3.try_into().unwrap() };
     let grants = world.grants().as_ref().clone().with(par).with(Http::new(Arc::clone(&site) as _));
     let mut book = String::from("[components.end]\nprogram = 'upper'\nargs = ['done']\nneeds = [");
     (0..7).for_each(|n| book.push_str(&format!("'p{n}',")));
