@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use serde::Deserialize;
 use wattle_rt::{Code, Config, Failure, Run, capability};
 
-use crate::Answer;
+use crate::PortFuture;
 use crate::arr::{Arrays, Handle};
 use crate::schema::Schema;
 
@@ -18,7 +18,8 @@ capability! {
     /// A model's help, within the run's budget of calls and tokens.
     pub const AI: "ai" 2;
 
-    /// Returns the model's answer to an instruction about a text; options is 0 or JSON {temperature, max_tokens}
+    /// Returns the model's answer to an instruction about a text; options is 0 or JSON
+    /// {temperature, max_tokens}
     #[example = r#"(ret (ai.assist? "A long text." "Summarize in one sentence:" 0))"# => "Summarize in one sentence: A long text."]
     #[effect(repeatable)]
     #[touches(model)]
@@ -97,10 +98,10 @@ pub struct Embedding {
 /// The port to a model. A provider that fails is reported as `EREMOTE`, a timeout as `ETIME`.
 pub trait Inference: Send + Sync {
     /// Answers a question.
-    fn ask(&self, question: Question) -> Answer<'_, Reply>;
+    fn ask(&self, question: Question) -> PortFuture<'_, Reply>;
 
     /// Embeds a text.
-    fn embed(&self, text: String) -> Answer<'_, Embedding>;
+    fn embed(&self, text: String) -> PortFuture<'_, Embedding>;
 }
 
 /// The budget of a run's programs for `ai`.
@@ -227,7 +228,8 @@ async fn classify(run: &mut Run, text: String, labels: i32) -> Result<String, Fa
     run.config::<Ai>()?.ask_until(question, read).await
 }
 
-/// Returns the label in an answer: the answer itself, or the only label that occurs in it as a word.
+/// Returns the label in an answer: the answer itself, or the only label that occurs in it as a
+/// word.
 fn read_label<'a>(answer: &str, labels: &'a [String]) -> Option<&'a String> {
     let plain = |text: &str| text.trim_matches(|c: char| c.is_whitespace() || "\"'`*.".contains(c)).to_lowercase();
     let answer = plain(crate::model_answer::without_reasoning(answer));

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::HashSet;
 
 use wattle_rt::tape::RecordedValue;
-use wattle_rt::{Code, Failure, Keep, Run, Value, capability, host, quote};
+use wattle_rt::{Code, Failure, Record, Run, Value, capability, host, quote};
 
 use crate::QUOTED;
 use crate::json::document::{Document, quoted};
@@ -48,7 +48,8 @@ capability! {
     #[prompt(signature)]
     fn sort(h: arr) ! EBOUND = sort;
 
-    /// Sorts in place by "text" or "num" (if every item is a number, else EPARSE), stably; "-text", "-num" sort descending
+    /// Sorts in place by "text" or "num" (if every item is a number, else EPARSE), stably; "-text",
+    /// "-num" sort descending
     #[example = r#"(let $a (str.split? "9 10 -1" " ")) (arr.sort_by? $a "-num") (ret (str.join? $a " "))"# => "10 9 -1"]
     fn sort_by(h: arr, by: str) ! EBOUND EPARSE = sort_by;
 
@@ -87,22 +88,22 @@ capability! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handle(pub i32);
 
-impl Keep for Handle {
+impl Record for Handle {
     /// Records the items: in a replay, the handle may belong to another array.
-    fn kept(&self, run: &mut Run) -> RecordedValue {
+    fn record(&self, run: &mut Run) -> RecordedValue {
         RecordedValue::Items(Arrays::of(run).get(*self).map(|items| items.clone()).unwrap_or_default())
     }
 }
 
 impl Value for Handle {
-    type Wire = i32;
+    type Raw = i32;
     fn store(self, _: &mut host::Caller<'_>) -> Result<i32, Failure> {
         Ok(self.0)
     }
-    fn restore(kept: RecordedValue, caller: &mut host::Caller<'_>) -> Result<i32, Failure> {
-        match kept {
+    fn restore(recorded: RecordedValue, caller: &mut host::Caller<'_>) -> Result<i32, Failure> {
+        match recorded {
             RecordedValue::Items(items) => Arrays::make(caller.data_mut(), items).map(|handle| handle.0),
-            _ => Err(host::misfit()),
+            _ => Err(host::wrong_recorded_type()),
         }
     }
 }

@@ -15,7 +15,8 @@ use wattle_rt::{Code, Failure, Run, capability, quote};
 use crate::QUOTED;
 
 capability! {
-    /// Dates as RFC 3339, `2026-03-01T12:00:00Z`, followed by `[Zone/Name]` if zoned; a bare date is its midnight in UTC.
+    /// Dates as RFC 3339, `2026-03-01T12:00:00Z`, followed by `[Zone/Name]` if zoned; a bare date
+    /// is its midnight in UTC.
     pub const DATE: "date" 1;
 
     /// Returns the current time in UTC, to the second
@@ -24,7 +25,8 @@ capability! {
     #[touches(nothing)]
     fn now() -> date: str = now;
 
-    /// Parses a date; format is 0 for RFC 3339 or RFC 2822, else strftime's; zone (0: UTC) applies if the string has none
+    /// Parses a date; format is 0 for RFC 3339 or RFC 2822, else strftime's; zone (0: UTC) applies
+    /// if the string has none
     #[example = r#"(ret (date.parse? "1.3.2026 9:30" "%d.%m.%Y %H:%M" "Europe/Berlin"))"# => "2026-03-01T09:30:00+01:00[Europe/Berlin]"]
     fn parse(s: str, format: opt_str, zone: opt_str) -> date: str ! EPARSE ENOENT = parse;
 
@@ -32,11 +34,13 @@ capability! {
     #[example = r#"(ret (date.format? "2026-03-01T12:00:00Z" "%A, %d %b %Y %H:%M" "Europe/Berlin"))"# => "Sunday, 01 Mar 2026 13:00"]
     fn format(date: str, format: opt_str, zone: opt_str) -> ptr: str ! EPARSE ENOENT = format_date;
 
-    /// Adds n units: seconds, minutes, hours, days, weeks, months or years; a day missing in a month becomes its last
+    /// Adds n units: seconds, minutes, hours, days, weeks, months or years; a day missing in a
+    /// month becomes its last
     #[example = r#"(ret (date.add? "2026-01-31" 1 "months"))"# => "2026-02-28T00:00:00Z"]
     fn add(date: str, n: int, unit: str) -> date: str ! EPARSE EBOUND = add;
 
-    /// Returns the number of whole units between two dates: seconds, minutes, hours, days, weeks, months or years; negative if to is earlier
+    /// Returns the number of whole units between two dates: seconds, minutes, hours, days, weeks,
+    /// months or years; negative if to is earlier
     #[example = r#"(ret (str.from_int (date.diff? "2026-03-01" "2026-03-31T18:00:00Z" "days")))"# => "30"]
     fn diff(from: str, to: str, unit: str) -> n: int ! EPARSE EBOUND = diff;
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use wattle_rt::wire::Any;
+use wattle_rt::abi::Untyped;
 use wattle_rt::{Code, Failure, Run, capability, quote};
 
 use crate::arr::{Arrays, Handle};
@@ -17,7 +17,8 @@ capability! {
     #[prompt(signature)]
     fn log(ptr: str) = log;
 
-    /// Writes a value to the run's trace: a string or bytes with length, kind and first part, an array or map with its items, or a number
+    /// Writes a value to the run's trace: a string or bytes with length, kind and first part, an
+    /// array or map with its items, or a number
     #[example = r#"(dbg.dump "answer" "{\"a\":1}")"#]
     #[prompt(name)]
     fn dump(label: str, value: any) = dump;
@@ -38,7 +39,7 @@ fn log(run: &mut Run, line: &str) -> Result<(), Failure> {
 }
 
 /// Writes every meaning that a value can have: an i32 may be a number, a pointer or a handle.
-fn dump(run: &mut Run, label: &str, value: Any<'_>) -> Result<(), Failure> {
+fn dump(run: &mut Run, label: &str, value: Untyped<'_>) -> Result<(), Failure> {
     let number = value.number;
     let mut readings = Vec::new();
     readings.extend(value.bytes.map(describe));

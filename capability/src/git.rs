@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use wattle_rt::{Code, Config, Failure, Run, capability};
 
-use crate::Answer;
+use crate::PortFuture;
 
 pub use broker::{Author, Broker, PushTo, find_git};
 pub use remote::{Branch, Remote, RemoteError, RemoteFiles};
@@ -22,7 +22,8 @@ capability! {
     /// The workdir's repository, in trusted runs.
     pub const GIT: "git" 1;
 
-    /// Commits everything in the workdir with that message, pushes it to the operator's remote, and returns the outcome
+    /// Commits everything in the workdir with that message, pushes it to the operator's remote, and
+    /// returns the outcome
     #[example = r#"(ret (git.commit_push? "add the notes"))"# => "committed and pushed: add the notes"]
     #[prompt(name)]
     #[effect(once)]
@@ -38,8 +39,9 @@ const MAX_MESSAGE: usize = 8 << 10;
 /// Failures: `EACCESS` if the repository is missing or not allowed, `EEXIST` if the remote has
 /// other commits, `EREMOTE` if the remote fails, `ETIME` if it does not answer in time.
 pub trait Repository: Send + Sync {
-    /// Commits everything and pushes it. Returns the outcome in a sentence; nothing to commit is a success.
-    fn commit_push(&self, message: String) -> Answer<'_, String>;
+    /// Commits everything and pushes it. Returns the outcome in a sentence; nothing to commit is a
+    /// success.
+    fn commit_push(&self, message: String) -> PortFuture<'_, String>;
 }
 
 /// Grants `git` on a repository.
@@ -66,7 +68,7 @@ impl NoRepository {
 }
 
 impl Repository for NoRepository {
-    fn commit_push(&self, _: String) -> Answer<'_, String> {
+    fn commit_push(&self, _: String) -> PortFuture<'_, String> {
         let failure = Failure::new(Code::EACCESS, self.0.clone());
         Box::pin(async { Err(failure) })
     }

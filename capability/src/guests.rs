@@ -9,8 +9,8 @@ use wattle_rt::{Code, Failure, Guest};
 /// The cache folder of compiled guests. Default: none.
 static FOLDER: OnceLock<PathBuf> = OnceLock::new();
 
-/// Sets the folder in which compiled guests are cached for other processes. Only the first call in a
-/// process has an effect, and only before the first guest is used.
+/// Sets the folder in which compiled guests are cached for other processes. Only the first call in
+/// a process has an effect, and only before the first guest is used.
 pub fn keep_compiled_in(folder: &Path) {
     FOLDER.get_or_init(|| folder.to_owned());
 }
@@ -45,7 +45,8 @@ impl LazyGuest {
         if let Some(guest) = self.compiled.get() {
             return Ok(Arc::clone(guest));
         }
-        // The compilation continues if this future is dropped, so that a later call can use the result.
+        // The compilation continues if this future is dropped, so that a later call can use the
+        // result.
         let compiled = tokio::task::spawn_blocking(|| self.compile()).await;
         compiled
             .unwrap_or_else(|stopped| Err(stopped.to_string()))

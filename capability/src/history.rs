@@ -13,7 +13,8 @@ pub trait RunHistory: Send + Sync {
     fn steps(&self) -> Vec<String>;
 }
 
-/// Grants the history of the run that programs belong to. Programs without a run have no such grant.
+/// Grants the history of the run that programs belong to. Programs without a run have no such
+/// grant.
 pub struct RunHistoryGrant(pub Arc<dyn RunHistory>);
 
 impl Config for RunHistoryGrant {

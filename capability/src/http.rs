@@ -30,12 +30,14 @@ capability! {
     #[effect(once)]
     async post(url: url, body: bytes, content_type: str) -> ptr: bytes ! EREMOTE EACCESS ETIME EPARSE ENOMEM EBUDGET = post;
 
-    /// Sends any request and returns JSON {status, headers, body}, whatever the status; headers is 0 or a JSON object
+    /// Sends any request and returns JSON {status, headers, body}, whatever the status; headers is
+    /// 0 or a JSON object
     #[example = r#"(ret (http.request? "HEAD" "https://example.com/" 0 ""))"# => r#"{"status":200,"headers":{},"body":""}"#]
     #[effect(once)]
     async request(method: str, url: url, headers: opt_str, body: bytes) -> ptr: str ! EREMOTE EACCESS ETIME EPARSE ENOMEM EBUDGET = request;
 
-    /// Fetches URLs concurrently and returns, in order, JSON {url, status, body} for each, or {url, status, code, error} if `http.get` would fail
+    /// Fetches URLs concurrently and returns, in order, JSON {url, status, body} for each, or {url,
+    /// status, code, error} if `http.get` would fail
     #[example = r#"(each $page (http.get_all? (str.split? "https://example.com/ https://example.com/b" " ")) (out (json.get? $page "body")))"# => "Example Domain", "b"]
     #[effect(reads)]
     async get_all(urls: urls) -> arr: arr ! EBOUND ENOMEM EBUDGET = get_all;
@@ -168,7 +170,7 @@ async fn get_all(run: &mut Run, urls: Unadmitted<i32>) -> Result<Handle, Failure
     let http = run.config::<Http>()?;
     let urls = Arrays::of(run).get(Handle(urls))?.clone();
     let mut items = vec![String::new(); urls.len()];
-    let (mut room, mut held) = (run.room(), run.account().nothing());
+    let (mut room, mut held) = (run.remaining_memory(), run.account().nothing());
     let sender = Sender::of(run);
     let count = urls.len();
     let answers = urls.into_iter().enumerate().map(|(at, url)| {

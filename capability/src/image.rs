@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use wattle_rt::{Code, Config, Failure, Run, capability};
 
-use crate::Answer;
+use crate::PortFuture;
 use crate::egress::Passage;
 use crate::fs;
 
@@ -37,7 +37,7 @@ const MAX_IMAGE: usize = 16 << 20;
 /// The port to an image generator. A failure is `EREMOTE`, a timeout `ETIME`.
 pub trait ImageGenerator: Send + Sync {
     /// Returns an image's bytes. An image at another URL is fetched through the passage.
-    fn generate(&self, prompt: String, passage: Passage) -> Answer<'_, Vec<u8>>;
+    fn generate(&self, prompt: String, passage: Passage) -> PortFuture<'_, Vec<u8>>;
 }
 
 /// Grants `image` on a generator, or `None` if the operator configured none. The programs of a

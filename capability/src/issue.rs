@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use serde::Serialize;
 use wattle_rt::{Code, Config, Failure, Run, capability};
 
-use crate::Answer;
+use crate::PortFuture;
 use crate::history::RunHistoryGrant;
 use crate::sys::now_ms;
 
@@ -49,7 +49,7 @@ pub struct Ticket {
 /// The port to a tracker of tickets. If a ticket cannot be stored, the failure is `EREMOTE`.
 pub trait IssueTracker: Send + Sync {
     /// Files a ticket.
-    fn file(&self, ticket: Ticket) -> Answer<'_, ()>;
+    fn file(&self, ticket: Ticket) -> PortFuture<'_, ()>;
 }
 
 /// Grants `issue` on a tracker, with 20 tickets for all programs that share the grant.

@@ -15,7 +15,9 @@ use document::Document;
 use path::Path;
 
 capability! {
-    /// JSON documents; a path is `a.b[0].c` (`[-1]` last, `[-]` after the last, `["odd key"]`) or a JSON pointer, "" the whole; strings come without quotes, anything else as JSON; numbers keep their digits.
+    /// JSON documents; a path is `a.b[0].c` (`[-1]` last, `[-]` after the last, `["odd key"]`) or a
+    /// JSON pointer, "" the whole; strings come without quotes, anything else as JSON; numbers keep
+    /// their digits.
     pub const JSON: "json" 2;
 
     /// Returns the value at path; ENOENT if missing
@@ -23,7 +25,8 @@ capability! {
     #[prompt(signature)]
     fn get(doc: str, path: str) -> ptr: str ! ENOENT EPARSE ENOMEM = get;
 
-    /// Returns the document with value (JSON, else a string) at path; creates missing objects, appends at an array's length
+    /// Returns the document with value (JSON, else a string) at path; creates missing objects,
+    /// appends at an array's length
     #[example = r#"(ret (json.set? "{\"a\":[1]}" "a[1]" "two"))"# => r#"{"a":[1,"two"]}"#]
     fn set(doc: str, path: str, value: str) -> ptr: str ! ENOENT EPARSE ENOMEM = set;
 
@@ -47,7 +50,8 @@ capability! {
     #[prompt(signature)]
     fn keys(doc: str, path: str) -> arr: arr ! ENOENT EPARSE ENOMEM = keys;
 
-    /// Applies a jq filter; returns its values one per line, strings without quotes, like `jq -r -c`; ETRFM if the filter raises an error
+    /// Applies a jq filter; returns its values one per line, strings without quotes, like `jq -r
+    /// -c`; ETRFM if the filter raises an error
     #[example = r#"(ret (json.query? "{\"a\":[{\"n\":1},{\"n\":2}]}" "[.a[].n] | add"))"# => "3"]
     #[effect(none)]
     #[touches(nothing)]
@@ -61,11 +65,13 @@ capability! {
     #[example = r#"(ret (json.make_arr? (str.split? "1 b {}" " ")))"# => r#"[1,"b",{}]"#]
     fn make_arr(items: arr) -> ptr: str ! EBOUND ENOMEM = make_arr;
 
-    /// Parses CSV with a header line into an array of objects of strings; sep is 0 for a comma; EPARSE if a quote is unclosed or a row has too many fields
+    /// Parses CSV with a header line into an array of objects of strings; sep is 0 for a comma;
+    /// EPARSE if a quote is unclosed or a row has too many fields
     #[example = r#"(ret (json.from_csv? "name,n\npen,2\n"))"# => r#"[{"name":"pen","n":"2"}]"#]
     fn from_csv(text: str, sep: opt_str) -> doc: str ! EPARSE ENOMEM = from_csv;
 
-    /// Formats an array of objects as CSV with a header line, one column per key; strings unquoted, null empty; sep is 0 for a comma
+    /// Formats an array of objects as CSV with a header line, one column per key; strings unquoted,
+    /// null empty; sep is 0 for a comma
     #[example = r#"(ret (json.to_csv? "[{\"a\":1},{\"a\":\"x,y\"}]"))"# => "a\n1\n\"x,y\"\n"]
     fn to_csv(doc: str, sep: opt_str) -> text: str ! EPARSE ENOMEM = to_csv;
 }
@@ -84,7 +90,8 @@ struct Parsed {
     _held: Held,
 }
 
-/// Maximum memory of a parsed document per byte of text: a value of about 60 bytes takes two bytes of text.
+/// Maximum memory of a parsed document per byte of text: a value of about 60 bytes takes two bytes
+/// of text.
 const MEMORY_PER_BYTE: usize = 32;
 
 /// Parses a document, or returns the last one if its text is the same.

@@ -1,19 +1,20 @@
 //! `kv`: key-value state that outlives a program.
 //!
 //! A key belongs to the session; a key that starts with `tenant:` belongs to the tenant and is
-//! shared by all its sessions. Every write is atomic, also across processes: nothing happens between
-//! reading the old value and writing the new one.
+//! shared by all its sessions. Every write is atomic, also across processes: nothing happens
+//! between reading the old value and writing the new one.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use wattle_rt::{Code, Config, Failure, Run, capability};
 
-use crate::Answer;
+use crate::PortFuture;
 use crate::arr::{Arrays, Handle};
 
 capability! {
-    /// Key-value state of the session; keys that start with tenant: are shared by all sessions of the tenant.
+    /// Key-value state of the session; keys that start with tenant: are shared by all sessions of
+    /// the tenant.
     pub const KV: "kv" 2;
 
     /// Returns a key's value
@@ -46,7 +47,8 @@ capability! {
     #[effect(repeatable)]
     async incr(k: key, n: int) -> sum: int ! EPARSE EBOUND EBUDGET EREMOTE = incr;
 
-    /// Sets a key to new if its value is old, and returns 1 if it was; old 0 means a missing key, new 0 removes it
+    /// Sets a key to new if its value is old, and returns 1 if it was; old 0 means a missing key,
+    /// new 0 removes it
     #[example = r#"(kv.cas? "lock" 0 "mine") (ret (str.from_int (kv.cas? "lock" 0 "yours")))"# => "0"]
     #[prompt(name)]
     #[effect(repeatable)]
@@ -63,22 +65,22 @@ const MAX_VALUE: usize = 8 << 20;
 
 /// The storage of the state of one session or one tenant.
 ///
-/// `update` is the only way to write: atomically, the new value (`None` removes the key) is computed
-/// from the old one. A backend that fails returns `EREMOTE`.
+/// `update` is the only way to write: atomically, the new value (`None` removes the key) is
+/// computed from the old one. A backend that fails returns `EREMOTE`.
 pub trait Backend: Send + Sync {
     /// Returns the value of a key.
-    fn get(&self, key: String) -> Answer<'_, Option<Vec<u8>>>;
+    fn get(&self, key: String) -> PortFuture<'_, Option<Vec<u8>>>;
     /// Replaces the value of a key by the result of `change`, atomically.
-    fn update(&self, key: String, change: Change) -> Answer<'_, ()>;
+    fn update(&self, key: String, change: Change) -> PortFuture<'_, ()>;
     /// Updates a key as [`update`](Backend::update) does, once per `call`. If the call was made
-    /// before, `change` gets the value of that time, and nothing is replaced. A backend that is gone
-    /// with its process need not track calls.
-    fn update_once(&self, call: String, key: String, change: Change) -> Answer<'_, ()> {
+    /// before, `change` gets the value of that time, and nothing is replaced. A backend that is
+    /// gone with its process need not track calls.
+    fn update_once(&self, call: String, key: String, change: Change) -> PortFuture<'_, ()> {
         drop(call);
         self.update(key, change)
     }
     /// Returns the keys with a prefix, sorted.
-    fn keys(&self, prefix: String) -> Answer<'_, Vec<String>>;
+    fn keys(&self, prefix: String) -> PortFuture<'_, Vec<String>>;
 }
 
 /// Computes the new value of a key from the old one; an error keeps the old one.
@@ -132,17 +134,17 @@ struct Entries {
 const MAX_IN_MEMORY: usize = 64 << 20;
 
 impl Backend for InMemory {
-    fn get(&self, key: String) -> Answer<'_, Option<Vec<u8>>> {
+    fn get(&self, key: String) -> PortFuture<'_, Option<Vec<u8>>> {
         let value = self.lock().values.get(&key).cloned();
         Box::pin(async { Ok(value) })
     }
 
-    fn update(&self, key: String, change: Change) -> Answer<'_, ()> {
+    fn update(&self, key: String, change: Change) -> PortFuture<'_, ()> {
         let done = self.lock().update(key, change);
         Box::pin(async { done })
     }
 
-    fn keys(&self, prefix: String) -> Answer<'_, Vec<String>> {
+    fn keys(&self, prefix: String) -> PortFuture<'_, Vec<String>> {
         let entries = self.lock();
         let keys = entries.values.range(prefix.clone()..).map(|(k, _)| k).take_while(|k| k.starts_with(&prefix));
         let keys = keys.cloned().collect();

@@ -42,7 +42,7 @@ pub mod workbook;
 pub use wattle_egress as egress;
 pub use wattle_egress::secrets;
 pub use wattle_files as files;
-pub use wattle_rt::Answer;
+pub use wattle_rt::PortFuture;
 use wattle_rt::{Capability, Code, Failure, Grants};
 
 /// All capabilities of this crate, in the order of prompt and manual.
@@ -87,7 +87,8 @@ pub fn pure_grants() -> Grants {
     PURE.iter().copied().fold(Grants::new(), Grants::allow)
 }
 
-/// Maximum length of a string that one call creates, in bytes. The program's memory limits it further.
+/// Maximum length of a string that one call creates, in bytes. The program's memory limits it
+/// further.
 const MAX_TEXT: usize = 64 << 20;
 
 /// Maximum length of a value that a message quotes, in characters.

@@ -53,8 +53,8 @@ pub fn function(function: &Function) -> String {
         _ = writeln!(text, "errors: {}", codes(errors));
     }
     _ = writeln!(text, "example: {}", function.example);
-    if !function.gives.is_empty() {
-        _ = writeln!(text, "prints: {}", function.gives.join("\n"));
+    if !function.output.is_empty() {
+        _ = writeln!(text, "prints: {}", function.output.join("\n"));
     }
     text
 }
@@ -73,8 +73,8 @@ pub fn markdown(capabilities: &[Capability]) -> String {
                 _ = write!(text, "\n{label}: {list}.\n");
             }
             _ = write!(text, "\n```wat\n{}\n```\n", f.example);
-            if !f.gives.is_empty() {
-                _ = write!(text, "\n```text\n{}\n```\n", f.gives.join("\n"));
+            if !f.output.is_empty() {
+                _ = write!(text, "\n```text\n{}\n```\n", f.output.join("\n"));
             }
         }
         text.push('\n');
@@ -84,8 +84,8 @@ pub fn markdown(capabilities: &[Capability]) -> String {
     text
 }
 
-/// Renders the manual as JSON: an array of `{name, version, about, functions}`, with functions as in
-/// [`function_json`].
+/// Renders the manual as JSON: an array of `{name, version, about, functions}`, with functions as
+/// in [`function_json`].
 #[must_use]
 pub fn json(capabilities: &[Capability]) -> Json {
     let functions = |c: &Capability| c.functions.iter().map(function_json).collect::<Vec<_>>();
@@ -95,8 +95,8 @@ pub fn json(capabilities: &[Capability]) -> Json {
         .collect()
 }
 
-/// Renders a function as JSON: `{name, signature, about, params: [{name, type}], results: [{name, type}], errors: [code],
-/// waits, example, gives: [result]}`.
+/// Renders a function as JSON: `{name, signature, about, params: [{name, type}], results: [{name,
+/// type}], errors: [code], waits, example, gives: [result]}`.
 #[must_use]
 pub fn function_json(function: &Function) -> Json {
     let list =
@@ -110,7 +110,7 @@ pub fn function_json(function: &Function) -> Json {
         "errors": function.signature.errors.iter().filter_map(|code| code.name()).collect::<Vec<_>>(),
         "waits": function.waits,
         "example": function.example,
-        "gives": function.gives,
+        "gives": function.output,
     })
 }
 
@@ -146,7 +146,8 @@ fn types(params: &[Param]) -> String {
     params.iter().map(|p| format!("{} {}", p.name, p.ty.word())).collect::<Vec<_>>().join(", ")
 }
 
-/// Renders error codes with their meanings, such as `EBOUND (out of bounds), ENOMEM (out of memory)`.
+/// Renders error codes with their meanings, such as `EBOUND (out of bounds), ENOMEM (out of
+/// memory)`.
 fn codes(codes: &[Code]) -> String {
     let words = codes.iter().filter_map(|code| Some(format!("{} ({})", code.name()?, code.meaning())));
     words.collect::<Vec<_>>().join(", ")

@@ -2,14 +2,15 @@
 
 use indexmap::IndexMap;
 use wattle_rt::tape::RecordedValue;
-use wattle_rt::{Code, Failure, Keep, Run, Value, capability, host, quote};
+use wattle_rt::{Code, Failure, Record, Run, Value, capability, host, quote};
 
 use crate::QUOTED;
 use crate::arr::{Arrays, Handle as ArrHandle, Order, numbered};
 use crate::json::document::{Document, quoted};
 
 capability! {
-    /// Maps from string to string in insertion order, stored by the host; a handle is a number above 0.
+    /// Maps from string to string in insertion order, stored by the host; a handle is a number
+    /// above 0.
     pub const MAP: "map" 2;
 
     /// Creates an empty map
@@ -57,7 +58,8 @@ capability! {
     #[prompt(signature)]
     fn len(h: map) -> n: int = len;
 
-    /// Sorts in place by "key", "value" or "num" (if every value is a number, else EPARSE), stably; "-key", "-value", "-num" sort descending
+    /// Sorts in place by "key", "value" or "num" (if every value is a number, else EPARSE), stably;
+    /// "-key", "-value", "-num" sort descending
     #[example = r#"(let $m (map.from_json? "{\"a\":9,\"b\":10}")) (map.sort? $m "-num") (ret (str.join? (map.keys $m) " "))"# => "b a"]
     fn sort(h: map, by: str) ! EBOUND EPARSE = sort;
 
@@ -75,25 +77,25 @@ capability! {
 /// A map's handle.
 struct Handle(i32);
 
-impl Keep for Handle {
+impl Record for Handle {
     /// Records keys and values in turn: in a replay, the handle may belong to another map.
-    fn kept(&self, run: &mut Run) -> RecordedValue {
+    fn record(&self, run: &mut Run) -> RecordedValue {
         let entries = of(run, self.0).into_iter().flat_map(|texts| &*texts);
         RecordedValue::Items(entries.flat_map(|(key, value)| [key.clone().into_bytes(), value.clone()]).collect())
     }
 }
 
 impl Value for Handle {
-    type Wire = i32;
+    type Raw = i32;
     fn store(self, _: &mut host::Caller<'_>) -> Result<i32, Failure> {
         Ok(self.0)
     }
-    fn restore(kept: RecordedValue, caller: &mut host::Caller<'_>) -> Result<i32, Failure> {
-        let RecordedValue::Items(items) = kept else { return Err(host::misfit()) };
+    fn restore(recorded: RecordedValue, caller: &mut host::Caller<'_>) -> Result<i32, Failure> {
+        let RecordedValue::Items(items) = recorded else { return Err(host::wrong_recorded_type()) };
         let mut items = items.into_iter();
         let mut texts = Texts::new();
         while let (Some(key), Some(value)) = (items.next(), items.next()) {
-            texts.insert(String::from_utf8(key).map_err(|_| host::misfit())?, value);
+            texts.insert(String::from_utf8(key).map_err(|_| host::wrong_recorded_type())?, value);
         }
         make(caller.data_mut(), texts).map(|handle| handle.0)
     }

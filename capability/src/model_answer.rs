@@ -15,8 +15,8 @@ pub(crate) fn without_reasoning(reply: &str) -> &str {
     rest.unwrap_or(reply)
 }
 
-/// Returns the JSON value of an answer, as text and parsed: the whole answer, or the first object or
-/// array in it.
+/// Returns the JSON value of an answer, as text and parsed: the whole answer, or the first object
+/// or array in it.
 pub(crate) fn json(reply: &str) -> Option<(&str, Json)> {
     let reply = without_reasoning(reply);
     if let Ok(value) = serde_json::from_str(reply) {

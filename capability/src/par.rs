@@ -13,7 +13,7 @@ use std::sync::Arc;
 use serde_json::json;
 use wattle_rt::{Code, Config, Exit, Failure, Grants, Nested, Outcome, Run, Target, Unadmitted, capability, quote};
 
-use crate::Answer;
+use crate::PortFuture;
 use crate::arr::{Arrays, Handle};
 
 pub(crate) use team::Team;
@@ -22,12 +22,14 @@ capability! {
     /// Concurrent runs of catalog programs, each in its own instance with this run's grants.
     pub const PAR: "par" 1;
 
-    /// Runs a catalog program concurrently for each item, its only argument, and returns their outputs in order (several results one per line); fails with the first failure
+    /// Runs a catalog program concurrently for each item, its only argument, and returns their
+    /// outputs in order (several results one per line); fails with the first failure
     #[example = r#"(fs.write? "a.txt" "hello") (ret (str.join? (par.map? "file_read" (str.split? "a.txt,a.txt" ",")) "+"))"# => "hello+hello"]
     #[effect(none)]
     async map(program: program, items: arr) -> arr: arr ! ENOENT EBOUND EACCESS EPARSE ENOMEM ETRFM EREMOTE ETIME EBUDGET EEXIST ECANCEL = map;
 
-    /// Runs calls concurrently, each JSON ["program", "argument", …], and returns, in order, JSON {result} or {code, error} for each
+    /// Runs calls concurrently, each JSON ["program", "argument", …], and returns, in order, JSON
+    /// {result} or {code, error} for each
     #[example = r#"(fs.write? "a.txt" "hello") (each $result (par.run? (arr.from_json? """[["file_read", "a.txt"]]""")) (out $result))"# => "{\"result\":\"hello\"}"]
     #[effect(none)]
     async run(calls: programs) -> arr: arr ! EBOUND ENOMEM = run_calls;
@@ -47,11 +49,12 @@ pub trait Programs: Send + Sync {
     /// Runs a program.
     ///
     /// A program that cannot be run is a failure: `ENOENT` if it is unknown, `EPARSE` if it does
-    /// not compile or rejects the arguments, `EACCESS` if the grants lack a capability that it needs.
-    fn run(&self, work: Work, args: Vec<String>, grants: Arc<Grants>, place: Nested) -> Answer<'_, Outcome>;
+    /// not compile or rejects the arguments, `EACCESS` if the grants lack a capability that it
+    /// needs.
+    fn run(&self, work: Work, args: Vec<String>, grants: Arc<Grants>, place: Nested) -> PortFuture<'_, Outcome>;
 
     /// Checks that a program exists and compiles, without running it.
-    fn check(&self, work: Work) -> Answer<'_, ()>;
+    fn check(&self, work: Work) -> PortFuture<'_, ()>;
 
     /// Returns true if no other program may run at the same time.
     fn is_exclusive(&self, work: &Work) -> bool;

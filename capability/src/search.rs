@@ -38,11 +38,12 @@ capability! {
     /// Search in the run's files.
     pub const SEARCH: "search" 1;
 
-    /// Returns the passages of the run's text files that best match a query, best first, as JSON [{path, lines, passage, score}]; max is 1 to 20, 0 for 5
+    /// Returns the passages of the run's text files that best match a query, best first, as JSON
+    /// [{path, lines, passage, score}]; max is 1 to 20, 0 for 5
     #[example = r#"(fs.write? "pets/cats.md" "Cats sleep a lot.") (ret (json.get? (search.query? "sleeping cat" 0) "[0].path"))"# => "pets/cats.md"]
     #[prompt(name)]
     #[effect(reads)]
-    async query(query: sought, max: int) -> ptr: str ! EBOUND EACCESS ETIME EREMOTE = find;
+    async query(query: file_query, max: int) -> ptr: str ! EBOUND EACCESS ETIME EREMOTE = find;
 }
 
 /// Default number of passages in a result.
@@ -77,8 +78,8 @@ pub struct Embedder {
 }
 
 impl Search {
-    /// Creates a grant. The index is stored in the file at `path`, which belongs to one workdir and may
-    /// be replaced, or else in memory. With an embedder, passages are also found by meaning.
+    /// Creates a grant. The index is stored in the file at `path`, which belongs to one workdir and
+    /// may be replaced, or else in memory. With an embedder, passages are also found by meaning.
     #[must_use]
     pub fn new(path: Option<PathBuf>, embedder: Option<Embedder>) -> Search {
         Search { path, embedder, ..Search::default() }

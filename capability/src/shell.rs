@@ -11,19 +11,21 @@ use serde_json::json;
 use wattle_rt::{Account, Code, Config, Failure, Run, Unadmitted, capability};
 
 use crate::files::Files;
-use crate::{Answer, fs};
+use crate::{PortFuture, fs};
 
 capability! {
     /// A shell over the run's files; its commands run in the sandbox.
     pub const SHELL: "shell" 1;
 
-    /// Runs a command line, with optional stdin, and returns its stdout; ETRFM if its status is not 0
+    /// Runs a command line, with optional stdin, and returns its stdout; ETRFM if its status is not
+    /// 0
     #[example = r#"(ret (shell.run? "tr a-z A-Z" "hello"))"# => "HELLO"]
     #[prompt(name)]
     #[effect(changes)]
     async run(line: script, stdin: opt_str) -> ptr: bytes ! ETRFM EACCESS ENOMEM ETIME = run_line;
 
-    /// Runs a command line, with optional stdin, and returns JSON {stdout, stderr, status}, whatever the status
+    /// Runs a command line, with optional stdin, and returns JSON {stdout, stderr, status},
+    /// whatever the status
     #[example = r#"(ret (shell.result? "cat nothing.txt"))"# => r#"{"stdout":"","stderr":"cat: nothing.txt: no such file\n","status":1}"#]
     #[prompt(name)]
     #[effect(changes)]
@@ -33,8 +35,8 @@ capability! {
 /// The port to a shell.
 pub trait Shell: Send + Sync {
     /// Runs a script on `files` only, until the deadline, on the account of a run. Errors of the
-    /// script, in its grammar too, are in its standard error and its status; a failure means that the
-    /// shell itself did not work.
+    /// script, in its grammar too, are in its standard error and its status; a failure means that
+    /// the shell itself did not work.
     fn run(
         &self,
         account: &Account,
@@ -42,7 +44,7 @@ pub trait Shell: Send + Sync {
         script: String,
         stdin: Vec<u8>,
         deadline: Instant,
-    ) -> Answer<'_, Captured>;
+    ) -> PortFuture<'_, Captured>;
 }
 
 /// The outputs and the status of a script.

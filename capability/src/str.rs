@@ -128,12 +128,14 @@ capability! {
     #[prompt(signature)]
     fn chunk(s: str, n: int) -> arr: arr ! EBOUND ENOMEM = chunk;
 
-    /// Splits into pieces of n characters, each starting with the last overlap characters of the previous one
+    /// Splits into pieces of n characters, each starting with the last overlap characters of the
+    /// previous one
     #[example = r#"(ret (str.join? (str.chunk_overlap? "abcdef" 3 1) "|"))"# => "abc|cde|ef"]
     #[prompt(name)]
     fn chunk_overlap(s: str, n: int, overlap: int) -> arr: arr ! EBOUND ENOMEM = chunk_overlap;
 
-    /// Returns the first regex match as an array: the whole match, then each group ("" if unmatched); empty if nothing matches
+    /// Returns the first regex match as an array: the whole match, then each group ("" if
+    /// unmatched); empty if nothing matches
     #[example = r#"(ret (arr.get? (str.match? "on 2026-03-01" "([0-9]+)-([0-9]+)") 1))"# => "2026"]
     #[effect(none)]
     #[touches(nothing)]
@@ -145,7 +147,8 @@ capability! {
     #[touches(nothing)]
     async find_all(s: str, pattern: str) -> arr: arr ! EPARSE ETRFM ETIME ENOMEM = pattern::all;
 
-    /// Replaces every regex match; in with, $1 or ${name} is a group, $0 the whole match, $$ a dollar
+    /// Replaces every regex match; in with, $1 or ${name} is a group, $0 the whole match, $$ a
+    /// dollar
     #[example = r#"(ret (str.replace_re? "Ada Byron" "(\\w+) (\\w+)" "$2, $1"))"# => "Byron, Ada"]
     #[effect(none)]
     #[touches(nothing)]

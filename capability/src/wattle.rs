@@ -15,7 +15,8 @@ capability! {
     /// Commands about this run and its programs.
     pub const WATTLE: "wattle" 1;
 
-    /// Runs a command and returns its output: `vars`, `catalog` or `trace` with arguments, or `help` for the list
+    /// Runs a command and returns its output: `vars`, `catalog` or `trace` with arguments, or
+    /// `help` for the list
     #[example = r#"(wattle.run? "vars set city 'New York'") (ret (wattle.run? "vars get city"))"# => "New York"]
     #[prompt(name)]
     #[effect(once)]
@@ -101,7 +102,8 @@ fn help() -> String {
     })
 }
 
-/// Reports an unknown command, with the known ones: those with the same first word if there are any.
+/// Reports an unknown command, with the known ones: those with the same first word if there are
+/// any.
 fn unknown(words: &[&str]) -> Failure {
     let first = |usage: &str| usage.split(' ').next() == words.first().copied();
     let mut known: Vec<&str> = COMMANDS.iter().map(|(usage, _)| *usage).filter(|usage| first(usage)).collect();
@@ -131,7 +133,7 @@ async fn vars(run: &mut Run, gate: &Gate) -> Result<String, Failure> {
         let value = state.get(name.clone()).await?.unwrap_or_default();
         let value = String::from_utf8_lossy(&value);
         _ = writeln!(text, "{name}={}", truncate(&value, SHOWN).replace('\n', "\\n"));
-        if text.len() > run.room() {
+        if text.len() > run.remaining_memory() {
             return Err(too_large());
         }
     }

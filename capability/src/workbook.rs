@@ -20,7 +20,8 @@ capability! {
     /// Workbooks: programs that use each other's results.
     pub const WORKBOOK: "workbook" 1;
 
-    /// Runs a workbook, TOML with [components.NAME] (program or source, args, needs) and [exports], and returns its exports as a JSON object
+    /// Runs a workbook, TOML with [components.NAME] (program or source, args, needs) and [exports],
+    /// and returns its exports as a JSON object
     #[example = r#"(ret (workbook.run? """
 [components.part]
 source = '(ret (str.upper? (arg 0)))'

@@ -13,7 +13,7 @@ use super::process::{self, Call, Done, Stopped};
 use super::remote::{Branch, Remote, RemoteFiles};
 use super::repository::{self, State};
 use super::{NoRepository, Repository};
-use crate::Answer;
+use crate::PortFuture;
 use crate::files::HostFiles;
 use crate::secrets::Secret;
 
@@ -191,13 +191,14 @@ impl Broker {
 }
 
 impl Repository for Broker {
-    fn commit_push(&self, message: String) -> Answer<'_, String> {
+    fn commit_push(&self, message: String) -> PortFuture<'_, String> {
         Box::pin(self.commit_and_push(message))
     }
 }
 
 impl Sequence<'_> {
-    /// Creates the repository if it is missing, and checks its configuration against the allowed keys.
+    /// Creates the repository if it is missing, and checks its configuration against the allowed
+    /// keys.
     async fn check(&self, state: State) -> Result<(), Failure> {
         if state == State::Absent {
             let branch = format!("--initial-branch={}", self.broker.to.branch);
@@ -264,7 +265,8 @@ impl Sequence<'_> {
         })
     }
 
-    /// Returns the remote's configuration as variables, because every user of the machine can see arguments.
+    /// Returns the remote's configuration as variables, because every user of the machine can see
+    /// arguments.
     fn remote(&self, name: &str) -> Vec<(String, String)> {
         let PushTo { remote, token, files, .. } = &self.broker.to;
         let mut settings = vec![(format!("remote.{name}.url"), remote.as_str().to_owned())];

@@ -63,7 +63,8 @@ struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Killing fails if the process has ended; waiting removes its entry from the system's table.
+        // Killing fails if the process has ended; waiting removes its entry from the system's
+        // table.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -8,7 +8,7 @@ use url::Url;
 use wattle_rt::{Code, Failure, truncate};
 
 use super::{ImageGenerator, MAX_IMAGE};
-use crate::Answer;
+use crate::PortFuture;
 use crate::egress::{
     self, Egress, EgressError, EgressErrorKind, EndpointClient, HeaderMap, HeaderValue, Limits, Method, Passage,
     Request, Response, header,
@@ -82,7 +82,8 @@ impl Endpoint {
         self.fetch(url, &passage).await
     }
 
-    /// Fetches an image by its URL: from the endpoint's own origin, or from any host that the run may reach.
+    /// Fetches an image by its URL: from the endpoint's own origin, or from any host that the run
+    /// may reach.
     async fn fetch(&self, url: &str, passage: &Passage) -> Result<Vec<u8>, Failure> {
         let own = Url::parse(url).is_ok_and(|url| url.origin() == self.url.origin());
         let request =
@@ -126,7 +127,7 @@ impl Endpoint {
 }
 
 impl ImageGenerator for Endpoint {
-    fn generate(&self, prompt: String, passage: Passage) -> Answer<'_, Vec<u8>> {
+    fn generate(&self, prompt: String, passage: Passage) -> PortFuture<'_, Vec<u8>> {
         Box::pin(self.ask(prompt, passage))
     }
 }

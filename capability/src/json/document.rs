@@ -1,4 +1,5 @@
-//! A JSON document that keeps the spelling of its numbers: `1.10` stays `1.10`, and an integer of thirty digits keeps them all.
+//! A JSON document that keeps the spelling of its numbers: `1.10` stays `1.10`, and an integer of
+//! thirty digits keeps them all.
 
 use std::fmt;
 
@@ -29,8 +30,8 @@ impl Document {
     /// Parses exactly one JSON value.
     ///
     /// # Errors
-    /// `EPARSE` with line and column if the text is not JSON or is nested too deeply; `ENOMEM` if it
-    /// has too many values.
+    /// `EPARSE` with line and column if the text is not JSON or is nested too deeply; `ENOMEM` if
+    /// it has too many values.
     pub(crate) fn read(text: &str) -> Result<Document, Failure> {
         let mut lexer = SliceLexer::new(text.as_bytes());
         let mut left = MAX_VALUES;

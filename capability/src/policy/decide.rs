@@ -184,7 +184,7 @@ impl Policy {
 fn subject_of(target: Target, text: &Text) -> Subject {
     match Resource::of_text(target, text) {
         Some(resource) => Subject::Known(target, resource, text.to_string()),
-        None => Subject::Unknown(target, text.beginning().to_owned()),
+        None => Subject::Unknown(target, text.prefix().to_owned()),
     }
 }
 

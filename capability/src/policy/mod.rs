@@ -127,7 +127,8 @@ impl Policy {
         self.sets.iter().flatten().all(|(_, verdict)| *verdict == Verdict::Allow)
     }
 
-    /// Returns the verdict on a call of a function, such as `http.get`, with the text that names the resource.
+    /// Returns the verdict on a call of a function, such as `http.get`, with the text that names
+    /// the resource.
     #[must_use]
     pub fn verdict(&self, function: &str, target: Target, text: &str) -> Verdict {
         self.on(function, Touched::of(target, Resource::of(target, text).as_ref())).verdict
@@ -139,7 +140,8 @@ impl Policy {
         rulings.fold(Ruling::OPEN, Ruling::stricter)
     }
 
-    /// Returns the possible rulings, in each set, on a call whose resource is known by its prefix only.
+    /// Returns the possible rulings, in each set, on a call whose resource is known by its prefix
+    /// only.
     fn on_unknown(&self, function: &str, target: Target, prefix: &str) -> Vec<Vec<Ruling<'_>>> {
         self.sets.iter().map(|set| on_unknown(set, function, target, prefix)).collect()
     }

@@ -52,7 +52,7 @@ impl Resource {
             (Some(whole), _) => Resource::of(target, whole),
             // After the first `/` of its path, a URL cannot name another host.
             (None, Target::Url) => {
-                let prefix = text.beginning();
+                let prefix = text.prefix();
                 let scheme = ["https://", "http://"]
                     .into_iter()
                     .find(|scheme| prefix.get(..scheme.len()).is_some_and(|own| own.eq_ignore_ascii_case(scheme)))?;

@@ -79,7 +79,8 @@ impl Rule {
     }
 
     /// Creates the narrowest rule that permits a function's effect: on the resource itself, on all
-    /// resources of its kind if it is unknown, or on the function if rules cannot name the resource.
+    /// resources of its kind if it is unknown, or on the function if rules cannot name the
+    /// resource.
     pub(super) fn exactly(function: &str, target: Target, resource: Option<&Resource>) -> Rule {
         let Some(resource) = resource else { return Rule::all(function, target) };
         Rule(match resource {

@@ -1,4 +1,5 @@
-//! Search by meaning: a model's embeddings of passages, computed in small numbers and stored in the index.
+//! Search by meaning: a model's embeddings of passages, computed in small numbers and stored in the
+//! index.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -88,7 +89,8 @@ async fn embed(embedder: &Embedder, asked: &AtomicU32, text: String) -> Result<V
     Ok(vector.iter().map(|x| (x / length) as f32).collect())
 }
 
-/// Returns the cosine of the angle between two vectors of length 1; `None` if their dimensions differ.
+/// Returns the cosine of the angle between two vectors of length 1; `None` if their dimensions
+/// differ.
 fn similarity(target: &[f32], bytes: &[u8]) -> Option<f64> {
     let (numbers, rest) = bytes.as_chunks::<4>();
     let same = numbers.len() == target.len() && rest.is_empty();

@@ -28,7 +28,8 @@ struct Line<'a> {
     chars: usize,
 }
 
-/// Splits a text at headings, else at blank lines, else where a passage is full. No passage is blank.
+/// Splits a text at headings, else at blank lines, else where a passage is full. No passage is
+/// blank.
 pub(super) fn passages(text: &str) -> Vec<Passage> {
     let mut all = Vec::new();
     let mut open: Vec<Line<'_>> = Vec::new();

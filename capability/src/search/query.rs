@@ -120,7 +120,8 @@ fn runs(word: &str) -> Vec<String> {
     runs.into_iter().map(|(_, run)| run).collect()
 }
 
-/// Returns true for characters of scripts without spaces between words: Han, kana, Thai, Lao, Khmer, Burmese.
+/// Returns true for characters of scripts without spaces between words: Han, kana, Thai, Lao,
+/// Khmer, Burmese.
 fn is_ideograph(c: char) -> bool {
     matches!(u32::from(c), 0x0E00..=0x0EFF | 0x1000..=0x109F | 0x1780..=0x17FF | 0x3040..=0x30FF | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xF900..=0xFAFF | 0x20000..=0x323AF)
 }

@@ -226,7 +226,8 @@ fn content(files: &Files, seen: &SeenFile) -> Option<(Bytes, Vec<u8>)> {
     let reader = files.open(&seen.path).ok()?;
     let data = reader.read_all().ok()?;
     let Some(version) = reader.version() else {
-        // A file that was of the base during the walk must not enter the shared database from the overlay.
+        // A file that was of the base during the walk must not enter the shared database from the
+        // overlay.
         return seen.version.is_none().then(|| (data, Vec::new()));
     };
     seen.version.as_ref()?;
@@ -301,7 +302,8 @@ pub(super) fn text_of(data: &[u8]) -> Option<&str> {
     Some(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
-/// Removes the contents `gone` and those that no run has seen for long, and records the use of others.
+/// Removes the contents `gone` and those that no run has seen for long, and records the use of
+/// others.
 fn clean_up(connection: &mut Connection, gone: &[i64], used: &[i64], now: i64) -> Result<(), Cause> {
     let sql = "SELECT id FROM file WHERE used < ?1";
     let old: Vec<i64> =

@@ -64,7 +64,8 @@ pub(super) async fn ready() -> Result<(), Failure> {
     PAGES.get().await.map(drop)
 }
 
-/// Converts a body to text. If parsing a page takes too much memory or time, only its tags are removed.
+/// Converts a body to text. If parsing a page takes too much memory or time, only its tags are
+/// removed.
 pub(super) async fn text(account: &Account, page: &Page<'_>, until: Instant) -> Result<Text, NoText> {
     let Page { url, content_type, body } = *page;
     let request = |plain: bool| json!({"entry": "text", "url": url, "content_type": content_type, "plain": plain, "offset": 0, "limit": OUTPUT});
@@ -83,8 +84,8 @@ pub(super) async fn text(account: &Account, page: &Page<'_>, until: Instant) -> 
     }
 }
 
-/// Parses the results in a search engine's answer, as JSON [{title, url, snippet}]. `request` is the
-/// guest's entry with its parameters.
+/// Parses the results in a search engine's answer, as JSON [{title, url, snippet}]. `request` is
+/// the guest's entry with its parameters.
 ///
 /// # Errors
 /// `Ok` with the fault of the answer, or `Err` with the failure of the conversion.
