@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use wattle_capability::TRUSTED;
 use wattle_catalog::{Catalog, Entry};
 use wattle_machine::{Call, Cost, Execution, Failure, Ran, SourceLine};
-use wattle_rt::{Diagnostic, Exit, Grants, Mended, Outcome, Program, RunError, Runtime, TrapKind};
+use wattle_rt::{Diagnostic, Exit, Fixed, Grants, Outcome, Program, RunError, Runtime, TrapKind};
 
 use crate::host::HostError;
 
@@ -80,7 +80,7 @@ async fn ready(runtime: &Runtime, call: &Call, source: &str) -> Result<Ready, St
         Err(diagnostic) => diagnostic,
     };
     if matches!(call, Call::Wat { .. }) && source.len() <= LARGEST {
-        let Mended { source, applied, rest } = runtime.mend(source).await;
+        let Fixed { source, applied, rest } = runtime.fix(source).await;
         if rest.is_none()
             && let Ok(program) = runtime.prepare(&source).await
         {
@@ -88,7 +88,7 @@ async fn ready(runtime: &Runtime, call: &Call, source: &str) -> Result<Ready, St
         }
     }
     let findings = if source.len() <= LARGEST { FINDINGS } else { 0 };
-    let faults = runtime.faults(source, findings).await;
+    let faults = runtime.check(source, findings).await;
     let all: Vec<String> = faults.iter().map(ToString::to_string).collect();
     Err(if all.is_empty() { first.to_string() } else { all.join("\n") })
 }

@@ -215,7 +215,7 @@ struct Tally {
 
 /// A block that is open.
 struct Frame {
-    kind: Kind,
+    kind: BlockKind,
     params: u64,
     results: u64,
     /// The number of its first instruction.
@@ -228,7 +228,7 @@ struct Frame {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum BlockKind {
     Block,
     Loop,
     If,
@@ -274,7 +274,7 @@ impl<'c> Body<'c> {
             number: 1,
             offset: 0,
         };
-        body.open(Kind::Block, 0, results);
+        body.open(BlockKind::Block, 0, results);
         body
     }
 
@@ -306,9 +306,9 @@ impl<'c> Body<'c> {
     fn step(&mut self, operator: &Operator<'_>) -> Option<()> {
         use Operator as O;
         match operator {
-            O::Block { blockty } => self.begin(Kind::Block, *blockty)?,
-            O::Loop { blockty } => self.begin(Kind::Loop, *blockty)?,
-            O::If { blockty } => self.begin(Kind::If, *blockty)?,
+            O::Block { blockty } => self.begin(BlockKind::Block, *blockty)?,
+            O::Loop { blockty } => self.begin(BlockKind::Loop, *blockty)?,
+            O::If { blockty } => self.begin(BlockKind::If, *blockty)?,
             O::End => self.close()?,
             O::Br { relative_depth } | O::BrIf { relative_depth } => {
                 let carried = self.branch(*relative_depth)?;
@@ -365,17 +365,17 @@ impl<'c> Body<'c> {
         let frame = self.frames.get_mut(at)?;
         frame.is_target = true;
         self.branches += 1;
-        Some(if frame.kind == Kind::Loop { frame.params } else { frame.results })
+        Some(if frame.kind == BlockKind::Loop { frame.params } else { frame.results })
     }
 
-    fn begin(&mut self, kind: Kind, ty: BlockType) -> Option<()> {
+    fn begin(&mut self, kind: BlockKind, ty: BlockType) -> Option<()> {
         let (params, results) = match ty {
             BlockType::Empty => (0, 0),
             BlockType::Type(_) => (0, 1),
             BlockType::FuncType(index) => *self.count.types.get(index as usize)?,
         };
         self.add(Measure::Carried, params + results);
-        if kind == Kind::Loop {
+        if kind == BlockKind::Loop {
             if self.loops == 0 {
                 self.loop_start = self.number;
             }
@@ -386,7 +386,7 @@ impl<'c> Body<'c> {
         Some(())
     }
 
-    fn open(&mut self, kind: Kind, params: u64, results: u64) {
+    fn open(&mut self, kind: BlockKind, params: u64, results: u64) {
         let (set, used) = (Tally::default(), Tally::default());
         let start = self.number;
         self.frames.push(Frame { kind, params, results, start, is_target: false, has_loop: false, set, used });
@@ -399,13 +399,13 @@ impl<'c> Body<'c> {
         // The engine keeps a value of its own that each loop changes.
         let own = u64::from(frame.has_loop);
         let joined = match frame.kind {
-            Kind::Loop => frame.params + frame.set.count + 3,
-            Kind::If => frame.results + frame.set.count + own,
-            Kind::Block if frame.is_target => frame.results + frame.set.count + own,
-            Kind::Block => 0,
+            BlockKind::Loop => frame.params + frame.set.count + 3,
+            BlockKind::If => frame.results + frame.set.count + own,
+            BlockKind::Block if frame.is_target => frame.results + frame.set.count + own,
+            BlockKind::Block => 0,
         };
         self.add(Measure::Joined, joined);
-        if frame.kind == Kind::Loop {
+        if frame.kind == BlockKind::Loop {
             // Each local is a parameter of the loop's head at first, and most are taken out of the list one by one.
             self.add(Measure::Crossed, frame.used.count.saturating_mul(frame.used.count) / 64);
             self.loops -= 1;
@@ -418,7 +418,7 @@ impl<'c> Body<'c> {
             }
         }
         if let Some(around) = self.frames.last_mut() {
-            around.has_loop |= frame.has_loop || frame.kind == Kind::Loop;
+            around.has_loop |= frame.has_loop || frame.kind == BlockKind::Loop;
             around.set.count += frame.set.count - frame.set.known_around;
             around.used.count += frame.used.count - frame.used.known_around;
         }

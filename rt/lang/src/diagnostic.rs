@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde::Serialize;
 use serde_json::json;
 
-use super::fix::{Edit, Fix};
+use crate::fix::{Edit, Fix};
 
 /// A place in a program's text, both numbers from 1; the column counts characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::diagnostic::{Diagnostic, clamp};
-use super::fix::{Edit, Fix};
+use crate::diagnostic::{Diagnostic, clamp};
+use crate::fix::{Edit, Fix};
 
 /// A text with edits made to it.
 pub(super) struct Draft<'s> {

@@ -1,15 +1,15 @@
 //! Why a module cannot be encoded or compiled.
 
-use super::diagnostic::{Diagnostic, Severity};
-use super::fix::Change;
-use super::locate;
-use super::module::Module;
-use super::program::Program;
-use super::tree::{NodeId, Tree};
-use super::walk::{Stop, Written};
-use super::wording::{self, Fault};
 use crate::Signatures;
 use crate::cost::{self, Refusal};
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::fix::Change;
+use crate::locate;
+use crate::messages::{self, Fault};
+use crate::module::Module;
+use crate::program::Program;
+use crate::tree::{NodeId, Tree};
+use crate::walk::{ParsedModule, Stop};
 
 /// Finds the first fault in the instructions of a program, whose module is `module`.
 pub(super) fn first_fault(
@@ -18,7 +18,7 @@ pub(super) fn first_fault(
     module: &Module,
     host: &Signatures,
 ) -> Result<(), Box<Fault>> {
-    let written = Written::read(tree, module, host)?;
+    let written = ParsedModule::read(tree, module, host)?;
     let fault = |walked| match walked {
         Err(Stop::Fault(fault)) => Some(fault),
         Err(Stop::Unknown) | Ok(_) => None,
@@ -34,12 +34,12 @@ pub(super) fn first_fault(
 }
 
 /// The finding as it is shown. A form that is not closed may have one place only for its parenthesis.
-pub(super) fn told(fault: Fault, source: &str, host: &Signatures) -> Diagnostic {
-    let change = match fault.words.is_unclosed() && fault.words.lacks_fix() {
+pub(super) fn diagnose(fault: Fault, source: &str, host: &Signatures) -> Diagnostic {
+    let change = match fault.message.is_unclosed() && fault.message.lacks_fix() {
         true => closed_anywhere(source, host),
         false => None,
     };
-    Fault { words: fault.words.perhaps(change), ..fault }.told(source, Severity::Error)
+    Fault { message: fault.message.maybe_safe(change), ..fault }.into_diagnostic(source, Severity::Error)
 }
 
 /// The longest text in which the place of a parenthesis is searched, in bytes.
@@ -61,7 +61,7 @@ fn closed_anywhere(source: &str, host: &Signatures) -> Option<Change> {
         return None;
     }
     let closed = |at: usize| Some(format!("{}){}", source.get(..at)?, source.get(at..)?));
-    let mut right = places.into_iter().filter(|at| closed(*at).is_some_and(|text| super::fault(&text, host).is_none()));
+    let mut right = places.into_iter().filter(|at| closed(*at).is_some_and(|text| crate::fault(&text, host).is_none()));
     let at = right.next()?;
     right.next().is_none().then(|| Change::Edits(vec![(at..at, ")".to_owned())]))
 }
@@ -70,20 +70,20 @@ fn closed_anywhere(source: &str, host: &Signatures) -> Option<Change> {
 fn invalid(tree: &Tree<'_>, program: &Program<'_>, module: &Module) -> Result<(), Box<Fault>> {
     let at = |node: Option<_>| node.map_or(0..0, |node| tree.span(node));
     let read =
-        |e: &wast::Error| Fault::new(at(locate::origin(module, e.span().offset())), wording::invalid(&e.message()));
+        |e: &wast::Error| Fault::new(at(locate::origin(module, e.span().offset())), messages::invalid(&e.message()));
     let buffer = wast::parser::ParseBuffer::new(&module.text).map_err(|e| read(&e))?;
     let binary =
         wast::parser::parse::<wast::Wat<'_>>(&buffer).and_then(|mut wat| wat.encode()).map_err(|e| read(&e))?;
     let in_code =
         |offset: u64| usize::try_from(offset).ok().and_then(|offset| locate::nodes_at(module, &[offset])?.pop()?);
     if let Err(Refusal::Excess(excess)) = cost::of(&binary) {
-        let words = wording::too_large(excess.measure, excess.found);
-        return Err(Fault::new(at(excess.offset.and_then(in_code)), words));
+        let message = messages::too_large(excess.measure, excess.found);
+        return Err(Fault::new(at(excess.offset.and_then(in_code)), message));
     }
     wasmparser::Validator::new().validate_all(&binary).map_err(|e| {
         let global = |nth| program.items.iter().filter(|item| tree.head(**item) == Some("global")).nth(nth).copied();
         let node = in_code(e.offset()).or_else(|| global(locate::global_at(module, e.offset())?));
-        Fault::new(at(node), wording::invalid(e.message()))
+        Fault::new(at(node), messages::invalid(e.message()))
     })?;
     Ok(())
 }

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use super::diagnostic::clamp;
+use crate::diagnostic::clamp;
+use crate::excerpt::excerpt;
 
 /// How sure it is that a [`Fix`] gives the program that its author meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -58,38 +59,38 @@ const MAX_EDITS: usize = 256;
 
 /// A fix as the place that finds a fault knows it.
 #[derive(Clone, Debug)]
-pub(super) struct Mend {
+pub(super) struct ProposedFix {
     pub(super) change: Change,
     pub(super) certainty: Certainty,
 }
 
-/// What a [`Mend`] changes.
+/// What a [`ProposedFix`] changes.
 #[derive(Clone, Debug)]
 pub(super) enum Change {
     /// What the fault's span holds becomes this.
-    Instead(String),
+    Replace(String),
     /// This goes before and that goes after what the span holds.
-    Around(String, String),
+    Wrap(String, String),
     /// Pieces anywhere; they do not overlap.
     Edits(Vec<(Range<usize>, String)>),
 }
 
 impl Change {
     /// Text before and after what the span holds.
-    pub(super) fn around(before: impl Into<String>, after: impl Into<String>) -> Change {
-        Change::Around(before.into(), after.into())
+    pub(super) fn wrap(before: impl Into<String>, after: impl Into<String>) -> Change {
+        Change::Wrap(before.into(), after.into())
     }
 }
 
-impl Mend {
+impl ProposedFix {
     /// The fix of a fault with that span; `None` where it would change nothing, or the number of lines, or too many places.
-    pub(super) fn fix(self, source: &str, span: &Range<usize>) -> Option<Fix> {
+    pub(super) fn resolve(self, source: &str, span: &Range<usize>) -> Option<Fix> {
         let cut = |span: &Range<usize>| source.get(span.clone()).unwrap_or("");
         let mut description = None;
         let mut edits = match self.change {
-            Change::Instead(text) => vec![(span.clone(), text)],
-            Change::Around(before, after) => {
-                let inner = short(cut(span));
+            Change::Replace(text) => vec![(span.clone(), text)],
+            Change::Wrap(before, after) => {
+                let inner = excerpt(cut(span));
                 description = Some(format!("`{inner}` → `{before}{inner}{after}`"));
                 vec![(span.start..span.start, before), (span.end..span.end, after)]
             }
@@ -117,21 +118,8 @@ impl Mend {
 /// What one edit does, in words.
 fn change(old: &str, new: &str) -> String {
     match (old.trim(), new.trim()) {
-        ("", new) => format!("`{}` added", short(new)),
-        (old, "") => format!("`{}` removed", short(old)),
-        (old, new) => format!("`{}` → `{}`", short(old), short(new)),
+        ("", new) => format!("`{}` added", excerpt(new)),
+        (old, "") => format!("`{}` removed", excerpt(old)),
+        (old, new) => format!("`{}` → `{}`", excerpt(old), excerpt(new)),
     }
-}
-
-/// A piece of a program in one line of at most 60 characters, its middle left out.
-pub(super) fn short(text: &str) -> String {
-    const MOST: usize = 60;
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let count = line.chars().count();
-    if count <= MOST {
-        return line;
-    }
-    let head: String = line.chars().take(MOST / 2).collect();
-    let tail: String = line.chars().skip(count - MOST / 3).collect();
-    format!("{head}…{tail}")
 }

@@ -10,54 +10,52 @@
 //! a failure; so an assembled module carries nothing of the text that it came from. The crate knows host functions by
 //! their [`Signature`] alone, and no engine.
 
+mod bad_tokens;
 mod call_effect;
+mod check;
 mod code;
 pub mod cost;
 mod diagnostic;
 mod draft;
 mod emit;
 mod ending;
+mod excerpt;
 mod explain;
 mod fix;
 mod format;
 mod forms;
-mod habits;
+mod idioms;
+mod kinds;
 mod lex;
 mod literal;
 mod locals;
 mod locate;
-mod mend;
+mod messages;
 mod module;
 mod nearest;
 mod ops;
-mod out;
-mod plain;
 mod program;
 mod render;
 mod rewrite;
 mod signature;
-mod slips;
-mod sorts;
-mod stack_effect;
 mod tree;
 mod types;
 mod walk;
-mod wording;
 
 use std::fmt;
 use std::time::Duration;
 
 pub use self::call_effect::CallEffect;
+pub use self::check::{Fixed, check, fix};
 pub use self::code::Code;
 pub use self::diagnostic::{Diagnostic, Position, Severity};
 pub use self::fix::{Certainty, Edit, Fix};
 pub use self::format::format;
 pub use self::forms::{FormDoc, forms};
-pub use self::mend::{Mended, faults, mend};
+use self::messages::Fault;
 pub use self::render::Role;
 pub use self::signature::{Names, Param, Service, Signature, Signatures, Target, Touch, Ty, ValType};
 use self::tree::Tree;
-use self::wording::Fault;
 
 /// A program's module.
 #[derive(Clone, Debug)]
@@ -100,9 +98,9 @@ const MAX_WARNINGS: usize = 16;
 /// The first thing in the text that cannot be read, or a function that there is not, at its place.
 pub fn assemble(source: &str, host: &Signatures) -> Result<Assembled, Box<Diagnostic>> {
     let Built { module, .. } =
-        build(source, host, false).map_err(|fault| Box::new(explain::told(*fault, source, host)))?;
+        build(source, host, false).map_err(|fault| Box::new(explain::diagnose(*fault, source, host)))?;
     let warnings = module.warnings.into_iter().take(MAX_WARNINGS);
-    let warnings = warnings.map(|fault| fault.told(source, Severity::Warning)).collect();
+    let warnings = warnings.map(|fault| fault.into_diagnostic(source, Severity::Warning)).collect();
     Ok(Assembled { module: module.text, imports: module.imports, heap_base: module.heap_base, warnings })
 }
 
@@ -152,7 +150,7 @@ impl std::error::Error for EncodeError {}
 #[must_use]
 pub fn explain(source: &str, host: &Signatures) -> Option<Box<Diagnostic>> {
     let fault = fault(source, host)?;
-    Some(Box::new(explain::told(*fault, source, host)))
+    Some(Box::new(explain::diagnose(*fault, source, host)))
 }
 
 /// If true, the text is refused for its length alone.
@@ -176,7 +174,7 @@ impl Unfinished {
     /// Returns the diagnostic of a text whose compiling or checking was limited to `time`.
     #[must_use]
     pub fn diagnostic(&self, source: &str, time: Duration) -> Diagnostic {
-        Fault::new(0..0, wording::unfinished(self, time)).told(source, Severity::Error)
+        Fault::new(0..0, messages::unfinished(self, time)).into_diagnostic(source, Severity::Error)
     }
 }
 
@@ -218,7 +216,7 @@ struct Built<'s> {
 fn build<'s>(source: &'s str, host: &Signatures, marked: bool) -> Result<Built<'s>, Box<Fault>> {
     let mut tree = Tree::read(source)?;
     let mended = ending::closed_at_end(&tree)?;
-    if let Some(fault) = habits::call_syntax(&tree, host) {
+    if let Some(fault) = idioms::call_syntax(&tree, host) {
         return Err(fault);
     }
     let mut program = program::read(&mut tree, host)?;
@@ -227,7 +225,7 @@ fn build<'s>(source: &'s str, host: &Signatures, marked: bool) -> Result<Built<'
     if ending::lacks_code(&tree, &program, &module, host)? {
         module.end_with_success();
     }
-    sorts::check(&tree, &program, host)?;
+    kinds::check(&tree, &program, host)?;
     module.warnings.append(&mut program.warnings);
     module.warnings.sort_by_key(|warning| warning.span.start);
     Ok(Built { tree, program, module })

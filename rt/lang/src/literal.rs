@@ -12,8 +12,8 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use super::diagnostic::clamp;
-use super::wording::{self, Fault};
+use crate::diagnostic::clamp;
+use crate::messages::{self, Fault};
 
 /// Where static data begins: above all error codes, so that no address is taken for one. Addresses below mean nothing, and 0 is null.
 pub(super) const BASE: u32 = 1_024;
@@ -94,7 +94,7 @@ pub(super) fn decode(inner: &str, start: usize, block: bool) -> Result<Cow<'_, [
                 let at = start + escape;
                 let found = inner.get(escape..escape + width).unwrap_or("\\");
                 let rest = inner.get(escape + width..).unwrap_or("");
-                return Err(Fault::new(at..at + width, wording::bad_escape(found, rest)));
+                return Err(Fault::new(at..at + width, messages::bad_escape(found, rest)));
             }
         }
         next = inner.get(at..).and_then(|rest| rest.find('\\')).map(|found| at + found);

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::diagnostic::Position;
-use super::fix::Change;
-use super::rewrite;
-use super::tree::{Kind, NodeId, Tree};
-use super::wording::{self, Fault};
+use crate::diagnostic::Position;
+use crate::fix::Change;
+use crate::messages::{self, Fault};
+use crate::rewrite;
+use crate::tree::{NodeId, NodeKind, Tree};
 
 /// The most locals that a function may have; the engine's own bound.
 const MAX_LOCALS: usize = 50_000;
@@ -37,14 +37,14 @@ impl<'s> Locals<'s> {
             }
             let line = Position::of(tree.source, tree.span(known.node).start).line;
             let name = new.name.unwrap_or("");
-            let words = match known.param || new.param {
-                true => wording::duplicate_param(name, line),
-                false => wording::two_types(name, known.ty, new.ty, line),
+            let message = match known.param || new.param {
+                true => messages::duplicate_param(name, line),
+                false => messages::two_types(name, known.ty, new.ty, line),
             };
-            return Err(Fault::new(tree.span(new.node), words));
+            return Err(Fault::new(tree.span(new.node), message));
         }
         if self.list.len() >= MAX_LOCALS {
-            return Err(Fault::new(tree.span(new.node), wording::too_many_locals(MAX_LOCALS)));
+            return Err(Fault::new(tree.span(new.node), messages::too_many_locals(MAX_LOCALS)));
         }
         if let Some(name) = new.name {
             self.by_name.insert(name, self.list.len());
@@ -69,8 +69,8 @@ impl<'s> Locals<'s> {
             }
             let ty = tree.text(node);
             if !is_type(tree, node) {
-                let words = wording::unknown_type(ty).perhaps(initial(tree, list, node).filter(|_| !param));
-                return Err(Fault::new(tree.span(node), words));
+                let message = messages::unknown_type(ty).maybe_safe(initial(tree, list, node).filter(|_| !param));
+                return Err(Fault::new(tree.span(node), message));
             }
             if waiting.is_empty() {
                 self.declare(tree, Local { name: None, ty, node, param })?;
@@ -80,7 +80,7 @@ impl<'s> Locals<'s> {
             }
         }
         match waiting.first() {
-            Some((node, name)) => Err(Fault::new(tree.span(*node), wording::no_type(name, param))),
+            Some((node, name)) => Err(Fault::new(tree.span(*node), messages::missing_type(name, param))),
             None => Ok(()),
         }
     }
@@ -91,15 +91,15 @@ fn initial(tree: &Tree<'_>, list: NodeId, value: NodeId) -> Option<Change> {
     let items = rewrite::items(tree, list);
     let [_, name, ty, last] = items.as_slice() else { return None };
     let (name, end, start) = (tree.name(*name)?, tree.span(*ty).end, tree.span(value).start);
-    (*last == value && is_type(tree, *ty) && tree.node(value).kind != Kind::Atom)
+    (*last == value && is_type(tree, *ty) && tree.node(value).kind != NodeKind::Atom)
         .then(|| Change::Edits(vec![(end..start, format!(") (local.set {name} "))]))
 }
 
 /// Whether a node is a value type.
 fn is_type(tree: &Tree<'_>, node: NodeId) -> bool {
     match tree.node(node).kind {
-        Kind::Atom => matches!(tree.text(node), "i32" | "i64" | "f32" | "f64" | "v128" | "funcref" | "externref"),
-        Kind::List => tree.head(node) == Some("ref"),
-        Kind::Text | Kind::Block => false,
+        NodeKind::Atom => matches!(tree.text(node), "i32" | "i64" | "f32" | "f64" | "v128" | "funcref" | "externref"),
+        NodeKind::List => tree.head(node) == Some("ref"),
+        NodeKind::Text | NodeKind::Block => false,
     }
 }

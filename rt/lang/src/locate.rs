@@ -4,8 +4,8 @@ use wasmparser::{Parser, Payload};
 use wast::core::{FuncKind, ModuleField, ModuleKind};
 use wast::parser::{self, ParseBuffer};
 
-use super::module::Module;
-use super::tree::NodeId;
+use crate::module::Module;
+use crate::tree::NodeId;
 
 /// The nodes that the instructions at those offsets of the encoded module come from.
 ///

@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
-use super::diagnostic::clamp;
-use super::emit::Emitter;
-use super::out::Flow;
-use super::program::Program;
-use super::tree::{NodeId, Tree};
-use super::wording::Fault;
+use crate::diagnostic::clamp;
+use crate::emit::Emitter;
+use crate::emit::flow::Flow;
+use crate::messages::Fault;
+use crate::program::Program;
+use crate::tree::{NodeId, Tree};
 use crate::{Signature, Signatures};
 
 /// A module text with what is known of it.
@@ -66,7 +66,7 @@ pub(super) fn write(
 }
 
 impl Module {
-    /// Ends the program with the code 0.
+    /// Tail the program with the code 0.
     pub(super) fn end_with_success(&mut self) {
         const ENDING: &str = "\n    (i32.const 0)";
         self.text.insert_str(self.end, ENDING);

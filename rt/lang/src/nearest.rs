@@ -1,12 +1,12 @@
 //! The names that an unknown one probably stands for.
 
-use super::program::Program;
+use crate::program::Program;
 use crate::{Signature, Signatures};
 
 /// The most names that a hint shows.
 const SHOWN: usize = 3;
 
-/// Words that people use for a function of another name, by last part.
+/// Message that people use for a function of another name, by last part.
 const SYNONYMS: &[(&str, &[&str])] = &[
     ("fetch", &["get"]),
     ("concat", &["cat"]),

@@ -325,7 +325,7 @@ pub(super) fn nearest(name: &str) -> Vec<String> {
         return vec![signed];
     }
     let all = names();
-    super::nearest::names(name, all.iter().map(String::as_str)).into_iter().map(str::to_owned).collect()
+    crate::nearest::names(name, all.iter().map(String::as_str)).into_iter().map(str::to_owned).collect()
 }
 
 fn names() -> Vec<String> {

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::locals::Locals;
-use super::tree::{NodeId, Nodes, Tree};
-use super::wording::{self, Fault};
 use crate::cost::Measure;
+use crate::locals::Locals;
+use crate::messages::{self, Fault};
+use crate::tree::{NodeId, Nodes, Tree};
 use crate::{Signature, Signatures};
 
 /// A text taken apart.
@@ -58,7 +58,7 @@ pub(super) fn read<'s>(tree: &mut Tree<'s>, host: &Signatures) -> Result<Program
                     funcs.push(node);
                     let (count, measure) = (funcs.len() as u64, Measure::Functions);
                     if count > measure.limit() {
-                        return Err(Fault::new(tree.span(node), wording::too_large(measure, count)));
+                        return Err(Fault::new(tree.span(node), messages::too_large(measure, count)));
                     }
                 }
             },
@@ -69,11 +69,11 @@ pub(super) fn read<'s>(tree: &mut Tree<'s>, host: &Signatures) -> Result<Program
                 if let Some(func) = exported(tree, node, "run") {
                     exported_run = Some(func);
                 }
-                program.warnings.push(*Fault::new(tree.span(node), wording::dropped_export()));
+                program.warnings.push(*Fault::new(tree.span(node), messages::dropped_export()));
             }
-            Some("data") => return Err(Fault::new(tree.span(node), wording::data_field())),
-            Some("start") => return Err(Fault::new(tree.span(node), wording::start_field())),
-            Some("module") => return Err(Fault::new(tree.span(node), wording::module_among_others())),
+            Some("data") => return Err(Fault::new(tree.span(node), messages::data_field())),
+            Some("start") => return Err(Fault::new(tree.span(node), messages::start_field())),
+            Some("module") => return Err(Fault::new(tree.span(node), messages::module_among_others())),
             _ => {
                 body_form = body_form.or(Some(node));
                 continue;
@@ -83,18 +83,18 @@ pub(super) fn read<'s>(tree: &mut Tree<'s>, host: &Signatures) -> Result<Program
     }
     // A function may be both named and exported as the program; two functions may not.
     if let Some(second) = funcs.iter().filter(|func| is_run(tree, **func, exported_run)).nth(1) {
-        return Err(Fault::new(tree.span(*second), wording::two_programs()));
+        return Err(Fault::new(tree.span(*second), messages::two_programs()));
     }
     let run = match (body_form, choose_run(tree, &funcs, exported_run)) {
         (Some(form), Some(func)) if is_run(tree, func, exported_run) => {
-            return Err(Fault::new(tree.span(form), wording::two_bodies()));
+            return Err(Fault::new(tree.span(form), messages::two_bodies()));
         }
         (Some(_), _) => None,
         (None, Some(func)) => Some(func),
         (None, None) => {
             return Err(match funcs.first() {
-                Some(first) => Fault::new(tree.span(*first), wording::no_body()),
-                None => Fault::new(0..0, wording::empty()),
+                Some(first) => Fault::new(tree.span(*first), messages::missing_body()),
+                None => Fault::new(0..0, messages::empty()),
             });
         }
     };
@@ -122,7 +122,7 @@ fn unwrap_module(tree: &Tree<'_>) -> Result<Nodes, Box<Fault>> {
         return Ok(tree.top());
     };
     if top.next(tree).is_some() {
-        return Err(Fault::new(tree.span(module), wording::module_among_others()));
+        return Err(Fault::new(tree.span(module), messages::module_among_others()));
     }
     let mut inside = tree.children(module);
     inside.next(tree);
@@ -197,23 +197,23 @@ impl<'s> Program<'s> {
         match described.and_then(|node| tree.head(node)) {
             Some("func") => {}
             Some("memory") => {
-                self.warnings.push(*Fault::new(tree.span(field), wording::dropped_memory()));
+                self.warnings.push(*Fault::new(tree.span(field), messages::dropped_memory()));
                 return Ok(());
             }
-            _ => return Err(Fault::new(tree.span(import), wording::unknown_import(&full_name, host))),
+            _ => return Err(Fault::new(tree.span(import), messages::unknown_import(&full_name, host))),
         }
         let Some(signature) = host.get(&full_name) else {
-            return Err(Fault::new(tree.span(import), wording::unknown_import(&full_name, host)));
+            return Err(Fault::new(tree.span(import), messages::unknown_import(&full_name, host)));
         };
         let mut inner = described.map_or(Nodes::NONE, |node| tree.children(node));
         inner.next(tree);
         if let Some((node, name)) = inner.next(tree).and_then(|node| Some((node, tree.name(node)?))) {
             let known = name.strip_prefix('$').and_then(|plain| host.get(plain));
             if known.is_some_and(|known| known != signature) {
-                return Err(Fault::new(tree.span(node), wording::misleading_import(name, &full_name)));
+                return Err(Fault::new(tree.span(node), messages::misleading_import(name, &full_name)));
             }
             if self.aliases.insert(name, *signature).is_some_and(|before| before != *signature) {
-                return Err(Fault::new(tree.span(node), wording::duplicate_function(name)));
+                return Err(Fault::new(tree.span(node), messages::duplicate_function(name)));
             }
         }
         Ok(())
@@ -226,7 +226,7 @@ impl<'s> Program<'s> {
             match tree.head(node) {
                 Some("import") => self.import(tree, node, item, host)?,
                 Some("export") => {
-                    self.warnings.push(*Fault::new(tree.span(node), wording::dropped_export()));
+                    self.warnings.push(*Fault::new(tree.span(node), messages::dropped_export()));
                     tree.lift(node);
                 }
                 _ => {}
@@ -241,10 +241,10 @@ impl<'s> Program<'s> {
         let mut nodes = tree.children(field);
         while let Some(node) = nodes.next(tree) {
             if tree.head(node) == Some("data") {
-                return Err(Fault::new(tree.span(node), wording::data_field()));
+                return Err(Fault::new(tree.span(node), messages::data_field()));
             }
         }
-        self.warnings.push(*Fault::new(tree.span(field), wording::dropped_memory()));
+        self.warnings.push(*Fault::new(tree.span(field), messages::dropped_memory()));
         Ok(())
     }
 
@@ -260,14 +260,14 @@ impl<'s> Program<'s> {
         while let Some(node) = func.body.peek(tree) {
             match tree.head(node) {
                 Some("export") if run => {}
-                Some("export") => self.warnings.push(*Fault::new(tree.span(node), wording::dropped_export())),
-                Some("param" | "type") if run => return Err(Fault::new(tree.span(node), wording::run_params())),
+                Some("export") => self.warnings.push(*Fault::new(tree.span(node), messages::dropped_export())),
+                Some("param" | "type") if run => return Err(Fault::new(tree.span(node), messages::run_params())),
                 Some("result") if run => {
                     let mut inner = tree.children(node);
                     inner.next(tree);
                     let plain = inner.next(tree).and_then(|ty| tree.atom(ty)) == Some("i32");
                     if !plain || inner.next(tree).is_some() {
-                        return Err(Fault::new(tree.span(node), wording::run_result()));
+                        return Err(Fault::new(tree.span(node), messages::run_result()));
                     }
                 }
                 Some("param") => {
@@ -288,10 +288,10 @@ impl<'s> Program<'s> {
         if let Some(name) = func.name {
             let place = || func.node.map_or(0..0, |node| tree.span(node));
             if self.defined.insert(name, self.funcs.len()).is_some() || self.aliases.contains_key(name) {
-                return Err(Fault::new(place(), wording::duplicate_function(name)));
+                return Err(Fault::new(place(), messages::duplicate_function(name)));
             }
             if let Some(known) = name.strip_prefix('$').and_then(|plain| host.get(plain)) {
-                return Err(Fault::new(place(), wording::host_function_name(known)));
+                return Err(Fault::new(place(), messages::host_function_name(known)));
             }
         }
         self.funcs.push(func);
@@ -317,13 +317,13 @@ impl<'s> Func<'s> {
     }
 
     /// What to say of a function inside a form of the body: that form is not closed.
-    fn nested(&self, tree: &Tree<'s>, inner: NodeId) -> wording::Words {
+    fn nested(&self, tree: &Tree<'s>, inner: NodeId) -> messages::Message {
         let mut nodes = self.body;
         let mut around = None;
         while let Some(node) = nodes.next(tree).filter(|node| *node < inner) {
             around = Some(node);
         }
-        let line = around.map_or(1, |node| super::Position::of(tree.source, tree.span(node).start).line);
-        wording::nested_function(around.and_then(|node| tree.head(node)).unwrap_or(""), line)
+        let line = around.map_or(1, |node| crate::Position::of(tree.source, tree.span(node).start).line);
+        messages::nested_function(around.and_then(|node| tree.head(node)).unwrap_or(""), line)
     }
 }

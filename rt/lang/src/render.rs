@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 use unicode_width::UnicodeWidthChar;
 
-use super::diagnostic::Diagnostic;
+use crate::diagnostic::Diagnostic;
 
 /// What a piece of a shown diagnostic is, for whoever gives it a colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -47,7 +47,7 @@ impl Diagnostic {
     /// let source = "(resv “x”)";
     /// let said = explain(source, &Signatures::default()).ok_or("no fault")?;
     /// assert_eq!(
-    ///     said.shown(source, |_, piece| piece.to_owned()),
+    ///     said.render(source, |_, piece| piece.to_owned()),
     ///     "error[bad-character]: unexpected character `“`\n \
     ///      --> line 1, column 7\n  \
     ///      1 | (resv “x”)\n    \
@@ -60,7 +60,7 @@ impl Diagnostic {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn shown(&self, source: &str, paint: impl Fn(Role, &str) -> String) -> String {
+    pub fn render(&self, source: &str, paint: impl Fn(Role, &str) -> String) -> String {
         let mut out = String::new();
         let last = self.end.line.max(self.position.line);
         let width = last.to_string().len();

@@ -1,8 +1,8 @@
 //! Changes to the author's text in terms of its tree.
 
-use super::fix::Change;
-use super::tree::{NodeId, Tree};
 use crate::Signature;
+use crate::fix::Change;
+use crate::tree::{NodeId, Tree};
 
 /// The nodes of a list.
 pub(super) fn items(tree: &Tree<'_>, list: NodeId) -> Vec<NodeId> {
@@ -11,13 +11,13 @@ pub(super) fn items(tree: &Tree<'_>, list: NodeId) -> Vec<NodeId> {
 }
 
 /// Another head for a list.
-pub(super) fn head(tree: &Tree<'_>, list: NodeId, text: impl Into<String>) -> Option<Change> {
+pub(super) fn replace_head(tree: &Tree<'_>, list: NodeId, text: impl Into<String>) -> Option<Change> {
     let first = tree.children(list).next(tree).filter(|first| tree.atom(*first).is_some())?;
     Some(Change::Edits(vec![(tree.span(first), text.into())]))
 }
 
 /// What a call of a host function is with a `?`.
-pub(super) fn question(tree: &Tree<'_>, call: NodeId, signature: &Signature) -> Option<Change> {
+pub(super) fn add_question_mark(tree: &Tree<'_>, call: NodeId, signature: &Signature) -> Option<Change> {
     let items = items(tree, call);
     let first = *items.first()?;
     let head = tree.atom(first)?;
@@ -30,13 +30,13 @@ pub(super) fn question(tree: &Tree<'_>, call: NodeId, signature: &Signature) -> 
 }
 
 /// A list that becomes one of its nodes.
-pub(super) fn unwrap(tree: &Tree<'_>, list: NodeId, inner: NodeId) -> Change {
+pub(super) fn replace_with_child(tree: &Tree<'_>, list: NodeId, inner: NodeId) -> Change {
     let (outer, inner) = (tree.span(list), tree.span(inner));
     Change::Edits(vec![(outer.start..inner.start, String::new()), (inner.end..outer.end, String::new())])
 }
 
 /// A list that becomes its nodes.
-pub(super) fn splice(tree: &Tree<'_>, list: NodeId) -> Change {
+pub(super) fn remove_parentheses(tree: &Tree<'_>, list: NodeId) -> Change {
     let span = tree.span(list);
     Change::Edits(vec![
         (span.start..span.start + 1, String::new()),
@@ -86,5 +86,5 @@ pub(super) fn before(tree: &Tree<'_>, node: NodeId) -> Option<NodeId> {
 /// The node after one in the same list or text.
 pub(super) fn after(tree: &Tree<'_>, node: NodeId) -> Option<NodeId> {
     let list = parent(tree, node);
-    tree.after(node).next(tree).filter(|next| list.is_none_or(|list| tree.holds(list, *next)))
+    tree.after(node).next(tree).filter(|next| list.is_none_or(|list| tree.contains_node(list, *next)))
 }

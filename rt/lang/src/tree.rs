@@ -1,8 +1,8 @@
 //! The author's tree: lists, atoms and texts in one arena, in the order of the text.
 
-use super::diagnostic::clamp;
-use super::lex::{Kind as TokenKind, Lexer};
-use super::wording::{self, Fault};
+use crate::diagnostic::clamp;
+use crate::lex::{Lexer, TokenKind};
+use crate::messages::{self, Fault};
 
 /// The longest source, in bytes.
 pub(super) const MAX_SOURCE: usize = 1 << 20;
@@ -12,7 +12,7 @@ pub(super) const MAX_DEPTH: usize = 256;
 
 /// What a node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum NodeKind {
     List,
     Atom,
     Text,
@@ -26,9 +26,9 @@ pub(super) struct NodeId(pub(super) u32);
 /// One list, atom or text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
-    pub(super) kind: Kind,
+    pub(super) kind: NodeKind,
     /// First of its line.
-    pub(super) fresh: bool,
+    pub(super) starts_line: bool,
     /// Stands beside the body in the module, or at the head of the function: no walk over a body meets it.
     pub(super) lifted: bool,
     pub(super) start: u32,
@@ -40,7 +40,7 @@ pub(super) struct Node {
 }
 
 /// What stands for the list around a node that none is around.
-const OUTSIDE: NodeId = NodeId(u32::MAX);
+const NO_PARENT: NodeId = NodeId(u32::MAX);
 
 /// A source with its nodes.
 pub(super) struct Tree<'s> {
@@ -75,7 +75,7 @@ impl<'s> Tree<'s> {
     /// Reads a source.
     pub(super) fn read(source: &'s str) -> Result<Tree<'s>, Box<Fault>> {
         if source.len() > MAX_SOURCE {
-            return Err(Fault::new(0..0, wording::too_long(source.len())));
+            return Err(Fault::new(0..0, messages::too_long(source.len())));
         }
         Tree::read_within(source, MAX_DEPTH)
     }
@@ -88,26 +88,26 @@ impl<'s> Tree<'s> {
         while let Some(token) = lexer.next()? {
             let at = clamp(nodes.len());
             let kind = match token.kind {
-                TokenKind::Open => Kind::List,
-                TokenKind::Atom => Kind::Atom,
-                TokenKind::Text => Kind::Text,
-                TokenKind::Block => Kind::Block,
+                TokenKind::Open => NodeKind::List,
+                TokenKind::Atom => NodeKind::Atom,
+                TokenKind::Text => NodeKind::Text,
+                TokenKind::Block => NodeKind::Block,
                 TokenKind::Close => {
                     let Some(list) = open.pop().and_then(|id| nodes.get_mut(id.0 as usize)) else {
                         let extra = is_extra(source, &nodes, token.start as usize);
-                        let words = wording::stray_close(extra);
-                        return Err(Fault::new(token.start as usize..token.end as usize, words));
+                        let message = messages::stray_close(extra);
+                        return Err(Fault::new(token.start as usize..token.end as usize, message));
                     };
                     (list.end, list.next) = (token.end, at);
                     continue;
                 }
             };
             let (start, end) = (token.start, token.end);
-            let parent = open.last().copied().unwrap_or(OUTSIDE);
-            nodes.push(Node { kind, fresh: token.fresh, lifted: false, start, end, next: at + 1, parent });
-            if kind == Kind::List {
+            let parent = open.last().copied().unwrap_or(NO_PARENT);
+            nodes.push(Node { kind, starts_line: token.starts_line, lifted: false, start, end, next: at + 1, parent });
+            if kind == NodeKind::List {
                 if open.len() >= depth {
-                    return Err(Fault::new(start as usize..end as usize, wording::too_deep(depth)));
+                    return Err(Fault::new(start as usize..end as usize, messages::too_deep(depth)));
                 }
                 open.push(NodeId(at));
             }
@@ -130,7 +130,8 @@ impl<'s> Tree<'s> {
     pub(super) fn node(&self, id: NodeId) -> Node {
         let end = clamp(self.source.len());
         let next = id.0.saturating_add(1);
-        let none = Node { kind: Kind::Atom, fresh: false, lifted: false, start: end, end, next, parent: OUTSIDE };
+        let none =
+            Node { kind: NodeKind::Atom, starts_line: false, lifted: false, start: end, end, next, parent: NO_PARENT };
         self.nodes.get(id.0 as usize).copied().unwrap_or(none)
     }
 
@@ -142,7 +143,7 @@ impl<'s> Tree<'s> {
 
     /// The node's text where it is an atom.
     pub(super) fn atom(&self, id: NodeId) -> Option<&'s str> {
-        (self.node(id).kind == Kind::Atom).then(|| self.text(id))
+        (self.node(id).kind == NodeKind::Atom).then(|| self.text(id))
     }
 
     /// The node's text where it is a name (`$x`).
@@ -152,7 +153,7 @@ impl<'s> Tree<'s> {
 
     /// The first atom of a list: `call` of `(call $f)`.
     pub(super) fn head(&self, list: NodeId) -> Option<&'s str> {
-        if self.node(list).kind != Kind::List {
+        if self.node(list).kind != NodeKind::List {
             return None;
         }
         self.children(list).next(self).and_then(|first| self.atom(first))
@@ -165,11 +166,11 @@ impl<'s> Tree<'s> {
 
     /// The list around a node.
     pub(super) fn parent(&self, id: NodeId) -> Option<NodeId> {
-        Some(self.node(id).parent).filter(|parent| *parent != OUTSIDE)
+        Some(self.node(id).parent).filter(|parent| *parent != NO_PARENT)
     }
 
     /// Whether a node stands in a list, at any depth.
-    pub(super) fn holds(&self, list: NodeId, node: NodeId) -> bool {
+    pub(super) fn contains_node(&self, list: NodeId, node: NodeId) -> bool {
         list < node && node.0 < self.node(list).next
     }
 

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::forms::index;
-use super::ops::Val;
-use super::program::{Func, Program};
-use super::tree::{NodeId, Nodes, Tree};
+use crate::forms::index;
+use crate::ops::Val;
+use crate::program::{Func, Program};
+use crate::tree::{NodeId, Nodes, Tree};
 
 /// The most parameters, or results, of a type; the engine's own bound.
 const MAX_VALUES: usize = 1_000;

@@ -20,7 +20,7 @@ mod common;
 use std::fmt::Write;
 use std::path::Path;
 
-use wattle_lang::{Certainty, Diagnostic, Mended, Signatures, assemble, explain, faults, mend};
+use wattle_lang::{Certainty, Diagnostic, Fixed, Signatures, assemble, check, explain, fix};
 
 /// How many of a hundred broken programs must be put right without a question.
 const CERTAIN: usize = 60;
@@ -84,14 +84,14 @@ fn tell(source: &str, host: &Signatures) -> Option<Said> {
         return (!warnings.is_empty()).then_some(Said { text, is_error: false, mended: None });
     };
     assert!(assembled.is_err() || valid(source, host).is_err(), "the module is valid, but: {said}");
-    let all = faults(source, host, 10);
+    let all = check(source, host, 10);
     assert!(all.iter().any(|fault| fault.message == said.message), "{source}");
     let mut text = said.to_string();
     if let Some(fix) = &said.fix {
         let certainty = if fix.certainty == Certainty::Safe { "safe" } else { "likely" };
         writeln!(text, "{certainty}: {}", fix.description).unwrap();
     }
-    let Mended { source: mended, applied, rest } = mend(source, host);
+    let Fixed { source: mended, applied, rest } = fix(source, host);
     if rest.is_some() {
         return Some(Said { text, is_error: true, mended: None });
     }
@@ -124,7 +124,7 @@ fn diagnostics_have_a_json_form() {
 }
 
 fn shown(diagnostic: &Diagnostic, source: &str) -> String {
-    diagnostic.shown(source, |_, piece| piece.to_owned())
+    diagnostic.render(source, |_, piece| piece.to_owned())
 }
 
 /// Tabs, wide characters, several lines and long ones, with the marks where the text is.
@@ -152,11 +152,11 @@ fn all_faults_are_found() {
     let host = common::host();
     let source = "(argv 0 $u)\n(call $telegram.send (local.get $u))\n(local $e i32) (local $p i32)\n(local.set $e)\n(call $http.fetch \
                   (local.get $u))\n(local.set $e) (local.set $p)\n(resv (i32.frob (local.get $u)))\n(drop (i64.add (i64.const 1) (i32.const 1)))\n(resv $p)";
-    let found: Vec<_> = faults(source, &host, 10).iter().map(|fault| (fault.code, fault.position.line)).collect();
+    let found: Vec<_> = check(source, &host, 10).iter().map(|fault| (fault.code, fault.position.line)).collect();
     assert_eq!(
         found,
         [("unknown-function", 2), ("unknown-function", 5), ("unknown-instruction", 7), ("operand-type", 8)]
     );
-    assert_eq!(faults(source, &host, 2).len(), 2);
-    assert_eq!(faults("(resv \"x\")", &host, 10), []);
+    assert_eq!(check(source, &host, 2).len(), 2);
+    assert_eq!(check("(resv \"x\")", &host, 10), []);
 }

@@ -5,7 +5,7 @@
 mod common;
 
 use proptest::prelude::*;
-use wattle_lang::{Mended, Signatures, assemble, explain, faults, locate, mend};
+use wattle_lang::{Fixed, Signatures, assemble, check, explain, fix, locate};
 
 /// Takes a text all the way. The walk and the validator must agree on whether it is a program.
 fn take(source: &str, host: &Signatures) -> Result<(), String> {
@@ -28,17 +28,17 @@ fn take(source: &str, host: &Signatures) -> Result<(), String> {
 
 /// Mending ends, leaves programs as they are byte for byte, makes programs of what it says is one, and keeps the lines.
 fn mended(source: &str, host: &Signatures, good: bool) {
-    let Mended { source: text, applied, rest } = mend(source, host);
+    let Fixed { source: text, applied, rest } = fix(source, host);
     assert_eq!(good, applied.is_empty() && rest.is_none(), "{source}");
     assert_eq!(text == source, applied.is_empty(), "{source}");
     assert_eq!(text.matches('\n').count(), source.matches('\n').count(), "{source}\n{text}");
     assert_eq!(rest.is_none(), explain(&text, host).is_none(), "{source}\n{text}");
-    let all = faults(source, host, 4);
+    let all = check(source, host, 4);
     assert_eq!(good, all.is_empty(), "{source}");
     for fault in applied.iter().chain(&all) {
         let (start, end) = (fault.span.start as usize, fault.span.end as usize);
         assert!(source.get(start..end).is_some(), "{source}\n{fault}");
-        let _ = fault.shown(source, |_, piece| piece.to_owned());
+        let _ = fault.render(source, |_, piece| piece.to_owned());
     }
 }
 

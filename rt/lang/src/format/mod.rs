@@ -7,9 +7,9 @@
 mod pieces;
 
 use self::pieces::{Piece, Shape};
-use super::tree::Tree;
-use super::wording::{self, Fault};
-use super::{Diagnostic, Severity};
+use crate::messages::{self, Fault};
+use crate::tree::Tree;
+use crate::{Diagnostic, Severity};
 
 /// Columns that a line has at the most, where it can be broken at all.
 const WIDTH: usize = 100;
@@ -34,7 +34,7 @@ const STEP: usize = 2;
 /// where it leaves a parenthesis open. What a text means is not looked at.
 pub fn format(source: &str) -> Result<String, Box<Diagnostic>> {
     let pieces = Tree::read(source).and_then(|tree| closed(&tree)).and_then(|()| pieces::read(source));
-    let pieces = pieces.map_err(|fault| Box::new(fault.told(source, Severity::Error)))?;
+    let pieces = pieces.map_err(|fault| Box::new(fault.into_diagnostic(source, Severity::Error)))?;
     let mut layout = Layout { out: String::with_capacity(source.len()), column: 0 };
     layout.pieces(&pieces, &Frame { base: 0, lead: 0, broken: false, tail: 0 });
     if !layout.out.is_empty() {
@@ -47,7 +47,7 @@ pub fn format(source: &str) -> Result<String, Box<Diagnostic>> {
 fn closed(tree: &Tree<'_>) -> Result<(), Box<Fault>> {
     let Some(list) = tree.open.last() else { return Ok(()) };
     let start = tree.span(*list).start;
-    Err(Fault::new(start..start + 1, wording::unclosed_form(tree.head(*list).unwrap_or(""), None)))
+    Err(Fault::new(start..start + 1, messages::unclosed_form(tree.head(*list).unwrap_or(""), None)))
 }
 
 /// How the pieces of a list, or of the whole text, stand.
@@ -74,8 +74,8 @@ impl Layout {
         self.column = end_of(text, self.column);
     }
 
-    fn line(&mut self, spaced: bool, column: usize) {
-        self.out.push_str(if spaced { "\n\n" } else { "\n" });
+    fn line(&mut self, after_blank_line: bool, column: usize) {
+        self.out.push_str(if after_blank_line { "\n\n" } else { "\n" });
         self.out.extend(std::iter::repeat_n(' ', column));
         self.column = column;
     }
@@ -101,10 +101,12 @@ impl Layout {
             let breaks = match first {
                 // A comment behind a parenthesis would be taken for one that begins with it.
                 true => frame.lead > 0 && piece.is_comment(),
-                false => piece.fresh || (!piece.is_comment() && (ended || self.breaks(piece, at, column, tail, frame))),
+                false => {
+                    piece.starts_line || (!piece.is_comment() && (ended || self.breaks(piece, at, column, tail, frame)))
+                }
             };
             if breaks {
-                self.line(piece.spaced && at > frame.lead, column);
+                self.line(piece.after_blank_line && at > frame.lead, column);
             } else if !first {
                 self.put(" ");
             }
@@ -137,7 +139,7 @@ impl Layout {
                 self.put("(");
                 let indent =
                     if pieces.first().is_some_and(|first| matches!(first.shape, Shape::List(_))) { 1 } else { STEP };
-                let broken = !pieces.iter().skip(1).any(|piece| piece.fresh);
+                let broken = !pieces.iter().skip(1).any(|piece| piece.starts_line);
                 self.pieces(pieces, &Frame { base: open + indent, lead: lead(pieces), broken, tail: tail + 1 });
                 if pieces.last().is_some_and(Piece::is_line) {
                     self.line(false, open);
@@ -180,7 +182,7 @@ fn flat(piece: &Piece<'_>, column: usize) -> Option<usize> {
         Shape::List(pieces) => {
             let mut column = column + 1;
             for (at, piece) in pieces.iter().enumerate() {
-                if (at > 0 && piece.fresh) || (at == 0 && piece.is_comment()) {
+                if (at > 0 && piece.starts_line) || (at == 0 && piece.is_comment()) {
                     return None;
                 }
                 column = flat(piece, column + usize::from(at > 0))?;

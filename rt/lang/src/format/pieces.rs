@@ -1,16 +1,16 @@
 //! A text as the formatter sees it: what the tree has, and the comments between.
 
-use crate::lex::{Kind, Lexer};
-use crate::wording::Fault;
+use crate::lex::{Lexer, TokenKind};
+use crate::messages::Fault;
 
 /// One list, word or comment, with what stood before it.
 #[derive(Debug)]
 pub(super) struct Piece<'s> {
     pub(super) shape: Shape<'s>,
     /// First of its line.
-    pub(super) fresh: bool,
+    pub(super) starts_line: bool,
     /// Behind a blank line.
-    pub(super) spaced: bool,
+    pub(super) after_blank_line: bool,
 }
 
 /// What a piece is.
@@ -60,10 +60,10 @@ pub(super) fn read(source: &str) -> Result<Vec<Piece<'_>>, Box<Fault>> {
         reader.gap(source.get(at..start).unwrap_or(""));
         let text = source.get(start..end).unwrap_or("");
         match token.kind {
-            Kind::Open => reader.open(),
-            Kind::Close => reader.close(),
-            Kind::Atom => reader.push(Shape::Atom(text)),
-            Kind::Text | Kind::Block => reader.push(Shape::Text(text)),
+            TokenKind::Open => reader.open(),
+            TokenKind::Close => reader.close(),
+            TokenKind::Atom => reader.push(Shape::Atom(text)),
+            TokenKind::Text | TokenKind::Block => reader.push(Shape::Text(text)),
         }
         at = end;
     }
@@ -81,21 +81,21 @@ struct Reader<'s> {
 
 impl<'s> Reader<'s> {
     fn push(&mut self, shape: Shape<'s>) {
-        let (fresh, spaced) = (self.breaks > 0, self.breaks > 1 && !self.pieces.is_empty());
-        self.pieces.push(Piece { shape, fresh, spaced });
+        let (starts_line, after_blank_line) = (self.breaks > 0, self.breaks > 1 && !self.pieces.is_empty());
+        self.pieces.push(Piece { shape, starts_line, after_blank_line });
         self.breaks = 0;
     }
 
     fn open(&mut self) {
-        let (fresh, spaced) = (self.breaks > 0, self.breaks > 1 && !self.pieces.is_empty());
-        self.open.push((std::mem::take(&mut self.pieces), fresh, spaced));
+        let (starts_line, after_blank_line) = (self.breaks > 0, self.breaks > 1 && !self.pieces.is_empty());
+        self.open.push((std::mem::take(&mut self.pieces), starts_line, after_blank_line));
         self.breaks = 0;
     }
 
     fn close(&mut self) {
-        if let Some((outer, fresh, spaced)) = self.open.pop() {
+        if let Some((outer, starts_line, after_blank_line)) = self.open.pop() {
             let list = std::mem::replace(&mut self.pieces, outer);
-            self.pieces.push(Piece { shape: Shape::List(list), fresh, spaced });
+            self.pieces.push(Piece { shape: Shape::List(list), starts_line, after_blank_line });
         }
         self.breaks = 0;
     }

@@ -2,15 +2,15 @@
 
 use std::borrow::Cow;
 
-use super::super::emit::{Emitted, Emitter};
-use super::super::fix::Change;
-use super::super::ops::Val;
-use super::super::out::{Out, Place};
-use super::super::sorts;
-use super::super::tree::{Kind, NodeId, Tree};
-use super::super::wording::Fault;
 use super::call::hole as hole_for;
-use super::{all_operands, operand_count, words};
+use super::{all_operands, operand_count};
+use crate::emit::flow::{Context, Emitted};
+use crate::emit::{EmitResult, Emitter};
+use crate::fix::Change;
+use crate::kinds;
+use crate::messages::{Fault, form};
+use crate::ops::Val;
+use crate::tree::{NodeId, NodeKind, Tree};
 
 /// A piece of the text.
 enum Piece {
@@ -24,31 +24,31 @@ enum Piece {
 }
 
 /// `(fmt "{} has {i}" $name $n)`: joins strings.
-pub(super) fn fmt(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted {
+pub(super) fn fmt(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     let tree = emit.tree;
     let nodes = all_operands(tree, list);
     let Some((template, values)) = nodes.split_first() else { return Err(operand_count(tree, list, 1, 0)) };
-    if !matches!(tree.node(*template).kind, Kind::Text | Kind::Block) {
-        return Err(Fault::new(tree.span(*template), words::fmt_template(tree.text(*template))));
+    if !matches!(tree.node(*template).kind, NodeKind::Text | NodeKind::Block) {
+        return Err(Fault::new(tree.span(*template), form::fmt_template(tree.text(*template))));
     }
     let text = emit.text_value(*template)?;
     let pieces = pieces(&text).map_err(|found| {
-        let words = words::fmt_hole(&found).perhaps(holes(emit, list, *template, values));
-        Fault::new(tree.span(*template), words)
+        let message = form::fmt_placeholder(&found).maybe_safe(holes(emit, list, *template, values));
+        Fault::new(tree.span(*template), message)
     })?;
     let holes = pieces.iter().filter(|piece| !matches!(piece, Piece::Text(_))).count();
     if holes != values.len() {
-        let words = match values.len() > holes && !tree.open.is_empty() {
-            true => super::wording::unclosed_form("fmt", None),
-            false => words::fmt_count(holes, values.len()).perhaps(percent(tree, *template, holes, values.len())),
+        let message = match values.len() > holes && !tree.open.is_empty() {
+            true => crate::messages::unclosed_form("fmt", None),
+            false => form::fmt_count(holes, values.len()).maybe_safe(percent(tree, *template, holes, values.len())),
         };
-        return Err(Fault::new(tree.span(list), words));
+        return Err(Fault::new(tree.span(list), message));
     }
     let mut values = values.iter();
     emit.enter(list)?;
     for (at, piece) in pieces.iter().enumerate() {
         if at > 0 {
-            emit.blank();
+            emit.space();
         }
         match piece {
             Piece::Text(bytes) => {
@@ -61,10 +61,10 @@ pub(super) fn fmt(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted
             }
         }
         if at > 0 {
-            emit.blank();
+            emit.space();
             emit.open_call(list, "str.cat")?;
             emit.out.push_str(") ");
-            emit.leave_on_error(list)?;
+            emit.return_on_error(list)?;
         }
     }
     if pieces.is_empty() {
@@ -72,7 +72,7 @@ pub(super) fn fmt(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted
         emit.put(*template, &format!("(i32.const {address})"));
     }
     emit.depth -= 1;
-    Ok(Out::one(Val::I32))
+    Ok(Emitted::one(Val::I32))
 }
 
 /// The holes of other languages as the ones of `fmt`: `{name}` with the local of that name behind the text, `{0}` where
@@ -80,9 +80,9 @@ pub(super) fn fmt(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted
 fn holes(emit: &Emitter<'_, '_>, list: NodeId, template: NodeId, values: &[NodeId]) -> Option<Change> {
     let tree = emit.tree;
     let (mut edits, mut names, mut count) = (Vec::new(), String::new(), 0);
-    let sorts = sorts::around(tree, emit.program, emit.host, list);
-    let sort = |node: &NodeId| sorts.as_ref().and_then(|sorts| sorts.sort(*node));
-    for (span, inside) in sorts::holes(tree, template) {
+    let kinds = kinds::around(tree, emit.program, emit.host, list);
+    let kind = |node: &NodeId| kinds.as_ref().and_then(|kinds| kinds.kind(*node));
+    for (span, inside) in kinds::holes(tree, template) {
         let local = format!("${}", inside.trim_start_matches('$'));
         let word = inside.trim_start_matches(':').trim_end_matches('f');
         let written = match inside {
@@ -90,14 +90,14 @@ fn holes(emit: &Emitter<'_, '_>, list: NodeId, template: NodeId, values: &[NodeI
             _ if inside.starts_with('.') && inside.get(1..).is_some_and(|digits| digits.parse::<u32>().is_ok()) => None,
             "s" | ":s" | "str" if values.len() > count => Some("{}".to_owned()),
             "d" | ":d" | "int" | "n" if values.len() > count => Some("{i}".to_owned()),
-            _ if inside.parse() == Ok(count) => values.get(count).map(|value| hole_for(sort(value)).to_owned()),
+            _ if inside.parse() == Ok(count) => values.get(count).map(|value| hole_for(kind(value)).to_owned()),
             _ if word.starts_with('.') && word.get(1..)?.parse::<u32>().is_ok() => Some(format!("{{{word}}}")),
             _ if emit.local(&local).is_some() && values.is_empty() => {
                 names.push(' ');
                 names.push_str(&local);
                 let known = emit.locals.get(&local)?;
-                let sort = sorts.as_ref().and_then(|sorts| sorts.local(&local));
-                Some(if known.ty == "f64" { "{.2}" } else { hole_for(sort) }.to_owned())
+                let kind = kinds.as_ref().and_then(|kinds| kinds.local(&local));
+                Some(if known.ty == "f64" { "{.2}" } else { hole_for(kind) }.to_owned())
             }
             _ => return braces(tree, template),
         };
@@ -157,7 +157,7 @@ fn percent(tree: &Tree<'_>, template: NodeId, holes: usize, values: usize) -> Op
 }
 
 /// Writes the text of a value.
-fn value(emit: &mut Emitter<'_, '_>, list: NodeId, hole: &Piece, node: NodeId) -> Emitted<()> {
+fn value(emit: &mut Emitter<'_, '_>, list: NodeId, hole: &Piece, node: NodeId) -> EmitResult<()> {
     let (function, ty, after) = match hole {
         Piece::Int => ("str.from_int", Val::I32, ")".to_owned()),
         Piece::Float(digits) => ("str.from_float", Val::F64, format!(" (i32.const {digits}))")),

@@ -9,12 +9,10 @@ mod join;
 mod macros;
 mod operator;
 pub(super) mod value;
-pub(super) mod words;
-
-use super::emit::{Emitted, Emitter};
-use super::out::Place;
-use super::tree::{NodeId, Tree};
-use super::wording::{self, Fault};
+use crate::emit::flow::Context;
+use crate::emit::{EmitResult, Emitter};
+use crate::messages::{self, Fault};
+use crate::tree::{NodeId, Tree};
 
 /// One form.
 pub(super) struct Form {
@@ -24,7 +22,7 @@ pub(super) struct Form {
     /// What it means, in one sentence without a full stop.
     pub(super) about: &'static str,
     /// Writes its expansion.
-    pub(super) expand: for<'a, 's> fn(&mut Emitter<'a, 's>, NodeId, Place) -> Emitted,
+    pub(super) expand: for<'a, 's> fn(&mut Emitter<'a, 's>, NodeId, Context) -> EmitResult,
 }
 
 /// What the manual says of a form of the language.
@@ -222,11 +220,11 @@ pub(super) fn all_operands(tree: &Tree<'_>, list: NodeId) -> Vec<NodeId> {
 /// Says that a form has the wrong number of operands; or, where parentheses are missing, that it is not closed.
 pub(super) fn operand_count(tree: &Tree<'_>, list: NodeId, wanted: usize, found: usize) -> Box<Fault> {
     let head = tree.head(list).unwrap_or("");
-    let words = match found > wanted && !tree.open.is_empty() {
-        true => wording::unclosed_form(head, None),
-        false => wording::form_operands(head, usage(head), wanted, found),
+    let message = match found > wanted && !tree.open.is_empty() {
+        true => messages::unclosed_form(head, None),
+        false => messages::form_operands(head, usage(head), wanted, found),
     };
-    Fault::new(tree.span(list), words)
+    Fault::new(tree.span(list), message)
 }
 
 /// The number that an atom is where it counts things, such as locals.

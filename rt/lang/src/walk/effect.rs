@@ -7,8 +7,8 @@ use crate::fix::Change;
 use crate::forms::index;
 use crate::forms::value::is_number;
 use crate::ops::{self, Immediate, Val};
-use crate::tree::{Kind, NodeId, Nodes};
-use crate::{nearest, rewrite, wording};
+use crate::tree::{NodeId, NodeKind, Nodes};
+use crate::{messages, nearest, rewrite};
 
 impl<'s> Walk<'_, 's> {
     /// Reads what an instruction names and tells what it does. `first` is its name.
@@ -68,20 +68,20 @@ impl<'s> Walk<'_, 's> {
                     let known = self.types.globals.by_name.keys().copied();
                     let is_local = self.func.locals.get(tree.text(node)).is_some();
                     let near = nearest::names(tree.text(node), known);
-                    let words = wording::unknown_global(tree.text(node), &near, is_local);
+                    let message = messages::unknown_global(tree.text(node), &near, is_local);
                     let change = match near.as_slice() {
                         _ if is_local => self.instead_of(at, name, &name.replace("global", "local")),
                         near => nearest::certain(tree.text(node), near.iter().copied())
-                            .map(|near| Change::Instead(near.to_owned())),
+                            .map(|near| Change::Replace(near.to_owned())),
                     };
-                    return self.fault(node, words.perhaps(change));
+                    return self.fault(node, message.maybe_safe(change));
                 };
                 let global = global.ok_or(Stop::Unknown)?;
                 match name {
                     "global.get" => effect.pushes.push(global.ty),
                     _ if !global.mutable => {
-                        let words = wording::constant_global(tree.text(node), global.ty);
-                        return self.fault(node, words.perhaps(self.mutable(tree.text(node))));
+                        let message = messages::constant_global(tree.text(node), global.ty);
+                        return self.fault(node, message.maybe_safe(self.mutable(tree.text(node))));
                     }
                     _ => effect.pops.push(global.ty),
                 }
@@ -111,7 +111,7 @@ impl<'s> Walk<'_, 's> {
                     nodes.next(tree);
                 }
                 let Some(last) = labels.last() else {
-                    return self.fault(at, wording::missing_argument(name, "labels", "(br_table $a $b (expr))"));
+                    return self.fault(at, messages::missing_argument(name, "labels", "(br_table $a $b (expr))"));
                 };
                 effect.pops = self.label(*last)?;
                 for node in &labels {
@@ -183,10 +183,10 @@ impl<'s> Walk<'_, 's> {
             Immediate::Number(ty) => {
                 let Some(node) = nodes.peek(tree) else {
                     let usage = format!("({name} 0)");
-                    return self.fault(at, wording::missing_argument(name, "a number", &usage));
+                    return self.fault(at, messages::missing_argument(name, "a number", &usage));
                 };
                 nodes.next(tree);
-                let literal = matches!(tree.node(node).kind, Kind::Text | Kind::Block);
+                let literal = matches!(tree.node(node).kind, NodeKind::Text | NodeKind::Block);
                 if literal && ty == Val::I32 {
                     return Ok(());
                 }
@@ -195,7 +195,7 @@ impl<'s> Walk<'_, 's> {
                     let local = self.func.locals.get(&text).is_some();
                     let code = Code::from_name(&text).map(Code::number);
                     let change = self.constant_of(node, &text, local, code);
-                    return self.fault(node, wording::bad_number(name, ty, &text, local, code).perhaps(change));
+                    return self.fault(node, messages::bad_number(name, ty, &text, local, code).maybe_safe(change));
                 }
             }
         }
@@ -209,11 +209,11 @@ impl<'s> Walk<'_, 's> {
         let list =
             rewrite::parent(tree, inner).filter(|list| tree.head(*list).is_some_and(|h| h.ends_with(".const")))?;
         match text {
-            _ if code.is_some() => code.map(|code| Change::Instead(code.to_string())),
+            _ if code.is_some() => code.map(|code| Change::Replace(code.to_string())),
             _ if local => Some(Change::Edits(vec![(tree.span(list), format!("(local.get {text})"))])),
-            "true" => Some(Change::Instead("1".to_owned())),
-            "false" | "null" | "nil" => Some(Change::Instead("0".to_owned())),
-            _ if tree.node(inner).kind == Kind::List => Some(rewrite::unwrap(tree, list, inner)),
+            "true" => Some(Change::Replace("1".to_owned())),
+            "false" | "null" | "nil" => Some(Change::Replace("0".to_owned())),
+            _ if tree.node(inner).kind == NodeKind::List => Some(rewrite::replace_with_child(tree, list, inner)),
             _ => None,
         }
     }
@@ -223,7 +223,7 @@ impl<'s> Walk<'_, 's> {
         let tree = self.author;
         let node = self.origin(at)?;
         match tree.node(node).kind {
-            Kind::List => rewrite::head(tree, node, other).filter(|_| tree.head(node) == Some(name)),
+            NodeKind::List => rewrite::replace_head(tree, node, other).filter(|_| tree.head(node) == Some(name)),
             _ => Some(Change::Edits(vec![(tree.span(node), other.to_owned())])).filter(|_| tree.text(node) == name),
         }
     }
@@ -264,7 +264,7 @@ impl<'s> Walk<'_, 's> {
                     self.author.name(*target).map(|_| rewrite::swap(self.author, *value, *target))
                 });
                 let swappable = matches!(name, "local.set" | "local.tee" | "global.set");
-                self.fault(at, wording::missing_argument(name, what, usage).perhaps(change.filter(|_| swappable)))
+                self.fault(at, messages::missing_argument(name, what, usage).maybe_safe(change.filter(|_| swappable)))
             }
         }
     }
@@ -299,7 +299,7 @@ impl<'s> Walk<'_, 's> {
                     [] if name != "local.get" && text.starts_with('$') => self.declared(at, text),
                     _ => self.certain_local(text),
                 };
-                self.fault(node, wording::unknown_local(text, &near, global).perhaps(change))
+                self.fault(node, messages::unknown_local(text, &near, global).maybe_safe(change))
             }
         }
     }
@@ -318,8 +318,8 @@ impl<'s> Walk<'_, 's> {
                 let own = |label: &&str| !label.starts_with("$.");
                 let around: Vec<&str> = self.frames.iter().rev().filter_map(|frame| frame.label).filter(own).collect();
                 let change =
-                    nearest::certain(text, around.iter().copied()).map(|near| Change::Instead(near.to_owned()));
-                self.fault(node, wording::unknown_label(text, &around).perhaps(change))
+                    nearest::certain(text, around.iter().copied()).map(|near| Change::Replace(near.to_owned()));
+                self.fault(node, messages::unknown_label(text, &around).maybe_safe(change))
             }
         }
     }

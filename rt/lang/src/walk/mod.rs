@@ -9,15 +9,15 @@ mod finding;
 mod stack;
 
 use self::stack::{After, Entry, Frame, FrameKind, InstructionEffect};
-use super::locate;
-use super::module::Module;
-use super::ops::Val;
-use super::program::{self, Func, Program};
-use super::tree::{Kind, NodeId, Nodes, Tree};
-use super::types::{FuncType, Types};
-use super::wording::{self, Fault, Words};
-use super::{habits, rewrite};
 use crate::Signatures;
+use crate::locate;
+use crate::messages::{self, Fault, Message};
+use crate::module::Module;
+use crate::ops::Val;
+use crate::program::{self, Func, Program};
+use crate::tree::{NodeId, NodeKind, Nodes, Tree};
+use crate::types::{FuncType, Types};
+use crate::{idioms, rewrite};
 
 /// Why a walk ended early.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ pub(super) enum End {
 }
 
 /// The functions of a module as they were written, each piece with its place in the author's text.
-pub(super) struct Written<'m, 'a> {
+pub(super) struct ParsedModule<'m, 'a> {
     tree: Tree<'m>,
     program: Program<'m>,
     types: Types<'m>,
@@ -54,19 +54,19 @@ pub(super) struct Written<'m, 'a> {
     module: &'m Module,
 }
 
-impl<'m, 'a> Written<'m, 'a> {
+impl<'m, 'a> ParsedModule<'m, 'a> {
     /// Reads what was written for the author's tree.
     pub(super) fn read(author: &'a Tree<'a>, module: &'m Module, host: &'a Signatures) -> Result<Self, Box<Fault>> {
         let text = module.text.get(module.body.clone()).unwrap_or("");
         // What is read here was made from a text that was accepted: a fault in it has no place in that.
         let placed = |fault: Box<Fault>| {
             let node = locate::origin(module, module.body.start + fault.span.start);
-            Fault::new(node.map_or(0..0, |node| author.span(node)), fault.words)
+            Fault::new(node.map_or(0..0, |node| author.span(node)), fault.message)
         };
         let mut tree = Tree::read_within(text, usize::MAX).map_err(placed)?;
         let program = program::read(&mut tree, host).map_err(placed)?;
         let types = Types::read(&tree, &program);
-        Ok(Written { tree, program, types, host, author, module })
+        Ok(ParsedModule { tree, program, types, host, author, module })
     }
 
     /// Walks over each function but the program, in the order of the text.
@@ -95,7 +95,7 @@ impl<'m, 'a> Written<'m, 'a> {
             unreachable: false,
             node,
         };
-        let Written { tree, program, types, host, author, module } = self;
+        let ParsedModule { tree, program, types, host, author, module } = self;
         let (stack, frames) = (Vec::new(), vec![frame]);
         let mut walk = Walk { tree, program, types, host, author, module, func, run, stack, frames, floor: 1 };
         let mut body = func.body;
@@ -126,9 +126,9 @@ pub(super) struct Walk<'a, 's> {
 }
 
 impl<'s> Walk<'_, 's> {
-    fn fault<T>(&self, node: NodeId, words: Words) -> Walked<T> {
+    fn fault<T>(&self, node: NodeId, message: Message) -> Walked<T> {
         let span = self.origin(node).map_or(0..0, |node| self.author.span(node));
-        Err(Stop::Fault(Fault::new(span, words)))
+        Err(Stop::Fault(Fault::new(span, message)))
     }
 
     /// What an instruction was written for.
@@ -143,7 +143,7 @@ impl<'s> Walk<'_, 's> {
         if self.frames.len() > self.floor
             && let Some(frame) = self.frames.last()
         {
-            return self.fault(frame.node, wording::no_end(self.tree.text(frame.node)));
+            return self.fault(frame.node, messages::missing_end(self.tree.text(frame.node)));
         }
         self.floor = before;
         Ok(())
@@ -152,9 +152,9 @@ impl<'s> Walk<'_, 's> {
     fn sequence(&mut self, nodes: &mut Nodes) -> Walked<()> {
         while let Some(node) = nodes.next(self.tree) {
             match self.tree.node(node).kind {
-                Kind::List => self.list(node)?,
-                Kind::Text | Kind::Block => self.push(&[Val::I32], node),
-                Kind::Atom => self.flat(node, nodes)?,
+                NodeKind::List => self.list(node)?,
+                NodeKind::Text | NodeKind::Block => self.push(&[Val::I32], node),
+                NodeKind::Atom => self.flat(node, nodes)?,
             }
         }
         Ok(())
@@ -164,10 +164,10 @@ impl<'s> Walk<'_, 's> {
     pub(super) fn list(&mut self, list: NodeId) -> Walked<()> {
         let tree = self.tree;
         let mut nodes = tree.children(list);
-        let Some(first) = nodes.next(tree) else { return self.fault(list, wording::empty_form()) };
+        let Some(first) = nodes.next(tree) else { return self.fault(list, messages::empty_form()) };
         let Some(name) = tree.atom(first) else {
-            let change = self.origin(list).map(|list| rewrite::splice(self.author, list));
-            return self.fault(list, wording::headless_form().perhaps(change));
+            let change = self.origin(list).map(|list| rewrite::remove_parentheses(self.author, list));
+            return self.fault(list, messages::headless_form().maybe_safe(change));
         };
         match name {
             "block" | "loop" => {
@@ -179,10 +179,10 @@ impl<'s> Walk<'_, 's> {
             "if" => self.folded_if(list, nodes),
             "then" | "else" => {
                 let change = self.origin(list).filter(|_| name == "else");
-                let change = change.and_then(|other| habits::late_else(self.author, other));
-                self.fault(list, wording::arm_outside(name).perhaps(change))
+                let change = change.and_then(|other| idioms::late_else(self.author, other));
+                self.fault(list, messages::arm_outside(name).maybe_safe(change))
             }
-            "end" => self.fault(list, wording::stray_end(name)),
+            "end" => self.fault(list, messages::stray_end(name)),
             _ => {
                 let mut effect = self.effect(list, first, name, &mut nodes)?;
                 let operands = nodes.peek(tree).is_some();
@@ -212,7 +212,7 @@ impl<'s> Walk<'_, 's> {
                 skip_name(tree, nodes);
                 let open = self.frames.len() > self.floor;
                 let Some(frame) = self.frames.last().filter(|f| open && f.kind == FrameKind::If).cloned() else {
-                    return self.fault(node, wording::stray_end(name));
+                    return self.fault(node, messages::stray_end(name));
                 };
                 self.finish(node)?;
                 self.enter(Frame { kind: FrameKind::Else, unreachable: false, ..frame });
@@ -221,11 +221,11 @@ impl<'s> Walk<'_, 's> {
             "end" => {
                 skip_name(tree, nodes);
                 if self.frames.len() <= self.floor {
-                    return self.fault(node, wording::stray_end(name));
+                    return self.fault(node, messages::stray_end(name));
                 }
                 self.close(node)
             }
-            "then" => self.fault(node, wording::arm_outside(name)),
+            "then" => self.fault(node, messages::arm_outside(name)),
             _ => {
                 let effect = self.effect(node, node, name, nodes)?;
                 self.apply(effect)
@@ -240,12 +240,12 @@ impl<'s> Walk<'_, 's> {
         let base = self.stack.len();
         let mut operands = false;
         let then = loop {
-            let Some(node) = nodes.next(tree) else { return self.fault(list, wording::no_then()) };
+            let Some(node) = nodes.next(tree) else { return self.fault(list, messages::missing_then()) };
             match tree.head(node) {
                 Some("then") => break node,
-                Some("else") => return self.fault(node, wording::no_then()),
-                _ if tree.node(node).kind == Kind::List => self.list(node)?,
-                _ if matches!(tree.node(node).kind, Kind::Text | Kind::Block) => self.push(&[Val::I32], node),
+                Some("else") => return self.fault(node, messages::missing_then()),
+                _ if tree.node(node).kind == NodeKind::List => self.list(node)?,
+                _ if matches!(tree.node(node).kind, NodeKind::Text | NodeKind::Block) => self.push(&[Val::I32], node),
                 _ => return self.bare(node),
             }
             operands = true;
@@ -258,10 +258,10 @@ impl<'s> Walk<'_, 's> {
         self.inside(&mut arm)?;
         let Some(other) = nodes.next(tree) else { return self.close(then) };
         if tree.head(other) != Some("else") {
-            return self.fault(other, wording::after_then());
+            return self.fault(other, messages::after_then());
         }
         if let Some(more) = nodes.next(tree) {
-            return self.fault(more, wording::after_else());
+            return self.fault(more, messages::after_else());
         }
         if let Some(frame) = self.frames.last().cloned() {
             self.finish(then)?;

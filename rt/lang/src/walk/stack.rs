@@ -4,7 +4,7 @@ use super::{Stop, Walk, Walked, list_types};
 use crate::ops::{self, Val};
 use crate::tree::NodeId;
 use crate::types::FuncType;
-use crate::{habits, wording};
+use crate::{idioms, messages};
 
 /// The most values on the stack of a walk. A program with more of them is none that is compiled.
 const MAX_STACK: usize = 100_000;
@@ -114,7 +114,7 @@ impl<'s> Walk<'_, 's> {
             && frame.kind == FrameKind::If
             && frame.params != frame.results
         {
-            return self.fault(frame.node, wording::if_without_else(&list_types(&frame.results)));
+            return self.fault(frame.node, messages::if_without_else(&list_types(&frame.results)));
         }
         let Some(frame) = self.finish(end)? else { return Ok(()) };
         self.push(&frame.results, frame.node);
@@ -129,7 +129,7 @@ impl<'s> Walk<'_, 's> {
         if available < wanted && !frame.unreachable {
             let at = if frame.kind == FrameKind::Func { frame.node } else { end };
             let found: Vec<Val> = self.stack.iter().skip(frame.height).map(|entry| entry.ty).collect();
-            return self.fault(at, wording::lacks_result(&self.frame_name(&frame), &frame.results, &found));
+            return self.fault(at, messages::missing_frame_result(&self.frame_name(&frame), &frame.results, &found));
         }
         let first = self.stack.len() - wanted.min(available);
         for (result, entry) in
@@ -138,7 +138,7 @@ impl<'s> Walk<'_, 's> {
             if !entry.ty.fits(*result) {
                 let hint = ops::conversion(entry.ty, *result);
                 let run = self.run && frame.kind == FrameKind::Func;
-                let words = wording::wrong_result(
+                let message = messages::wrong_result(
                     &self.frame_name(&frame),
                     *result,
                     entry.ty,
@@ -146,7 +146,7 @@ impl<'s> Walk<'_, 's> {
                     run,
                     hint,
                 );
-                return self.fault(entry.from, words);
+                return self.fault(entry.from, message);
             }
         }
         if let Some(left) = self.stack.get(frame.height).filter(|_| available > wanted).cloned() {
@@ -181,19 +181,19 @@ impl<'s> Walk<'_, 's> {
         let open = self.origin(effect.at).is_some_and(|node| all_open.contains(&node));
         let unfit = |given| given > wanted && !all_open.is_empty() || given < wanted && open;
         if effect.given.is_some_and(unfit) {
-            return self.fault(effect.at, wording::unclosed_form(effect.name, None));
+            return self.fault(effect.at, messages::unclosed_form(effect.name, None));
         }
         if available < wanted && !unreachable {
             let usage = self.usage(&effect);
-            let words = match effect.given {
+            let message = match effect.given {
                 Some(given) if given <= available => {
-                    wording::operand_count(&usage, wanted, given, self.host_of(&effect))
+                    messages::operand_count(&usage, wanted, given, self.host_of(&effect))
                 }
-                _ => wording::value_missing(&usage, wanted, available, effect.name, effect.argument),
+                _ => messages::value_missing(&usage, wanted, available, effect.name, effect.argument),
             };
             let called = self.host_of(&effect);
-            let change = self.origin(effect.at).and_then(|at| habits::lacking(self.author, at, effect.name, called));
-            return self.fault(effect.at, words.perhaps(change));
+            let change = self.origin(effect.at).and_then(|at| idioms::lacking(self.author, at, effect.name, called));
+            return self.fault(effect.at, message.maybe_safe(change));
         }
         let taken = wanted.min(available);
         let first = self.stack.len() - taken;

@@ -1,20 +1,20 @@
 //! Writing WAT's own instructions, with forms, names and numbers as their operands.
 
-use super::emit::{Emitted, Emitter};
-use super::fix::Change;
-use super::forms::{self, value};
-use super::habits;
-use super::ops::Val;
-use super::out::{Flow, Out, Place};
-use super::rewrite;
-use super::stack_effect::{Pops, StackEffect};
-use super::tree::{Kind, NodeId, Nodes};
-use super::wording;
-use super::wording::Fault;
+use crate::emit::flow::{Context, Emitted, Flow};
+use crate::emit::stack_effect::{Pops, StackEffect};
+use crate::emit::{EmitResult, Emitter};
+use crate::fix::Change;
+use crate::forms::{self, value};
+use crate::idioms;
+use crate::messages;
+use crate::messages::Fault;
+use crate::ops::Val;
+use crate::rewrite;
+use crate::tree::{NodeId, NodeKind, Nodes};
 
 /// The most blocks without parentheses that may nest, beside [`tree::MAX_DEPTH`] for those with.
 ///
-/// [`tree::MAX_DEPTH`]: super::tree::MAX_DEPTH
+/// [`tree::MAX_DEPTH`]: crate::tree::MAX_DEPTH
 const MAX_FLAT: usize = 1_000;
 
 /// How many instructions after a value are looked at for one that takes it.
@@ -22,54 +22,54 @@ const LOOK_AHEAD: usize = 16;
 
 /// What the end of a sequence is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ends {
+pub(crate) enum Tail {
     /// Nothing is taken from it.
-    Bare,
+    Discarded,
     /// What its last instruction leaves is its value, of that type where it is known.
     Value(Option<Val>),
 }
 
 impl<'s> Emitter<'_, 's> {
     /// Writes siblings in order.
-    pub(super) fn sequence(&mut self, nodes: &mut Nodes, ends: Ends) -> Emitted {
+    pub(crate) fn sequence(&mut self, nodes: &mut Nodes, tail: Tail) -> EmitResult {
         let tree = self.tree;
-        let mut whole = Out::NOTHING;
+        let mut whole = Emitted::NOTHING;
         // For each open flat block, whether it has a result.
         let mut open: Vec<bool> = Vec::new();
         while let Some(node) = nodes.next(tree) {
-            self.gap(node);
-            let place = match ends {
-                Ends::Value(want) if nodes.peek(tree).is_none() => Place::Operand(want),
-                _ => Place::Statement,
+            self.separate(node);
+            let context = match tail {
+                Tail::Value(want) if nodes.peek(tree).is_none() => Context::Operand(want),
+                _ => Context::Statement,
             };
             let mut out = match tree.node(node).kind {
-                Kind::Atom => self.flat(node, nodes, place, &mut open)?,
-                _ => self.node(node, place)?,
+                NodeKind::Atom => self.flat(node, nodes, context, &mut open)?,
+                _ => self.node(node, context)?,
             };
-            if out.spare && place == Place::Statement && !self.is_taken(*nodes, &open) {
+            if out.droppable && context == Context::Statement && !self.is_taken(*nodes, &open) {
                 self.out.push_str(" (drop)");
-                out = Out::NOTHING;
+                out = Emitted::NOTHING;
             }
-            whole = Out { flow: whole.flow.then(out.flow), ..out };
+            whole = Emitted { flow: whole.flow.then(out.flow), ..out };
         }
         self.flat = self.flat.saturating_sub(open.len());
         Ok(whole)
     }
 
     /// Writes a flat instruction with what it is written with, or a value that stands by itself.
-    fn flat(&mut self, node: NodeId, nodes: &mut Nodes, place: Place, open: &mut Vec<bool>) -> Emitted {
+    fn flat(&mut self, node: NodeId, nodes: &mut Nodes, context: Context, open: &mut Vec<bool>) -> EmitResult {
         let tree = self.tree;
         let name = tree.text(node);
         match name {
             "block" | "loop" | "if" => {
                 self.flat += 1;
                 if self.flat > MAX_FLAT {
-                    return Err(Fault::new(tree.span(node), wording::too_deep_blocks(MAX_FLAT)));
+                    return Err(Fault::new(tree.span(node), messages::too_deep_blocks(MAX_FLAT)));
                 }
                 self.put(node, name);
                 let results = self.block_head(nodes)?;
                 open.push(results.is_none_or(|results| results > 0));
-                Ok(Out::UNKNOWN)
+                Ok(Emitted::UNKNOWN)
             }
             "else" | "end" => {
                 if name == "end" && open.pop().is_some() {
@@ -78,19 +78,19 @@ impl<'s> Emitter<'_, 's> {
                 self.put(node, name);
                 if let Some(label) = nodes.peek(tree).filter(|node| tree.name(*node).is_some()) {
                     nodes.next(tree);
-                    self.blank();
+                    self.space();
                     self.put(label, tree.text(label));
                 }
-                Ok(Out::UNKNOWN)
+                Ok(Emitted::UNKNOWN)
             }
             _ => match self.instruction(node, name, nodes)? {
                 Some(effect) => Ok(effect.out()),
-                None => match self.bare(node, place.want())? {
+                None => match self.bare(node, context.want())? {
                     Some(out) => Ok(out),
                     None => {
                         self.put(node, name);
                         self.immediates(nodes)?;
-                        Ok(Out::UNKNOWN)
+                        Ok(Emitted::UNKNOWN)
                     }
                 },
             },
@@ -98,22 +98,22 @@ impl<'s> Emitter<'_, 's> {
     }
 
     /// Writes a folded instruction.
-    pub(super) fn plain(&mut self, list: NodeId, head: &'s str, place: Place) -> Emitted {
+    pub(crate) fn plain(&mut self, list: NodeId, head: &'s str, context: Context) -> EmitResult {
         let tree = self.tree;
         let mut nodes = tree.children(list);
         let Some(first) = nodes.next(tree) else { return self.raw(list) };
         match head {
             "block" | "loop" => return self.block(list, head, nodes),
-            "if" => return self.folded_if(list, nodes, place),
+            "if" => return self.folded_if(list, nodes, context),
             "then" | "else" | "param" | "result" | "type" | "mut" | "ref" | "offset" | "item" | "export" => {
                 return self.raw(list);
             }
             "i32.const" => {
                 if let Some(text) = nodes.peek(tree).filter(|node| tree.atom(*node).is_none()) {
                     nodes.next(tree);
-                    if tree.node(text).kind != Kind::List && nodes.next(tree).is_none() {
+                    if tree.node(text).kind != NodeKind::List && nodes.next(tree).is_none() {
                         self.literal(text)?;
-                        return Ok(Out::one(Val::I32));
+                        return Ok(Emitted::one(Val::I32));
                     }
                     return self.raw(list);
                 }
@@ -124,7 +124,7 @@ impl<'s> Emitter<'_, 's> {
         self.enter(list)?;
         let effect = self.instruction(first, head, &mut nodes)?;
         if effect.is_none() {
-            if let Some(fault) = habits::foreign(tree, list, self.host) {
+            if let Some(fault) = idioms::foreign(tree, list, self.host) {
                 return Err(fault);
             }
             self.put(first, head);
@@ -140,9 +140,9 @@ impl<'s> Emitter<'_, 's> {
         let mut first_type = Val::Any;
         for at in 0..count {
             let Some(node) = nodes.next(tree) else { break };
-            self.gap(node);
+            self.separate(node);
             let want = pops.filter(|pops| pops.len() == count).and_then(|pops| pops.get(at));
-            let out = self.node(node, Place::Operand(want))?;
+            let out = self.node(node, Context::Operand(want))?;
             if at == 0 {
                 first_type = out.ty;
             }
@@ -150,31 +150,31 @@ impl<'s> Emitter<'_, 's> {
         }
         self.depth -= 1;
         self.out.push(')');
-        let Some(effect) = effect else { return Ok(Out::UNKNOWN) };
+        let Some(effect) = effect else { return Ok(Emitted::UNKNOWN) };
         let mut out = effect.out();
         if head == "select" {
             out.ty = first_type;
         }
-        Ok(Out { flow: given.then(out.flow), ..out })
+        Ok(Emitted { flow: given.then(out.flow), ..out })
     }
 
     /// Writes an instruction's name and what it is written with, where both are known.
-    fn instruction(&mut self, first: NodeId, name: &'s str, nodes: &mut Nodes) -> Emitted<Option<StackEffect>> {
+    fn instruction(&mut self, first: NodeId, name: &'s str, nodes: &mut Nodes) -> EmitResult<Option<StackEffect>> {
         let tree = self.tree;
         let mut after = *nodes;
         let Some(effect) = self.effect(name, &mut after) else { return Ok(None) };
         self.put(first, name);
         while *nodes != after {
             let Some(node) = nodes.next(tree) else { break };
-            self.blank();
+            self.space();
             match (name, tree.node(node).kind) {
-                ("call" | "return_call" | "ref.func", Kind::Atom) => self.function(node)?,
-                ("i32.const", Kind::Text | Kind::Block) => {
+                ("call" | "return_call" | "ref.func", NodeKind::Atom) => self.function(node)?,
+                ("i32.const", NodeKind::Text | NodeKind::Block) => {
                     let value = self.text_value(node)?;
                     let address = self.data.address(value);
                     self.put(node, &address.to_string());
                 }
-                (_, Kind::List) => {
+                (_, NodeKind::List) => {
                     self.raw(node)?;
                 }
                 _ => {
@@ -189,9 +189,9 @@ impl<'s> Emitter<'_, 's> {
     }
 
     /// Writes the atoms that follow an instruction that is not known, up to one that is.
-    fn immediates(&mut self, nodes: &mut Nodes) -> Emitted<()> {
+    fn immediates(&mut self, nodes: &mut Nodes) -> EmitResult<()> {
         let tree = self.tree;
-        while let Some(node) = nodes.peek(tree).filter(|node| tree.node(*node).kind == Kind::Atom) {
+        while let Some(node) = nodes.peek(tree).filter(|node| tree.node(*node).kind == NodeKind::Atom) {
             let mut after = *nodes;
             after.next(tree);
             let text = tree.text(node);
@@ -199,7 +199,7 @@ impl<'s> Emitter<'_, 's> {
                 break;
             }
             nodes.next(tree);
-            self.blank();
+            self.space();
             match text.starts_with('$') && self.program.defined.contains_key(text) {
                 true => self.function(node)?,
                 false => self.put(node, text),
@@ -209,17 +209,17 @@ impl<'s> Emitter<'_, 's> {
     }
 
     /// Writes a list as it stands, but for literals and the names of functions in it.
-    pub(super) fn raw(&mut self, list: NodeId) -> Emitted {
+    pub(crate) fn raw(&mut self, list: NodeId) -> EmitResult {
         let tree = self.tree;
         let head = tree.head(list).unwrap_or("");
         let mut nodes = tree.children(list);
         if head == "i32.const" {
             nodes.next(tree);
             if let (Some(text), None) = (nodes.next(tree), nodes.next(tree))
-                && matches!(tree.node(text).kind, Kind::Text | Kind::Block)
+                && matches!(tree.node(text).kind, NodeKind::Text | NodeKind::Block)
             {
                 self.literal(text)?;
-                return Ok(Out::UNKNOWN);
+                return Ok(Emitted::UNKNOWN);
             }
             nodes = tree.children(list);
         }
@@ -227,33 +227,33 @@ impl<'s> Emitter<'_, 's> {
         let own = head == "elem" && self.depth == 1;
         let mut at = 0;
         while let Some(node) = nodes.next(tree) {
-            self.gap(node);
+            self.separate(node);
             match tree.node(node).kind {
-                Kind::List => {
+                NodeKind::List => {
                     self.enter(node)?;
                     self.raw(node)?;
                     self.depth -= 1;
                 }
-                Kind::Text | Kind::Block => self.literal(node)?,
+                NodeKind::Text | NodeKind::Block => self.literal(node)?,
                 // Every name in an element segment but its own is a function's; one within a table has no name of its own.
-                Kind::Atom if at > 0 && head == "elem" && tree.name(node).is_some() && !(own && at == 1) => {
+                NodeKind::Atom if at > 0 && head == "elem" && tree.name(node).is_some() && !(own && at == 1) => {
                     self.function(node)?;
                 }
-                Kind::Atom if at == 1 && head == "ref.func" => self.function(node)?,
-                Kind::Atom => self.put(node, tree.text(node)),
+                NodeKind::Atom if at == 1 && head == "ref.func" => self.function(node)?,
+                NodeKind::Atom => self.put(node, tree.text(node)),
             }
             at += 1;
         }
         self.out.push(')');
-        Ok(Out::UNKNOWN)
+        Ok(Emitted::UNKNOWN)
     }
 
     /// Writes a block's label and type; gives how many results it has, where that is known.
-    fn block_head(&mut self, nodes: &mut Nodes) -> Emitted<Option<usize>> {
+    fn block_head(&mut self, nodes: &mut Nodes) -> EmitResult<Option<usize>> {
         let tree = self.tree;
         if let Some(label) = nodes.peek(tree).filter(|node| tree.name(*node).is_some()) {
             nodes.next(tree);
-            self.blank();
+            self.space();
             self.put(label, tree.text(label));
         }
         let mut after = *nodes;
@@ -263,7 +263,7 @@ impl<'s> Emitter<'_, 's> {
                 break;
             }
             nodes.next(tree);
-            self.gap(node);
+            self.separate(node);
             self.raw(node)?;
         }
         Ok(ty.map(|ty| ty.results.len()))
@@ -279,28 +279,28 @@ impl<'s> Emitter<'_, 's> {
         ty.params.is_empty().then_some(ty.results)
     }
 
-    fn block(&mut self, list: NodeId, head: &'s str, mut nodes: Nodes) -> Emitted {
+    fn block(&mut self, list: NodeId, head: &'s str, mut nodes: Nodes) -> EmitResult {
         let results = self.block_results(nodes);
         self.put(list, "(");
         self.out.push_str(head);
         self.enter(list)?;
         self.block_head(&mut nodes)?;
-        let ends = match results.as_deref() {
-            Some([one]) => Ends::Value(Some(*one)),
-            _ => Ends::Bare,
+        let tail = match results.as_deref() {
+            Some([one]) => Tail::Value(Some(*one)),
+            _ => Tail::Discarded,
         };
-        self.sequence(&mut nodes, ends)?;
+        self.sequence(&mut nodes, tail)?;
         self.depth -= 1;
         self.out.push(')');
         Ok(match results.as_deref() {
-            Some([]) => Out::NOTHING,
-            Some([one]) => Out::one(*one),
-            _ => Out::UNKNOWN,
+            Some([]) => Emitted::NOTHING,
+            Some([one]) => Emitted::one(*one),
+            _ => Emitted::UNKNOWN,
         })
     }
 
     /// Writes `(if COND… (then …) (else …))`; where its value is taken, with the result that its arms leave.
-    fn folded_if(&mut self, list: NodeId, mut nodes: Nodes, place: Place) -> Emitted {
+    fn folded_if(&mut self, list: NodeId, mut nodes: Nodes, context: Context) -> EmitResult {
         let tree = self.tree;
         let by_name = self.is_named_condition(nodes);
         let declared = !by_name
@@ -314,10 +314,10 @@ impl<'s> Emitter<'_, 's> {
                 at.is_some_and(|node| matches!(tree.head(node), Some("type" | "param" | "result")))
             });
         let results = if by_name { Some(Vec::new()) } else { self.block_results(nodes) };
-        let mut value = match (declared, place, results.as_deref()) {
+        let mut value = match (declared, context, results.as_deref()) {
             (true, _, Some([one])) => value::Join::of(*one),
-            (true, ..) | (false, Place::Statement, _) => value::Join::none(),
-            (false, Place::Operand(want), _) => value::Join::wanted(want),
+            (true, ..) | (false, Context::Statement, _) => value::Join::none(),
+            (false, Context::Operand(want), _) => value::Join::wanted(want),
         };
         self.put(list, "(if");
         self.enter(list)?;
@@ -328,27 +328,27 @@ impl<'s> Emitter<'_, 's> {
         let mut conditions = Vec::new();
         let then = loop {
             let Some(node) = nodes.next(tree) else {
-                let words = wording::no_then().perhaps(habits::arms(tree, list));
-                return Err(Fault::new(tree.span(list), words));
+                let message = messages::missing_then().maybe_safe(idioms::arms(tree, list));
+                return Err(Fault::new(tree.span(list), message));
             };
             match tree.head(node) {
                 Some("then") => break node,
                 Some("else") => {
-                    let words = wording::no_then().perhaps(habits::arms(tree, list));
-                    return Err(Fault::new(tree.span(node), words));
+                    let message = messages::missing_then().maybe_safe(idioms::arms(tree, list));
+                    return Err(Fault::new(tree.span(node), message));
                 }
                 _ => conditions.push(node),
             }
         };
         match conditions.as_slice() {
             [one] => {
-                self.gap(*one);
+                self.separate(*one);
                 self.condition(list, *one)?;
             }
             several => {
                 for node in several {
-                    self.gap(*node);
-                    self.node(*node, Place::Operand(None))?;
+                    self.separate(*node);
+                    self.node(*node, Context::Operand(None))?;
                 }
             }
         }
@@ -356,30 +356,30 @@ impl<'s> Emitter<'_, 's> {
         let other = nodes.next(tree);
         match other {
             None if value.is_wanted() && !declared => {
-                return Err(Fault::new(tree.span(list), forms::words::value_needs_else("if")));
+                return Err(Fault::new(tree.span(list), messages::form::value_needs_else("if")));
             }
             None => {}
             Some(other) if tree.head(other) != Some("else") => {
-                let words = match tree.head(other) {
-                    Some("then") => wording::second_then().perhaps(rewrite::head(tree, other, "else")),
-                    _ => wording::after_then().likely(Change::around("(else ", ")")),
+                let message = match tree.head(other) {
+                    Some("then") => messages::second_then().maybe_safe(rewrite::replace_head(tree, other, "else")),
+                    _ => messages::after_then().likely(Change::wrap("(else ", ")")),
                 };
-                return Err(Fault::new(tree.span(other), words));
+                return Err(Fault::new(tree.span(other), message));
             }
             Some(other) => self.arm(other, "(else", &mut value)?,
         }
         if let Some(more) = nodes.next(tree) {
-            return Err(Fault::new(tree.span(more), wording::after_else()));
+            return Err(Fault::new(tree.span(more), messages::after_else()));
         }
         self.depth -= 1;
         self.out.push(')');
         let taken = if conditions.is_empty() { Flow::Net(-1) } else { Flow::Net(0) };
         if declared {
             let flow = results.map_or(Flow::Unknown, |results| Flow::Net(i32::try_from(results.len()).unwrap_or(0)));
-            return Ok(Out { flow: taken.then(flow), ..Out::one(value.ty().unwrap_or(Val::Any)) });
+            return Ok(Emitted { flow: taken.then(flow), ..Emitted::one(value.ty().unwrap_or(Val::Any)) });
         }
         let out = value.close(self, list, type_at);
-        Ok(Out { flow: taken.then(out.flow), ..out })
+        Ok(Emitted { flow: taken.then(out.flow), ..out })
     }
 
     /// Whether the name that an `if` begins with is its condition: that of a local or a global, right before `(then …)`. Else it is
@@ -392,11 +392,11 @@ impl<'s> Emitter<'_, 's> {
     }
 
     /// Writes an arm: `open`, what stands in the list, and its end.
-    fn arm(&mut self, arm: NodeId, open: &str, value: &mut value::Join) -> Emitted<()> {
+    fn arm(&mut self, arm: NodeId, open: &str, value: &mut value::Join) -> EmitResult<()> {
         let tree = self.tree;
         let mut nodes = tree.children(arm);
         nodes.next(tree);
-        self.gap(arm);
+        self.separate(arm);
         self.put(arm, open);
         self.enter(arm)?;
         value.branch(self, arm, &mut nodes)?;
@@ -406,17 +406,17 @@ impl<'s> Emitter<'_, 's> {
     }
 
     /// Checks that a local's number is that of one the author declared.
-    fn local_number(&self, node: NodeId) -> Emitted<()> {
+    fn local_number(&self, node: NodeId) -> EmitResult<()> {
         let text = self.tree.text(node);
         let count = self.locals.list.len();
         if forms::index(text).is_some_and(|at| at >= count) {
-            return Err(Fault::new(self.tree.span(node), wording::local_number(text, count)));
+            return Err(Fault::new(self.tree.span(node), messages::local_number(text, count)));
         }
         Ok(())
     }
 
     /// Writes a reference to a function, and imports it where it is the host's.
-    fn function(&mut self, node: NodeId) -> Emitted<()> {
+    fn function(&mut self, node: NodeId) -> EmitResult<()> {
         let (tree, host, text) = (self.tree, self.host, self.tree.text(node));
         if self.program.defined.contains_key(text) {
             self.put(node, text);
@@ -434,10 +434,10 @@ impl<'s> Emitter<'_, 's> {
                 self.put(node, text);
                 Ok(())
             }
-            None if forms::index(text).is_some() => Err(Fault::new(tree.span(node), wording::function_number(text))),
+            None if forms::index(text).is_some() => Err(Fault::new(tree.span(node), messages::function_number(text))),
             None => {
-                let words = wording::unknown_function(text.trim_start_matches('$'), text, host, Some(self.program));
-                Err(Fault::new(tree.span(node), words))
+                let message = messages::unknown_function(text.trim_start_matches('$'), text, host, Some(self.program));
+                Err(Fault::new(tree.span(node), message))
             }
         }
     }
@@ -449,7 +449,7 @@ impl<'s> Emitter<'_, 's> {
         for _ in 0..LOOK_AHEAD {
             let Some(node) = nodes.next(tree) else { return false };
             let text = tree.text(node);
-            if tree.node(node).kind == Kind::Atom {
+            if tree.node(node).kind == NodeKind::Atom {
                 if matches!(text, "else" | "end") {
                     return open.last().copied().unwrap_or(false);
                 }
@@ -471,12 +471,12 @@ impl<'s> Emitter<'_, 's> {
     fn reach(&self, node: NodeId, nodes: &mut Nodes) -> Option<(usize, usize)> {
         let tree = self.tree;
         match tree.node(node).kind {
-            Kind::Text | Kind::Block => Some((0, 1)),
-            Kind::Atom => match self.effect(tree.text(node), nodes) {
+            NodeKind::Text | NodeKind::Block => Some((0, 1)),
+            NodeKind::Atom => match self.effect(tree.text(node), nodes) {
                 Some(effect) => Some((effect.pops.len(), effect.pushes)),
                 None => Some((0, 1)),
             },
-            Kind::List => {
+            NodeKind::List => {
                 let head = tree.head(node)?;
                 if let Some(called) = forms::call::called(self, head) {
                     return Some((0, called.pushes()));
@@ -503,15 +503,15 @@ impl<'s> Emitter<'_, 's> {
 
 impl StackEffect {
     /// What the instruction does to the stack, its operands already there.
-    fn out(&self) -> Out {
+    fn out(&self) -> Emitted {
         if self.never {
-            return Out::NEVER;
+            return Emitted::NEVER;
         }
         let count = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
-        let truth = self.truth;
+        let is_bool = self.is_bool;
         match self.pops {
-            Pops::Unknown => Out { ty: self.ty, ..Out::UNKNOWN },
-            _ => Out { truth, ..Out::net(count(self.pushes) - count(self.pops.len()), self.ty) },
+            Pops::Unknown => Emitted { ty: self.ty, ..Emitted::UNKNOWN },
+            _ => Emitted { is_bool, ..Emitted::net(count(self.pushes) - count(self.pops.len()), self.ty) },
         }
     }
 }

@@ -1,29 +1,29 @@
 //! What a piece of written code does to the stack, as far as writing it shows.
 
-use super::ops::Val;
+use crate::ops::Val;
 
 /// Where a node stands: whether what it leaves is a value that someone takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(crate) enum Context {
     /// In a sequence of instructions.
     Statement,
     /// Where one value is taken, of that type where it is known.
     Operand(Option<Val>),
 }
 
-impl Place {
+impl Context {
     /// The type that is wanted here.
-    pub(super) fn want(self) -> Option<Val> {
+    pub(crate) fn want(self) -> Option<Val> {
         match self {
-            Place::Statement => None,
-            Place::Operand(want) => want,
+            Context::Statement => None,
+            Context::Operand(want) => want,
         }
     }
 }
 
 /// How control leaves a piece of code, and with how many values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Flow {
+pub(crate) enum Flow {
     /// At its end, with so many values more on the stack than before.
     Net(i32),
     /// Not at its end.
@@ -34,7 +34,7 @@ pub(super) enum Flow {
 
 impl Flow {
     /// The flow of this and then that.
-    pub(super) fn then(self, next: Flow) -> Flow {
+    pub(crate) fn then(self, next: Flow) -> Flow {
         match (self, next) {
             (Flow::Never, _) | (_, Flow::Never) => Flow::Never,
             (Flow::Net(first), Flow::Net(second)) => Flow::Net(first.saturating_add(second)),
@@ -45,28 +45,28 @@ impl Flow {
 
 /// What was written.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Out {
-    pub(super) flow: Flow,
+pub(crate) struct Emitted {
+    pub(crate) flow: Flow,
     /// The type of the first value that it leaves.
-    pub(super) ty: Val,
+    pub(crate) ty: Val,
     /// Whether that value is 0 or 1.
-    pub(super) truth: bool,
+    pub(crate) is_bool: bool,
     /// Whether the value is dropped where no one takes it.
-    pub(super) spare: bool,
+    pub(crate) droppable: bool,
 }
 
-impl Out {
-    pub(super) const NOTHING: Out = Out::net(0, Val::Any);
-    pub(super) const NEVER: Out = Out { flow: Flow::Never, ..Out::NOTHING };
-    pub(super) const UNKNOWN: Out = Out { flow: Flow::Unknown, ..Out::NOTHING };
+impl Emitted {
+    pub(crate) const NOTHING: Emitted = Emitted::net(0, Val::Any);
+    pub(crate) const NEVER: Emitted = Emitted { flow: Flow::Never, ..Emitted::NOTHING };
+    pub(crate) const UNKNOWN: Emitted = Emitted { flow: Flow::Unknown, ..Emitted::NOTHING };
     /// A value that is 0 or 1.
-    pub(super) const TRUTH: Out = Out { truth: true, ..Out::one(Val::I32) };
+    pub(crate) const BOOL: Emitted = Emitted { is_bool: true, ..Emitted::one(Val::I32) };
 
-    pub(super) const fn net(count: i32, ty: Val) -> Out {
-        Out { flow: Flow::Net(count), ty, truth: false, spare: false }
+    pub(crate) const fn net(count: i32, ty: Val) -> Emitted {
+        Emitted { flow: Flow::Net(count), ty, is_bool: false, droppable: false }
     }
 
-    pub(super) const fn one(ty: Val) -> Out {
-        Out::net(1, ty)
+    pub(crate) const fn one(ty: Val) -> Emitted {
+        Emitted::net(1, ty)
     }
 }

@@ -1,28 +1,28 @@
 //! Slips below the level of forms: characters, comments and quotes of other languages.
 
-use super::fix::Change;
-use super::wording::{self, Fault, Words};
+use crate::fix::Change;
+use crate::messages::{self, Fault, Message};
 
 /// What to say of a lone `;`.
-pub(super) fn semicolon(source: &str, at: usize) -> Words {
-    let said = wording::one_semicolon();
+pub(super) fn semicolon(source: &str, at: usize) -> Message {
+    let message = messages::one_semicolon();
     match line_from(source, at + 1).trim() {
         // The end of a statement in other languages.
-        "" => said.safe(Change::Instead(" ".to_owned())),
+        "" => message.safe(Change::Replace(" ".to_owned())),
         // What follows may be code as well as a comment.
-        rest if rest.starts_with('(') => said.likely(Change::Instead(" ".to_owned())),
-        _ => said.safe(Change::Instead(";;".to_owned())),
+        rest if rest.starts_with('(') => message.likely(Change::Replace(" ".to_owned())),
+        _ => message.safe(Change::Replace(";;".to_owned())),
     }
 }
 
 /// What to say of a character that is part of no token.
-pub(super) fn character(source: &str, at: usize, c: char) -> Words {
-    let said = wording::bad_character(c);
+pub(super) fn character(source: &str, at: usize, c: char) -> Message {
+    let message = messages::bad_character(c);
     let written = match c {
         ',' => " ",
         '{' if block_end(source, at).is_some() => {
             let end = block_end(source, at).unwrap_or(at);
-            return said.safe(Change::Edits(vec![(at..at + 1, "(do".to_owned()), (end..end + 1, ")".to_owned())]));
+            return message.safe(Change::Edits(vec![(at..at + 1, "(do".to_owned()), (end..end + 1, ")".to_owned())]));
         }
         '（' => "(",
         '）' => ")",
@@ -32,9 +32,9 @@ pub(super) fn character(source: &str, at: usize, c: char) -> Words {
         '≤' => "<=",
         '≥' => ">=",
         '≠' => "!=",
-        _ => return said.perhaps(typographic(source, at, c)),
+        _ => return message.maybe_safe(typographic(source, at, c)),
     };
-    said.safe(Change::Instead(written.to_owned()))
+    message.safe(Change::Replace(written.to_owned()))
 }
 
 /// The `}` of a block of statements that a `{` begins, as other languages write it.
@@ -78,32 +78,32 @@ fn typographic(source: &str, at: usize, opening: char) -> Option<Change> {
 /// What is wrong with an atom as such: a comment of another language, or a text in other quotes.
 pub(super) fn atom(source: &str, start: usize, end: usize) -> Option<Box<Fault>> {
     let atom = source.get(start..end)?;
-    let words = match atom.chars().next()? {
+    let message = match atom.chars().next()? {
         '\'' | '`' => {
-            let said = wording::other_quotes(atom);
+            let message = messages::other_quotes(atom);
             let rest = line_from(source, start + 1);
             let quote = atom.get(..1)?;
             let closes = |at: &usize| !rest.get(at + 1..).is_some_and(|after| after.starts_with(inside_atom));
             let length = rest.match_indices(quote).map(|(at, _)| at).find(closes);
             let inner = length.and_then(|length| rest.get(..length));
             match inner {
-                Some(inner) if inner.contains("${") => said,
+                Some(inner) if inner.contains("${") => message,
                 Some(inner) => {
                     let change = Change::Edits(vec![(start..start + inner.len() + 2, quoted(inner))]);
-                    if inner.contains(quote) { said.likely(change) } else { said.safe(change) }
+                    if inner.contains(quote) { message.likely(change) } else { message.safe(change) }
                 }
-                None => said,
+                None => message,
             }
         }
         '/' if atom.starts_with("/*") => {
-            let said = wording::other_comment("/*");
+            let message = messages::other_comment("/*");
             match source.get(start + 2..)?.find("*/") {
                 Some(length) => {
                     let close = start + 2 + length;
                     let edits = vec![(start..start + 2, "(;".to_owned()), (close..close + 2, ";)".to_owned())];
-                    said.safe(Change::Edits(edits))
+                    message.safe(Change::Edits(edits))
                 }
-                None => said,
+                None => message,
             }
         }
         '/' | '#' | '-' if !matches!(atom, "#t" | "#f" | "#true" | "#false") => {
@@ -115,12 +115,12 @@ pub(super) fn atom(source: &str, start: usize, end: usize) -> Option<Box<Fault>>
             let before = source.get(..start)?.trim_end_matches([' ', '\t']);
             // Between operands the same signs are operators elsewhere.
             let apart = before.is_empty() || before.ends_with(['\n', ')']);
-            let said = wording::other_comment(mark);
-            if apart { said.safe(change) } else { said.likely(change) }
+            let message = messages::other_comment(mark);
+            if apart { message.safe(change) } else { message.likely(change) }
         }
         _ => return None,
     };
-    Some(Fault::new(start..end, words))
+    Some(Fault::new(start..end, message))
 }
 
 fn inside_atom(c: char) -> bool {

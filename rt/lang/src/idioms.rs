@@ -1,10 +1,10 @@
 //! What people who know other languages write, and what it is here.
 
-use super::fix::Change;
-use super::nearest;
-use super::rewrite::{around, items, parent};
-use super::tree::{Kind, NodeId, Tree};
-use super::wording::{self, Fault};
+use crate::fix::Change;
+use crate::messages::{self, Fault};
+use crate::nearest;
+use crate::rewrite::{around, items, parent};
+use crate::tree::{NodeId, NodeKind, Tree};
 use crate::{Code, Signature, Signatures};
 
 /// Heads of other languages, and the form or function that each can only mean.
@@ -112,10 +112,10 @@ pub(super) fn foreign(tree: &Tree<'_>, node: NodeId, host: &Signatures) -> Optio
         Some(_) => list(tree, node, host),
         None => infix(tree, &items(tree, node)),
     };
-    let words = wording::foreign_head(name.unwrap_or_else(|| tree.text(first)));
+    let message = messages::foreign_head(name.unwrap_or_else(|| tree.text(first)));
     match (change, name.and_then(hint)) {
-        (Some(change), _) => Some(Fault::new(span, words.meaning(tree.source, tree.span(node), change))),
-        (None, Some(hint)) => Some(Fault::new(span, words.advice(hint))),
+        (Some(change), _) => Some(Fault::new(span, message.suggest_rewrite(tree.source, tree.span(node), change))),
+        (None, Some(hint)) => Some(Fault::new(span, message.hint(hint))),
         (None, None) => None,
     }
 }
@@ -142,7 +142,7 @@ pub(super) fn list(tree: &Tree<'_>, list: NodeId, host: &Signatures) -> Option<C
         ("exit", 2) if operand == Some("0") => return Some(whole(tree, list, "(ret)")),
         ("throw", 2) if operand.is_some_and(|text| Code::from_name(text).is_some()) => "fail",
         ("exit" | "raise" | "error" | "abort" | "panic", 2) if is_code => "fail",
-        ("let*" | "letrec", _) if items.get(1).is_some_and(|second| tree.node(*second).kind == Kind::List) => "let",
+        ("let*" | "letrec", _) if items.get(1).is_some_and(|second| tree.node(*second).kind == NodeKind::List) => "let",
         _ => head(name, host)?,
     };
     Some(Change::Edits(vec![(tree.span(first), meant.to_owned())]))
@@ -155,14 +155,14 @@ fn function(tree: &Tree<'_>, list: NodeId, items: &[NodeId], name: &str) -> Opti
     }
     let (head, second) = (*items.first()?, *items.get(1)?);
     let (own, params, end) = match name {
-        "define" if tree.node(second).kind == Kind::List => {
-            let inner = super::rewrite::items(tree, second);
+        "define" if tree.node(second).kind == NodeKind::List => {
+            let inner = crate::rewrite::items(tree, second);
             let (own, params) = inner.split_first()?;
             (tree.atom(*own)?, params.to_vec(), tree.span(second).end)
         }
         "defun" | "defn" | "def" | "fn" | "function" => {
-            let params = *items.get(2).filter(|node| tree.node(**node).kind == Kind::List)?;
-            (tree.atom(second)?, super::rewrite::items(tree, params), tree.span(params).end)
+            let params = *items.get(2).filter(|node| tree.node(**node).kind == NodeKind::List)?;
+            (tree.atom(second)?, crate::rewrite::items(tree, params), tree.span(params).end)
         }
         _ => return None,
     };
@@ -247,7 +247,7 @@ fn update(tree: &Tree<'_>, items: &[NodeId], name: &str) -> Option<Change> {
 
 /// Bindings in parentheses: `(let ($x 1) …)`, `(let (($x 1) ($y 2)) …)`, `(for ($i 0 10) …)`, `(each ($x $arr) …)`.
 pub(super) fn binding(tree: &Tree<'_>, list: NodeId, target: NodeId) -> Option<Change> {
-    if tree.node(target).kind != Kind::List {
+    if tree.node(target).kind != NodeKind::List {
         return None;
     }
     let all = items(tree, list);
@@ -255,14 +255,15 @@ pub(super) fn binding(tree: &Tree<'_>, list: NodeId, target: NodeId) -> Option<C
     let span = tree.span(target);
     let name = tree.atom(head)?;
     if matches!(name, "for" | "each") {
-        let words: Vec<&NodeId> = inner.iter().filter(|node| !matches!(tree.atom(**node), Some("in" | "of"))).collect();
-        let text: Vec<&str> = words.iter().map(|node| tree.text(**node)).collect();
+        let message: Vec<&NodeId> =
+            inner.iter().filter(|node| !matches!(tree.atom(**node), Some("in" | "of"))).collect();
+        let text: Vec<&str> = message.iter().map(|node| tree.text(**node)).collect();
         return (text.len() == if name == "for" { 3 } else { 2 }).then(|| Change::Edits(vec![(span, text.join(" "))]));
     }
     if name != "let" {
         return None;
     }
-    let pairs = inner.iter().all(|node| tree.node(*node).kind == Kind::List && items(tree, *node).len() >= 2);
+    let pairs = inner.iter().all(|node| tree.node(*node).kind == NodeKind::List && items(tree, *node).len() >= 2);
     if pairs && !inner.is_empty() {
         let mut edits = vec![(tree.span(head), "do".to_owned())];
         edits.push((span.start..span.start + 1, String::new()));
@@ -313,7 +314,7 @@ pub(super) fn through(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
     if !matches!(tree.atom(*word)?, "in" | "of" | ":" | "from" | "=") {
         return None;
     }
-    let Change::Edits(mut edits) = super::rewrite::remove(tree, *word) else { return None };
+    let Change::Edits(mut edits) = crate::rewrite::remove(tree, *word) else { return None };
     let number = tree.atom(*over).is_some_and(|text| text.starts_with(|c: char| c.is_ascii_digit() || c == '-'));
     if tree.atom(*head) == Some("for") && matches!(tree.atom(*word)?, "in" | "of") && !number {
         edits.push((tree.span(*head), "each".to_owned()));
@@ -322,10 +323,10 @@ pub(super) fn through(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
 }
 
 /// A word that is no value where a form takes one: `elif` in `cond`, or an operator whose parentheses are missing.
-pub(super) fn no_value(tree: &Tree<'_>, form: NodeId, node: NodeId) -> Option<Change> {
+pub(super) fn not_a_value_fault(tree: &Tree<'_>, form: NodeId, node: NodeId) -> Option<Change> {
     let text = tree.atom(node)?;
     if tree.head(form) == Some("cond") && matches!(text, "elif" | "elsif" | "elseif" | "elif:" | "case") {
-        return Some(super::rewrite::remove(tree, node));
+        return Some(crate::rewrite::remove(tree, node));
     }
     let condition = matches!(tree.head(form)?, "when" | "unless" | "while" | "if");
     if condition && matches!(text, "=" | "!=" | "<" | "<=" | ">" | ">=") {
@@ -349,10 +350,10 @@ pub(super) fn call_syntax(tree: &Tree<'_>, host: &Signatures) -> Option<Box<Faul
         let before = last.replace(node).filter(|before| tree.span(*before).end == tree.span(node).start);
         let Some((before, name)) = before.and_then(|before| Some((before, tree.atom(before)?))) else { continue };
         let span = tree.span(before).start..tree.span(node).end;
-        if tree.node(node).kind != Kind::List {
-            if name == "f" && tree.node(node).kind != Kind::Atom {
+        if tree.node(node).kind != NodeKind::List {
+            if name == "f" && tree.node(node).kind != NodeKind::Atom {
                 let edits = vec![(tree.span(before), "(fmt ".to_owned()), (span.end..span.end, ")".to_owned())];
-                return Some(Fault::new(span, wording::letter_before_text().safe(Change::Edits(edits))));
+                return Some(Fault::new(span, messages::letter_before_text().safe(Change::Edits(edits))));
             }
             continue;
         }
@@ -371,7 +372,7 @@ pub(super) fn call_syntax(tree: &Tree<'_>, host: &Signatures) -> Option<Box<Faul
         };
         let open = tree.span(node).start;
         let edits = vec![(span.start..open + 1, format!("({known} "))];
-        return Some(Fault::new(span, wording::call_syntax(&known).safe(Change::Edits(edits))));
+        return Some(Fault::new(span, messages::call_syntax(&known).safe(Change::Edits(edits))));
     }
     None
 }
@@ -380,15 +381,15 @@ pub(super) fn call_syntax(tree: &Tree<'_>, host: &Signatures) -> Option<Box<Faul
 pub(super) fn prose(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
     let start = tree.span(atom).start;
     let line = tree.source.get(start..)?.lines().next()?;
-    let outside = tree.node(atom).fresh && parent(tree, atom).is_none();
-    let words = line.starts_with(|c: char| c.is_ascii_uppercase()) && line.contains(' ');
-    (outside && words && !line.contains(['(', ')', '"', '`']))
+    let outside = tree.node(atom).starts_line && parent(tree, atom).is_none();
+    let message = line.starts_with(|c: char| c.is_ascii_uppercase()) && line.contains(' ');
+    (outside && message && !line.contains(['(', ')', '"', '`']))
         .then(|| Change::Edits(vec![(start..start, ";; ".to_owned())]))
 }
 
 /// An `else` behind an `if` or `when` that is closed before it, moved into it.
 pub(super) fn late_else(tree: &Tree<'_>, other: NodeId) -> Option<Change> {
-    let before = super::rewrite::before(tree, other)?;
+    let before = crate::rewrite::before(tree, other)?;
     let all = items(tree, before);
     let (close, end) = (tree.span(before).end, tree.span(other).end);
     let closed = (end..end, ")".to_owned());
@@ -407,12 +408,12 @@ pub(super) fn late_else(tree: &Tree<'_>, other: NodeId) -> Option<Change> {
 
 /// A form without parentheses, alone on its line, in parentheses.
 pub(super) fn in_parentheses(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
-    if !tree.node(atom).fresh || parent(tree, atom).is_some_and(|list| tree.head(list) != Some("module")) {
+    if !tree.node(atom).starts_line || parent(tree, atom).is_some_and(|list| tree.head(list) != Some("module")) {
         return None;
     }
     let mut nodes = tree.after(atom);
     let mut last = None;
-    while let Some(node) = nodes.peek(tree).filter(|node| !tree.node(*node).fresh) {
+    while let Some(node) = nodes.peek(tree).filter(|node| !tree.node(*node).starts_line) {
         nodes.next(tree);
         last = Some(node);
     }
@@ -424,9 +425,9 @@ pub(super) fn in_parentheses(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
 /// program that just returns is done, options that are left out are 0.
 pub(super) fn lacking(tree: &Tree<'_>, at: NodeId, name: &str, called: Option<&Signature>) -> Option<Change> {
     let items = items(tree, at);
-    let is_list = tree.node(at).kind == Kind::List;
+    let is_list = tree.node(at).kind == NodeKind::List;
     match name {
-        "drop" if items.len() <= 1 => Some(super::rewrite::remove(tree, at)),
+        "drop" if items.len() <= 1 => Some(crate::rewrite::remove(tree, at)),
         "return" if is_list && items.len() == 1 => Some(whole(tree, at, "(return (i32.const 0))")),
         "call" if is_list => {
             let called = called?;

@@ -1,26 +1,26 @@
 //! What a WAT instruction takes and leaves, read from its name and what it is written with.
 
-use super::emit::Emitter;
-use super::forms::index;
-use super::ops::{self, Immediate, Val};
-use super::tree::{Kind, Nodes};
+use crate::emit::Emitter;
+use crate::forms::index;
+use crate::ops::{self, Immediate, Val};
+use crate::tree::{NodeKind, Nodes};
 use crate::{Signature, Ty};
 
 /// What an instruction does.
-pub(super) struct StackEffect {
-    pub(super) pops: Pops,
+pub(crate) struct StackEffect {
+    pub(crate) pops: Pops,
     /// How many values it leaves.
-    pub(super) pushes: usize,
+    pub(crate) pushes: usize,
     /// The type of the first of them.
-    pub(super) ty: Val,
+    pub(crate) ty: Val,
     /// Whether that is 0 or 1.
-    pub(super) truth: bool,
+    pub(crate) is_bool: bool,
     /// Whether control goes elsewhere.
-    pub(super) never: bool,
+    pub(crate) never: bool,
 }
 
 /// The types of what an instruction takes.
-pub(super) enum Pops {
+pub(crate) enum Pops {
     Fixed(&'static [Val]),
     One(Val),
     Host(Signature),
@@ -30,7 +30,7 @@ pub(super) enum Pops {
 }
 
 impl Pops {
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Pops::Fixed(types) => types.len(),
             Pops::One(_) => 1,
@@ -40,7 +40,7 @@ impl Pops {
         }
     }
 
-    pub(super) fn get(&self, at: usize) -> Option<Val> {
+    pub(crate) fn get(&self, at: usize) -> Option<Val> {
         let ty = match self {
             Pops::Fixed(types) => types.get(at).copied(),
             Pops::One(ty) => (at == 0).then_some(*ty),
@@ -54,27 +54,27 @@ impl Pops {
 
 impl StackEffect {
     fn new(pops: Pops, pushes: usize, ty: Val) -> Option<StackEffect> {
-        Some(StackEffect { pops, pushes, ty, truth: false, never: false })
+        Some(StackEffect { pops, pushes, ty, is_bool: false, never: false })
     }
 
     fn never() -> Option<StackEffect> {
-        Some(StackEffect { pops: Pops::Unknown, pushes: 0, ty: Val::Any, truth: false, never: true })
+        Some(StackEffect { pops: Pops::Unknown, pushes: 0, ty: Val::Any, is_bool: false, never: true })
     }
 
     /// What a call of a host function does.
-    pub(super) fn of_host(signature: &Signature) -> StackEffect {
+    pub(crate) fn of_host(signature: &Signature) -> StackEffect {
         let ty = signature.pushes().next().map_or(Val::Any, Val::from);
-        let truth = !signature.fallible() && signature.results.first().is_some_and(|result| result.ty == Ty::Bool);
-        StackEffect { pops: Pops::Host(*signature), pushes: signature.pushes().count(), ty, truth, never: false }
+        let is_bool = !signature.fallible() && signature.results.first().is_some_and(|result| result.ty == Ty::Bool);
+        StackEffect { pops: Pops::Host(*signature), pushes: signature.pushes().count(), ty, is_bool, never: false }
     }
 }
 
 impl Emitter<'_, '_> {
     /// Reads what follows an instruction's name; `None` where the name is not one that is known.
-    pub(super) fn effect(&self, name: &str, nodes: &mut Nodes) -> Option<StackEffect> {
+    pub(crate) fn effect(&self, name: &str, nodes: &mut Nodes) -> Option<StackEffect> {
         let tree = self.tree;
         let mut atom = || {
-            let node = nodes.peek(tree).filter(|node| tree.node(*node).kind == Kind::Atom)?;
+            let node = nodes.peek(tree).filter(|node| tree.node(*node).kind == NodeKind::Atom)?;
             nodes.next(tree);
             Some(tree.text(node))
         };
@@ -148,10 +148,10 @@ impl Emitter<'_, '_> {
                         nodes.next(tree)?;
                     }
                 }
-                let truth = ops::compares(name);
+                let is_bool = ops::compares(name);
                 let ty = op.pushes.first().copied().unwrap_or(Val::Any);
                 StackEffect::new(Pops::Fixed(op.pops), op.pushes.len(), ty)
-                    .map(|effect| StackEffect { truth, ..effect })
+                    .map(|effect| StackEffect { is_bool, ..effect })
             }
         }
     }
@@ -164,7 +164,7 @@ impl Emitter<'_, '_> {
     }
 
     /// What a call of that function does.
-    pub(super) fn called(&self, name: &str) -> Option<StackEffect> {
+    pub(crate) fn called(&self, name: &str) -> Option<StackEffect> {
         if let Some(at) = self.program.defined.get(name) {
             let ty = self.types.funcs.get(*at).cloned().flatten()?;
             let first = ty.results.first().copied().unwrap_or(Val::Any);

@@ -4,13 +4,13 @@
 
 use std::ops::Range;
 
-use super::diagnostic::Diagnostic;
-use super::draft::Draft;
-use super::explain;
-use super::fix::Certainty;
-use super::tree::{NodeId, Tree};
-use super::wording::TOO_LARGE;
 use crate::Signatures;
+use crate::diagnostic::Diagnostic;
+use crate::draft::Draft;
+use crate::explain;
+use crate::fix::Certainty;
+use crate::messages::TOO_LARGE;
+use crate::tree::{NodeId, Tree};
 
 /// The most fixes that are made to a text.
 const MAX_FIXES: usize = 64;
@@ -25,7 +25,7 @@ fn rounds(source: &str) -> usize {
 
 /// What became of a text.
 #[derive(Clone, Debug)]
-pub struct Mended {
+pub struct Fixed {
     /// The text with the fixes made. It has as many lines as before.
     pub source: String,
     /// What was wrong and is put right, in the order in which it was found, at its places in the author's text.
@@ -51,25 +51,25 @@ pub struct Mended {
 /// assert!(mended.rest.is_none());
 /// ```
 #[must_use]
-pub fn mend(source: &str, host: &Signatures) -> Mended {
+pub fn fix(source: &str, host: &Signatures) -> Fixed {
     let mut draft = Draft::new(source);
     let mut applied: Vec<Diagnostic> = Vec::new();
     let mut seen = vec![source.to_owned()];
     loop {
         let Some(found) = explain(draft.text(), host) else {
-            return Mended { source: draft.into_text(), applied, rest: None };
+            return Fixed { source: draft.into_text(), applied, rest: None };
         };
         let fix = found.fix.clone().filter(|fix| fix.certainty == Certainty::Safe && applied.len() < rounds(source));
         let told = draft.in_source(*found);
         // A fix that leaves its fault where it was has put nothing right, and would be made for ever.
         let stands = applied.iter().any(|before| (&before.span, &before.message) == (&told.span, &told.message));
         let Some(fix) = fix.filter(|_| !stands) else {
-            return Mended { source: draft.into_text(), applied, rest: Some(Box::new(told)) };
+            return Fixed { source: draft.into_text(), applied, rest: Some(Box::new(told)) };
         };
         draft.apply(&fix.edits);
         // Fixes that undo one another are none of them certain.
         if seen.iter().any(|text| text == draft.text()) {
-            return Mended { source: source.to_owned(), applied: Vec::new(), rest: explain(source, host) };
+            return Fixed { source: source.to_owned(), applied: Vec::new(), rest: explain(source, host) };
         }
         seen.push(draft.text().to_owned());
         applied.push(told.with_fix(Some(fix)));
@@ -79,7 +79,7 @@ pub fn mend(source: &str, host: &Signatures) -> Mended {
 /// All that is wrong with a text, as far as it can be told without the faults before put right, at most `limit`
 /// findings. Where one thing is wrong, that is what [`explain`] says.
 #[must_use]
-pub fn faults(source: &str, host: &Signatures, limit: usize) -> Vec<Diagnostic> {
+pub fn check(source: &str, host: &Signatures, limit: usize) -> Vec<Diagnostic> {
     let mut draft = Draft::new(source);
     let mut found: Vec<Diagnostic> = Vec::new();
     // Statements that are cut out, and the author's text of each: faults there or of names from there are echoes.
