@@ -410,7 +410,7 @@ impl<'a> Performer<'a> {
             broken.to_string()
         })?;
         if let Some(tape) = tape {
-            tape.keep().await.map_err(|halt| halt.to_string())?;
+            tape.flush().await.map_err(|halt| halt.to_string())?;
             let asked = tape.waiting();
             if !asked.is_empty() {
                 let call = format!("{step}.{}", at + 1);

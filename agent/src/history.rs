@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use wattle_capability::history::RunHistory;
 use wattle_machine::Call;
+use wattle_rt::truncate;
 
 use crate::trace::Left;
 
@@ -26,10 +27,10 @@ impl JournalHistory {
 
     /// Takes a call in that is done.
     pub(crate) fn add(&self, step: u32, call: &Call, left: &Left<'_>, dur_ms: u64) {
-        let args: Vec<String> = call.args().iter().map(|arg| format!("{:?}", cut(arg))).collect();
+        let args: Vec<String> = call.args().iter().map(|arg| format!("{:?}", truncate(arg, SHOWN))).collect();
         let ended = match (left.exit_code, &left.error) {
-            (Some(0), _) => cut(&left.output),
-            (_, Some(error)) => format!("FAILED: {}", cut(error)),
+            (Some(0), _) => truncate(&left.output, SHOWN).into_owned(),
+            (_, Some(error)) => format!("FAILED: {}", truncate(error, SHOWN)),
             (code, None) => format!("FAILED: {}", code.map_or_else(|| "not run".to_owned(), |code| code.to_string())),
         };
         let line = format!("step {step}: {}({}) in {dur_ms} ms: {ended}", call.label(), args.join(", "));
@@ -48,13 +49,5 @@ impl RunHistory for JournalHistory {
 
     fn steps(&self) -> Vec<String> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
-    }
-}
-
-/// The beginning of a text.
-fn cut(text: &str) -> String {
-    match text.char_indices().nth(SHOWN) {
-        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
-        None => text.to_owned(),
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
-use wattle_capability::Answer;
+use wattle_capability::PortFuture;
 use wattle_capability::ai::{Embedding, Inference, Question, Reply};
 use wattle_machine::{Message, Usage};
 use wattle_rt::{Code, Failure};
@@ -67,7 +67,7 @@ impl ModelInference {
 }
 
 impl Inference for ModelInference {
-    fn ask(&self, question: Question) -> Answer<'_, Reply> {
+    fn ask(&self, question: Question) -> PortFuture<'_, Reply> {
         Box::pin(async move {
             let Question { instruction, text, options, rejected } = question;
             let mut messages = vec![Message::system(instruction), Message::user(text)];
@@ -87,7 +87,7 @@ impl Inference for ModelInference {
         })
     }
 
-    fn embed(&self, text: String) -> Answer<'_, Embedding> {
+    fn embed(&self, text: String) -> PortFuture<'_, Embedding> {
         Box::pin(async move {
             let embedded = self.within(self.model.embed(&text)).await?;
             self.count(embedded.usage);

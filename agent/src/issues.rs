@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use wattle_capability::Answer;
+use wattle_capability::PortFuture;
 use wattle_capability::files::{ISSUES_FILE, append_line};
 use wattle_capability::issue::{IssueTracker, Ticket};
 use wattle_capability::kv;
@@ -29,7 +29,7 @@ impl Tickets {
 }
 
 impl IssueTracker for Tickets {
-    fn file(&self, ticket: Ticket) -> Answer<'_, ()> {
+    fn file(&self, ticket: Ticket) -> PortFuture<'_, ()> {
         let path = self.0.clone();
         Box::pin(async move {
             let line = line(&ticket)?;
@@ -53,7 +53,7 @@ impl Kept {
 }
 
 impl IssueTracker for Kept {
-    fn file(&self, ticket: Ticket) -> Answer<'_, ()> {
+    fn file(&self, ticket: Ticket) -> PortFuture<'_, ()> {
         Box::pin(async move {
             let line = line(&ticket)?;
             let add = move |old: Option<Vec<u8>>| {

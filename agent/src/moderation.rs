@@ -165,10 +165,7 @@ impl Classifier {
                 Ok(Some(known.cloned().unwrap_or_else(|| named.to_owned())))
             }
             (Some("blocked"), None) => Ok(Some("other".to_owned())),
-            _ => Err(format!(
-                "the classifier gave neither `allowed` nor `blocked …`: {:?}",
-                line.chars().take(80).collect::<String>()
-            )),
+            _ => Err(format!("the classifier gave neither `allowed` nor `blocked …`: {}", wattle_rt::quote(line, 80))),
         }
     }
 }

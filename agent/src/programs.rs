@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wattle_capability::Answer;
+use wattle_capability::PortFuture;
 use wattle_capability::par::{self, Work};
 use wattle_capability::wattle::CatalogIndex;
 use wattle_catalog::{Catalog, Entry};
@@ -44,7 +44,7 @@ impl Programs {
 }
 
 impl par::Programs for Programs {
-    fn run(&self, work: Work, args: Vec<String>, grants: Arc<Grants>, place: Nested) -> Answer<'_, Outcome> {
+    fn run(&self, work: Work, args: Vec<String>, grants: Arc<Grants>, place: Nested) -> PortFuture<'_, Outcome> {
         Box::pin(async move {
             let told = |code, reason: String| Failure::new(code, reason);
             let most = self.runtime.limits().time;
@@ -70,7 +70,7 @@ impl par::Programs for Programs {
         })
     }
 
-    fn check(&self, work: Work) -> Answer<'_, ()> {
+    fn check(&self, work: Work) -> PortFuture<'_, ()> {
         Box::pin(async move {
             match work {
                 Work::Inline(source) => self.prepared(&source, None).await.map(drop),

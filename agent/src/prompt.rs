@@ -7,7 +7,7 @@ use wattle_catalog::{Catalog, Entry, Origin};
 use wattle_machine::{
     ArgLine, CapabilityPart, CodeLine, Dialect, FunctionLine, Limits, ProgramLine, PromptParts, Withheld,
 };
-use wattle_rt::{Capability, Code, Function, Grants, Runtime, Shown};
+use wattle_rt::{Capability, Code, Function, Grants, PromptDetail, Runtime};
 
 use crate::host::Settings;
 use crate::wiring;
@@ -118,9 +118,13 @@ pub(crate) fn parts(
     let programs = listing.programs.iter().filter(|program| program.trusted.iter().all(|name| grants.allows(name)));
     let part = |capability: &&Capability| {
         let (seldom, shown): (Vec<&Function>, Vec<&Function>) =
-            capability.functions.iter().partition(|function| function.shown == Shown::Name);
+            capability.functions.iter().partition(|function| function.prompt_detail == PromptDetail::Name);
         let line = |function: &&Function| {
-            let about = if function.shown == Shown::Sentence { function.about.to_owned() } else { String::new() };
+            let about = if function.prompt_detail == PromptDetail::Sentence {
+                function.about.to_owned()
+            } else {
+                String::new()
+            };
             FunctionLine { usage: function.signature.usage(), about }
         };
         CapabilityPart {

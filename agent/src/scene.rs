@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use wattle_capability::Answer;
+use wattle_capability::PortFuture;
 use wattle_capability::ai::{Embedding, Inference, Question, Reply};
 use wattle_capability::egress::{HeaderMap, HeaderName, HeaderValue, Incoming, Outgoing, Passage, Url};
 use wattle_capability::files::Files;
@@ -139,7 +139,7 @@ impl Scene {
 struct Pushed;
 
 impl Repository for Pushed {
-    fn commit_push(&self, message: String) -> Answer<'_, String> {
+    fn commit_push(&self, message: String) -> PortFuture<'_, String> {
         Box::pin(async move { Ok(format!("committed and pushed: {message}")) })
     }
 }
@@ -148,7 +148,7 @@ impl Repository for Pushed {
 struct OnePicture;
 
 impl ImageGenerator for OnePicture {
-    fn paint(&self, _: String, _: Passage) -> Answer<'_, Vec<u8>> {
+    fn paint(&self, _: String, _: Passage) -> PortFuture<'_, Vec<u8>> {
         Box::pin(async { Ok(PICTURE.to_vec()) })
     }
 }
@@ -203,7 +203,7 @@ impl Route {
 }
 
 impl http::Backend for Recorded {
-    fn send(&self, outgoing: Outgoing) -> Answer<'_, Incoming> {
+    fn send(&self, outgoing: Outgoing) -> PortFuture<'_, Incoming> {
         let request = outgoing.request();
         let url = normal(&request.url);
         let route = self.0.iter().find(|route| route.url == url && route.method == request.method.as_str());
@@ -218,7 +218,7 @@ impl http::Backend for Recorded {
 struct Lines(Vec<ShellAnswer>);
 
 impl Shell for Lines {
-    fn run(&self, _: &Account, _: Arc<Files>, script: String, _: Vec<u8>, _: Instant) -> Answer<'_, Captured> {
+    fn run(&self, _: &Account, _: Arc<Files>, script: String, _: Vec<u8>, _: Instant) -> PortFuture<'_, Captured> {
         let known = self.0.iter().find(|answer| answer.line == script).map(|answer| Captured {
             stdout: answer.stdout.clone().into_bytes(),
             stderr: answer.stderr.clone().into_bytes(),
@@ -262,13 +262,13 @@ impl Scripted {
 }
 
 impl Inference for Scripted {
-    fn ask(&self, question: Question) -> Answer<'_, Reply> {
+    fn ask(&self, question: Question) -> PortFuture<'_, Reply> {
         let answer = self.answer(&[&question.text, &question.instruction]).map(|text| Reply { text, tokens: 0 });
         Box::pin(async { answer })
     }
 
     /// The answer is written as a JSON array of numbers.
-    fn embed(&self, text: String) -> Answer<'_, Embedding> {
+    fn embed(&self, text: String) -> PortFuture<'_, Embedding> {
         let answer = self.answer(&[&text]).and_then(|answer| {
             let vector = serde_json::from_str(&answer).map_err(|_| {
                 Failure::new(Code::EREMOTE, "the model's answer for an embedding is no JSON array of numbers")

@@ -7,9 +7,9 @@ use jiff::fmt::strtime::BrokenDownTime;
 use jiff::fmt::temporal::{Pieces, PiecesOffset};
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, ToSpan, Unit, Zoned};
-use wattle_rt::{Code, Failure, Run, capability};
+use wattle_rt::{Code, Failure, Run, capability, quote};
 
-use crate::str::shown;
+use crate::QUOTED;
 
 capability! {
     /// Points in time as text: RFC 3339 such as `2026-03-01T12:00:00Z`, in a named zone with its name behind it in brackets; a day alone is its midnight in UTC.
@@ -47,7 +47,7 @@ const LONGEST: usize = 1_024;
 
 fn unread(s: &str, why: impl std::fmt::Display) -> Failure {
     let words = "no date; one is written as 2026-03-01, 2026-03-01T12:00:00Z or 2026-03-01T12:00:00+01:00";
-    Failure::new(Code::EPARSE, format!("{} is {words}: {why}", shown(s)))
+    Failure::new(Code::EPARSE, format!("{} is {words}: {why}", quote(s, QUOTED)))
 }
 
 /// The zone of that name.
@@ -56,7 +56,7 @@ fn zone(name: Option<&str>) -> Result<TimeZone, Failure> {
         None | Some("" | "UTC" | "Z") => Ok(TimeZone::UTC),
         Some(name) => TimeZone::get(name).map_err(|_| {
             let words = "no time zone; one is named as in the IANA database, such as Europe/Berlin or UTC";
-            Failure::new(Code::ENOENT, format!("{} is {words}", shown(name)))
+            Failure::new(Code::ENOENT, format!("{} is {words}", quote(name, QUOTED)))
         }),
     }
 }
@@ -113,7 +113,10 @@ fn parse(_: &mut Run, s: &str, format: Option<&str>, name: Option<&str>) -> Resu
 /// Reads a date by strftime's fields; where they name no zone it is in `zone`, and where they name no time at midnight.
 fn fields(s: &str, format: &str, zone: TimeZone) -> Result<Zoned, Failure> {
     let bad = |error: jiff::Error| {
-        Failure::new(Code::EPARSE, format!("{} is no date by the format {}: {error}", shown(s), shown(format)))
+        Failure::new(
+            Code::EPARSE,
+            format!("{} is no date by the format {}: {error}", quote(s, QUOTED), quote(format, QUOTED)),
+        )
     };
     if s.len().max(format.len()) > LONGEST {
         return Err(unread(s, format!("a date and its format have at most {LONGEST} bytes")));
@@ -142,7 +145,7 @@ fn formatted(_: &mut Run, date: &str, format: Option<&str>, name: Option<&str>) 
             Err(Failure::new(Code::EPARSE, format!("the format has {} bytes, more than {LONGEST}", format.len())))
         }
         Some(format) => BrokenDownTime::from(&date).to_string(format).map_err(|error| {
-            Failure::new(Code::EPARSE, format!("{} is no format of strftime's fields: {error}", shown(format)))
+            Failure::new(Code::EPARSE, format!("{} is no format of strftime's fields: {error}", quote(format, QUOTED)))
         }),
     }
 }
@@ -159,7 +162,7 @@ fn unit(name: &str) -> Result<Unit, Failure> {
         "year" => Unit::Year,
         _ => {
             let words = "no unit; it is one of seconds, minutes, hours, days, weeks, months, years";
-            return Err(Failure::new(Code::EPARSE, format!("{} is {words}", shown(name))));
+            return Err(Failure::new(Code::EPARSE, format!("{} is {words}", quote(name, QUOTED))));
         }
     })
 }

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use wattle_rt::wire::Any;
-use wattle_rt::{Code, Failure, Run, capability};
+use wattle_rt::abi::Untyped;
+use wattle_rt::{Code, Failure, Run, capability, quote};
 
 use crate::arr::{Arrays, Handle};
 use crate::map;
@@ -37,7 +37,7 @@ fn log(run: &mut Run, line: &str) -> Result<(), Failure> {
 }
 
 /// A number means only what the program takes it for, so everything that it can be is told.
-fn dump(run: &mut Run, label: &str, value: Any<'_>) -> Result<(), Failure> {
+fn dump(run: &mut Run, label: &str, value: Untyped<'_>) -> Result<(), Failure> {
     let number = value.number;
     let mut readings = Vec::new();
     readings.extend(value.bytes.map(described));
@@ -84,10 +84,7 @@ fn described(bytes: &[u8]) -> String {
 /// A text in quotes, or bytes in hexadecimal digits, cut off.
 fn shown(bytes: &[u8], chars: usize) -> String {
     match std::str::from_utf8(bytes) {
-        Ok(text) => match text.char_indices().nth(chars) {
-            Some((end, _)) => format!("{:?}…", text.get(..end).unwrap_or_default()),
-            None => format!("{text:?}"),
-        },
+        Ok(text) => quote(text, chars),
         Err(_) => {
             let digits: Vec<String> = bytes.iter().take(BYTES).map(|byte| format!("{byte:02x}")).collect();
             format!("{}{}", digits.join(" "), if bytes.len() > BYTES { " …" } else { "" })

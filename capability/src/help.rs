@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wattle_rt::{Code, Config, Failure, Run, capability};
+use wattle_rt::{Code, Config, Failure, Run, capability, quote};
 
 capability! {
     /// The manual.
@@ -34,10 +34,10 @@ impl Config for Help {
 fn about(run: &mut Run, topic: &str) -> Result<String, Failure> {
     let Help(guide) = &*run.config::<Help>()?;
     guide.about(topic).ok_or_else(|| {
-        let topic: String = topic.chars().take(60).collect();
+        let topic = quote(topic, 60);
         Failure::new(
             Code::ENOENT,
-            format!("nothing in the manual is about {topic:?}; an empty topic lists what there is"),
+            format!("nothing in the manual is about {topic}; an empty topic lists what there is"),
         )
     })
 }

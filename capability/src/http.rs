@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use futures_util::StreamExt;
 use serde_json::{Map, Value as Json, json};
-use wattle_rt::{Account, Code, Config, Failure, Held, Run, Unadmitted, capability};
+use wattle_rt::{Account, Code, Config, Failure, Held, Run, Unadmitted, capability, truncate};
 
 use crate::arr::{Arrays, Handle};
 pub use crate::egress::backend::{Backend, Request, Response};
@@ -144,7 +144,7 @@ fn accepted(url: &str, answer: Received) -> Result<Vec<u8>, Failure> {
         return Ok(answer.response.body);
     }
     let body = String::from_utf8_lossy(&answer.body);
-    let quoted: String = body.trim().chars().take(200).collect();
+    let quoted = truncate(body.trim(), 200);
     let said = if quoted.is_empty() { String::new() } else { format!(": {quoted}") };
     Err(Failure::new(Code::EREMOTE, format!("{url} answered with status {}{said}", answer.status)))
 }
@@ -163,7 +163,7 @@ async fn get_all(run: &mut Run, urls: Unadmitted<i32>) -> Result<Handle, Failure
     let http = run.config::<Http>()?;
     let urls = Arrays::of(run).get(Handle(urls))?.clone();
     let mut items = vec![String::new(); urls.len()];
-    let (mut room, mut held) = (run.room(), run.account().nothing());
+    let (mut room, mut held) = (run.remaining_memory(), run.account().nothing());
     let way = Way::of(run);
     let count = urls.len();
     let answers = urls.into_iter().enumerate().map(|(at, url)| {

@@ -39,7 +39,7 @@ pub mod workbook;
 pub use wattle_egress as egress;
 pub use wattle_egress::secrets;
 pub use wattle_files as files;
-pub use wattle_rt::Answer;
+pub use wattle_rt::PortFuture;
 use wattle_rt::{Capability, Code, Failure, Grants};
 
 /// Every capability of this crate, in the order of prompt and manual.
@@ -86,6 +86,9 @@ pub fn pure_grants() -> Grants {
 
 /// The most bytes of a text that one call makes; the program's memory bounds it further.
 const MOST: usize = 64 << 20;
+
+/// Maximum length of a value that a message quotes, in characters.
+const QUOTED: usize = 40;
 
 fn too_large() -> Failure {
     Failure::new(Code::ENOMEM, "the text would have more than 64 MiB; work on smaller pieces")

@@ -10,9 +10,9 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use serde_json::json;
-use wattle_rt::{Code, Config, Exit, Failure, Grants, Nested, Outcome, Run, Target, Unadmitted, capability};
+use wattle_rt::{Code, Config, Exit, Failure, Grants, Nested, Outcome, Run, Target, Unadmitted, capability, quote};
 
-use crate::Answer;
+use crate::PortFuture;
 use crate::arr::{Arrays, Handle};
 
 pub(crate) use team::Team;
@@ -45,10 +45,10 @@ pub enum Work {
 pub trait Programs: Send + Sync {
     /// Runs a program. What keeps it from being run is a failure: no such program (`ENOENT`), a text that does not compile or
     /// arguments that it does not take (`EPARSE`), something that it needs and the grants lack (`EACCESS`).
-    fn run(&self, work: Work, args: Vec<String>, grants: Arc<Grants>, place: Nested) -> Answer<'_, Outcome>;
+    fn run(&self, work: Work, args: Vec<String>, grants: Arc<Grants>, place: Nested) -> PortFuture<'_, Outcome>;
 
     /// Whether a program is there and compiles; runs nothing of it.
-    fn check(&self, work: Work) -> Answer<'_, ()>;
+    fn check(&self, work: Work) -> PortFuture<'_, ()>;
 
     /// Whether no other program may run beside that one.
     fn is_exclusive(&self, work: &Work) -> bool;
@@ -86,7 +86,10 @@ async fn map(run: &mut Run, program: String, items: i32) -> Result<Handle, Failu
     for (at, result) in perform(run, calls.collect(), Failing::Ends).await?.into_iter().enumerate() {
         results.push(result.map_err(|failure| {
             let item = items.get(at).map(Vec::as_slice).unwrap_or_default();
-            Failure { reason: format!("item {at} ({}): {}", excerpt(item), failure.reason), ..failure }
+            Failure {
+                reason: format!("item {at} ({}): {}", quote(&String::from_utf8_lossy(item), 60), failure.reason),
+                ..failure
+            }
         })?);
     }
     Arrays::make(run, results)
@@ -113,23 +116,16 @@ fn read_call(text: &[u8]) -> Result<(String, Vec<String>), Failure> {
     let wrong = |why: &str| {
         Failure::new(
             Code::EPARSE,
-            format!("a call is JSON such as [\"program\", \"argument\"], not {}: {why}", excerpt(text)),
+            format!(
+                "a call is JSON such as [\"program\", \"argument\"], not {}: {why}",
+                quote(&String::from_utf8_lossy(text), 60)
+            ),
         )
     };
     let parts: Vec<serde_json::Value> = serde_json::from_slice(text).map_err(|error| wrong(&error.to_string()))?;
     let mut parts = parts.iter().map(crate::json::plain);
     let program = parts.next().ok_or_else(|| wrong("it names no program"))?;
     Ok((program, parts.collect()))
-}
-
-/// The beginning of a text, in quotes.
-fn excerpt(text: &[u8]) -> String {
-    const CHARS: usize = 60;
-    let text = String::from_utf8_lossy(text);
-    match text.char_indices().nth(CHARS) {
-        Some((end, _)) => format!("{:?}…", text.get(..end).unwrap_or_default()),
-        None => format!("{text:?}"),
-    }
 }
 
 /// What the failure of one call means for the others.

@@ -5,6 +5,7 @@
 
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value as Json;
+use wattle_rt::truncate;
 
 /// The longest text of a schema, in bytes.
 const TEXT_BYTES: usize = 32 << 10;
@@ -50,22 +51,16 @@ impl Schema {
             .iter_errors(value)
             .take(FAULTS)
             .map(|error| match error.instance_path().as_str() {
-                "" => clipped(&error.to_string()),
-                place => format!("at {place}: {}", clipped(&error.to_string())),
+                "" => truncate(&error.to_string(), FAULT).into_owned(),
+                place => format!("at {place}: {}", truncate(&error.to_string(), FAULT)),
             })
             .collect();
         if faults.is_empty() { Ok(()) } else { Err(faults.join("; ")) }
     }
 }
 
-/// A fault quotes the value, which may be long.
-fn clipped(words: &str) -> String {
-    const CHARS: usize = 300;
-    match words.char_indices().nth(CHARS) {
-        Some((end, _)) => format!("{}…", words.get(..end).unwrap_or_default()),
-        None => words.to_owned(),
-    }
-}
+/// Maximum length of a fault, in characters: a fault quotes the value.
+const FAULT: usize = 300;
 
 /// Walks a schema with its references written out.
 struct Cost<'a> {

@@ -5,10 +5,10 @@ mod pattern;
 
 use memchr::memmem;
 use unicode_segmentation::UnicodeSegmentation as _;
-use wattle_rt::{Code, Failure, Run, capability};
+use wattle_rt::{Code, Failure, Run, capability, quote};
 
 use crate::arr::{Arrays, Handle};
-use crate::{MOST, too_large};
+use crate::{MOST, QUOTED, too_large};
 
 capability! {
     /// Text; lengths and offsets are bytes, cuts inside a character move outward.
@@ -341,17 +341,9 @@ fn from_int(_: &mut Run, n: i32) -> Result<String, Failure> {
     Ok(n.to_string())
 }
 
-/// A text as a message shows it: short.
-pub(crate) fn shown(s: &str) -> String {
-    match s.char_indices().nth(40) {
-        Some((at, _)) => format!("{:?}…", s.get(..at).unwrap_or_default()),
-        None => format!("{s:?}"),
-    }
-}
-
 fn to_int(_: &mut Run, s: &str) -> Result<i32, Failure> {
     s.trim().parse().map_err(|_| {
-        let why = format!("{} is no integer between {} and {}", shown(s), i32::MIN, i32::MAX);
+        let why = format!("{} is no integer between {} and {}", quote(s, QUOTED), i32::MIN, i32::MAX);
         Failure::new(Code::EPARSE, why)
     })
 }
@@ -363,7 +355,7 @@ fn from_float(_: &mut Run, x: f64, digits: i32) -> Result<String, Failure> {
 
 fn to_float(_: &mut Run, s: &str) -> Result<f64, Failure> {
     crate::arr::number(s.as_bytes()).ok_or_else(|| {
-        Failure::new(Code::EPARSE, format!("{} is no decimal number, or too large for a float", shown(s)))
+        Failure::new(Code::EPARSE, format!("{} is no decimal number, or too large for a float", quote(s, QUOTED)))
     })
 }
 

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use wattle_rt::{Code, Config, Failure, Gate, Run, Target, Unadmitted, capability};
+use wattle_rt::{Code, Config, Failure, Gate, Run, Target, Unadmitted, capability, quote, truncate};
 
 use crate::history::RunHistoryGrant;
 use crate::kv::{self, Kv, TENANT};
@@ -99,7 +99,8 @@ fn unknown(words: &[&str]) -> Failure {
     if known.is_empty() {
         known = COMMANDS.iter().map(|(usage, _)| *usage).collect();
     }
-    let shown: String = words.join(" ").chars().take(60).collect();
+    let words = words.join(" ");
+    let shown = truncate(&words, 60);
     let known: Vec<String> = known.iter().map(|usage| format!("`{usage}`")).collect();
     Failure::new(Code::EPARSE, format!("there is no command `{shown}`; there is {}", known.join(", ")))
 }
@@ -120,10 +121,8 @@ async fn vars(run: &mut Run, gate: &Gate) -> Result<String, Failure> {
     for name in state.keys(String::new()).await? {
         let value = state.get(name.clone()).await?.unwrap_or_default();
         let value = String::from_utf8_lossy(&value);
-        let shown: String = value.chars().take(SHOWN).collect();
-        let more = if shown.len() < value.len() { "…" } else { "" };
-        _ = writeln!(text, "{name}={}{more}", shown.replace('\n', "\\n"));
-        if text.len() > run.room() {
+        _ = writeln!(text, "{name}={}", truncate(&value, SHOWN).replace('\n', "\\n"));
+        if text.len() > run.remaining_memory() {
             return Err(too_large());
         }
     }
@@ -141,8 +140,8 @@ fn listed(programs: Vec<(String, String)>) -> String {
 fn search(run: &Run, words: &str) -> Result<String, Failure> {
     let found = run.config::<Wattle>()?.0.search(words);
     if found.is_empty() {
-        let words: String = words.chars().take(60).collect();
-        let words = format!("no program of the catalog is about {words:?}; `catalog list` gives all of them");
+        let words = quote(words, 60);
+        let words = format!("no program of the catalog is about {words}; `catalog list` gives all of them");
         return Err(Failure::new(Code::ENOENT, words));
     }
     Ok(listed(found))

@@ -9,7 +9,7 @@ mod guest;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use wattle_rt::{Code, Config, Failure, Run, Service, Target, capability};
+use wattle_rt::{Code, Config, Failure, Run, Service, Target, capability, truncate};
 
 use crate::egress::{HeaderMap, HeaderValue, Method, Passage, header};
 use crate::http::{Http, Received, Request, receive};
@@ -91,8 +91,8 @@ async fn fetch(run: &mut Run, url: String, offset: i32) -> Result<String, Failur
     };
     if status >= 400 {
         let said = read.map(|text| text.text).unwrap_or_default();
-        let said: String = said.trim().chars().take(300).collect();
-        let said = if said.is_empty() { said } else { format!(": {said}") };
+        let said = truncate(said.trim(), 300);
+        let said = if said.is_empty() { String::new() } else { format!(": {said}") };
         return Err(Failure::new(Code::EREMOTE, format!("{url} answered with status {status}{said}")));
     }
     match read {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use wattle_agent::{Access, Job, Settings, Trusted};
-use wattle_capability::Answer;
+use wattle_capability::PortFuture;
 use wattle_capability::files::Files;
 use wattle_capability::git::{NoRepository, Repository};
 use wattle_catalog::Catalog;
@@ -25,7 +25,7 @@ const TRUSTED: &[&str] = &["git", "publish", "image"];
 struct Messages(Mutex<Vec<String>>);
 
 impl Repository for Messages {
-    fn commit_push(&self, message: String) -> Answer<'_, String> {
+    fn commit_push(&self, message: String) -> PortFuture<'_, String> {
         self.0.lock().unwrap().push(message);
         Box::pin(async { Ok("committed and pushed".to_owned()) })
     }

@@ -27,6 +27,7 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use serde::{Deserialize, Serialize};
 use wattle_machine::{FunctionCall, Message, Role, announced_nonce};
+use wattle_rt::truncate;
 
 use super::key::Mask;
 use super::{Delta, Embedded, Model, ModelError, ModelReply, ModelRequest};
@@ -146,23 +147,20 @@ fn first_difference(was: &str, is: &str) -> String {
     for is_line in is.lines() {
         match was_lines.next() {
             Some(was_line) if was_line == is_line => line += 1,
-            Some(was_line) => return format!("line {line} was `{}`, is `{}`", clip(was_line), clip(is_line)),
-            None => return format!("line {line} `{}` was not there", clip(is_line)),
+            Some(was_line) => {
+                return format!("line {line} was `{}`, is `{}`", truncate(was_line, QUOTED), truncate(is_line, QUOTED));
+            }
+            None => return format!("line {line} `{}` was not there", truncate(is_line, QUOTED)),
         }
     }
     match was_lines.next() {
-        Some(was_line) => format!("line {line} `{}` is missing", clip(was_line)),
+        Some(was_line) => format!("line {line} `{}` is missing", truncate(was_line, QUOTED)),
         None => "it differs in its role or line ends".to_owned(),
     }
 }
 
-fn clip(line: &str) -> String {
-    const LIMIT: usize = 80;
-    match line.char_indices().nth(LIMIT) {
-        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
-        None => line.to_owned(),
-    }
-}
+/// Maximum length of a quoted line, in characters.
+const QUOTED: usize = 80;
 
 /// Answers from a recording: each request with the turn that was recorded for it, else with the next one, whoever asks.
 #[derive(Debug)]

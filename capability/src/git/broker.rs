@@ -7,13 +7,13 @@ use std::time::Duration;
 use base64::Engine as _;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
-use wattle_rt::{Code, Failure};
+use wattle_rt::{Code, Failure, truncate};
 
 use super::process::{self, Call, Done, Stopped};
 use super::remote::{Branch, Remote, RemoteFiles};
 use super::repository::{self, State};
 use super::{NoRepository, Repository};
-use crate::Answer;
+use crate::PortFuture;
 use crate::files::HostFiles;
 use crate::secrets::Secret;
 
@@ -190,7 +190,7 @@ impl Broker {
 }
 
 impl Repository for Broker {
-    fn commit_push(&self, message: String) -> Answer<'_, String> {
+    fn commit_push(&self, message: String) -> PortFuture<'_, String> {
         Box::pin(self.commit_and_push(message))
     }
 }
@@ -354,7 +354,7 @@ impl Sequence<'_> {
         };
         let said = said.replace(&*self.broker.workdir.to_string_lossy(), ".");
         let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        lines.join("; ").chars().map(|c| if c.is_control() { ' ' } else { c }).take(SAID).collect()
+        truncate(&lines.join("; ").replace(char::is_control, " "), SAID).into_owned()
     }
 }
 

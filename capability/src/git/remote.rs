@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use url::Url;
+use wattle_rt::truncate;
 
 /// A remote that can be pushed to: a folder of this machine, or a repository over https, http or ssh.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -210,8 +211,9 @@ impl fmt::Display for Branch {
     }
 }
 
+/// Returns a text for a message, truncated and without control characters.
 fn clip(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(80).collect()
+    truncate(text, 80).chars().filter(|c| !c.is_control()).collect()
 }
 
 #[cfg(test)]

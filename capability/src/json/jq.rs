@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use wattle_rt::{Account, Code, Failure, GuestBounds, GuestFault, Run};
+use wattle_rt::{Account, Code, Failure, GuestBounds, GuestFault, Run, quote};
 
 use super::MOST;
+use crate::QUOTED;
 use crate::guests::LazyGuest;
-use crate::str::shown;
 
 /// Built from `shell/toolbox/jq`.
 static JQ: LazyGuest = LazyGuest::new("jq", include_bytes!("jq.wasm"));
@@ -32,7 +32,7 @@ pub async fn jq(filter: &str, doc: &[u8], now: f64, deadline: Instant) -> Result
 }
 
 async fn apply(account: &Account, filter: &str, doc: &[u8], now: f64, until: Instant) -> Result<Vec<u8>, Failure> {
-    let filter_words = shown(filter);
+    let filter_words = quote(filter, QUOTED);
     if filter.len() > FILTER {
         return Err(Failure::new(Code::EPARSE, format!("the filter has {} bytes, more than {FILTER}", filter.len())));
     }

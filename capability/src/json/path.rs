@@ -1,6 +1,6 @@
 //! Paths into a JSON document: `a.b[0].c`, `$.a`, `["odd key"]`, or a JSON pointer `/a/b/0`.
 
-use wattle_rt::{Code, Failure};
+use wattle_rt::{Code, Failure, truncate};
 
 use super::document::{DEPTH, Document};
 
@@ -133,7 +133,7 @@ impl Path {
         let there = match at {
             Document::Object(fields) if fields.is_empty() => "is an empty object".to_owned(),
             Document::Object(fields) => {
-                let names: Vec<&str> = fields.keys().take(12).map(|key| clipped(key)).collect();
+                let names: Vec<_> = fields.keys().take(12).map(|key| truncate(key, 40)).collect();
                 let more = if fields.len() > 12 { format!(" and {} more", fields.len() - 12) } else { String::new() };
                 format!("is an object with the keys {}{more}", names.join(", "))
             }
@@ -142,10 +142,6 @@ impl Path {
         };
         Failure::new(Code::ENOENT, format!("nothing at {:?}: {place} {there}, and has no {missing:?}", self.text))
     }
-}
-
-fn clipped(key: &str) -> &str {
-    key.get(..key.floor_char_boundary(40)).unwrap_or(key)
 }
 
 /// The key that a step means in an object.

@@ -5,11 +5,10 @@ use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 use sha2::{Digest as _, Sha256};
-use wattle_rt::{Code, Failure, Run};
+use wattle_rt::{Code, Failure, Run, quote};
 
-use super::shown;
 use crate::json::document::{Document, quoted};
-use crate::{MOST, too_large};
+use crate::{MOST, QUOTED, too_large};
 
 /// Everything but RFC 3986's unreserved characters.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -39,7 +38,7 @@ pub(super) fn url_encode(_: &mut Run, s: &[u8]) -> Result<String, Failure> {
 pub(super) fn url_decode(_: &mut Run, s: &str) -> Result<Vec<u8>, Failure> {
     let hex = |at: usize| s.as_bytes().get(at).is_some_and(u8::is_ascii_hexdigit);
     if let Some((at, _)) = s.match_indices('%').find(|(at, _)| !(hex(at + 1) && hex(at + 2))) {
-        let found = shown(s.get(at..).unwrap_or_default());
+        let found = quote(s.get(at..).unwrap_or_default(), QUOTED);
         return Err(unread(format!("two hexadecimal digits are missing behind the % at byte {at}: {found}")));
     }
     Ok(percent_decode_str(s).collect())
@@ -78,7 +77,9 @@ pub(super) fn base64_decode(_: &mut Run, s: &str) -> Result<Vec<u8>, Failure> {
         other => other,
     };
     let digits: String = s.chars().filter(|c| !c.is_ascii_whitespace()).map(standard).collect();
-    BASE64.decode(digits).map_err(|e| unread(format!("{} is no Base64: {}", shown(s), e.to_string().to_lowercase())))
+    BASE64
+        .decode(digits)
+        .map_err(|e| unread(format!("{} is no Base64: {}", quote(s, QUOTED), e.to_string().to_lowercase())))
 }
 
 pub(super) fn hex_encode(_: &mut Run, s: &[u8]) -> Result<String, Failure> {
@@ -94,10 +95,11 @@ fn hex(bytes: &[u8]) -> String {
 pub(super) fn hex_decode(_: &mut Run, s: &str) -> Result<Vec<u8>, Failure> {
     let digits: Option<Vec<u8>> =
         s.chars().filter(|c| !c.is_ascii_whitespace()).map(|c| u8::try_from(c.to_digit(16)?).ok()).collect();
-    let digits = digits.ok_or_else(|| unread(format!("{} has characters that are no hexadecimal digits", shown(s))))?;
+    let digits =
+        digits.ok_or_else(|| unread(format!("{} has characters that are no hexadecimal digits", quote(s, QUOTED))))?;
     let (pairs, rest) = digits.as_chunks::<2>();
     if !rest.is_empty() {
-        return Err(unread(format!("{} has an odd number of hexadecimal digits", shown(s))));
+        return Err(unread(format!("{} has an odd number of hexadecimal digits", quote(s, QUOTED))));
     }
     Ok(pairs.iter().map(|[high, low]| high << 4 | low).collect())
 }

@@ -12,11 +12,10 @@ use regex_automata::util::iter::Searcher;
 use regex_automata::util::primitives::PatternID;
 use regex_automata::util::syntax;
 use regex_automata::{Anchored, Input, Match, MatchError, MatchKind};
-use wattle_rt::{Code, Failure, Run};
+use wattle_rt::{Code, Failure, Run, quote};
 
-use super::shown;
 use crate::arr::{Arrays, Handle};
-use crate::{MOST, too_large};
+use crate::{MOST, QUOTED, too_large};
 
 /// The longest pattern, in bytes.
 const PATTERN: usize = 4_096;
@@ -46,7 +45,7 @@ struct Pattern {
 struct Patterns(Vec<Pattern>);
 
 fn refused(pattern: &str, why: &str) -> Failure {
-    Failure::new(Code::EPARSE, format!("the pattern {} is refused: {why}", shown(pattern)))
+    Failure::new(Code::EPARSE, format!("the pattern {} is refused: {why}", quote(pattern, QUOTED)))
 }
 
 fn gave_up() -> Failure {

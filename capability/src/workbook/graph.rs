@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use wattle_rt::{Code, Failure};
+use wattle_rt::{Code, Failure, truncate};
 
 use super::Outputs;
 use super::text::{self, Arg, Export, Of};
@@ -190,7 +190,7 @@ fn find(names: &[String], sought: &str, who: impl Fn() -> String) -> Result<usiz
         const SHOWN: usize = 20;
         let known: Vec<String> = names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
         let more = if names.len() > SHOWN { ", …" } else { "" };
-        let sought: String = sought.chars().take(60).collect();
+        let sought = truncate(sought, 60);
         wrong(format!("{} needs `{sought}`, which is no component; there is {}{more}", who(), known.join(", ")))
     })
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde::Serialize;
 
 use crate::diagnostic::clamp;
-use crate::excerpt::excerpt;
+use crate::truncate::excerpt;
 
 /// How sure it is that a [`Fix`] gives the program that its author meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]

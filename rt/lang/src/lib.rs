@@ -19,7 +19,6 @@ mod diagnostic;
 mod draft;
 mod emit;
 mod ending;
-mod excerpt;
 mod explain;
 mod fix;
 mod format;
@@ -39,6 +38,7 @@ mod render;
 mod rewrite;
 mod signature;
 mod tree;
+mod truncate;
 mod types;
 mod walk;
 
@@ -56,6 +56,7 @@ use self::messages::Fault;
 pub use self::render::Role;
 pub use self::signature::{Names, Param, Service, Signature, Signatures, Target, Touch, Ty, ValType};
 use self::tree::Tree;
+pub use self::truncate::{quote, truncate};
 
 /// A program's module.
 #[derive(Clone, Debug)]

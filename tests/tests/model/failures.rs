@@ -126,7 +126,7 @@ async fn a_recovered_endpoint_answers_and_what_was_shown_is_void() {
         let (reply, seen) = stream(&client_with(&provider, timeouts, Some(KEY))).await;
         assert_eq!(reply.unwrap_or_else(|why| panic!("{what}: {why}")).text, "whole", "{what}");
         assert_eq!(seen, shown, "{what}");
-        assert_eq!(provider.left(), 0, "{what}");
+        assert_eq!(provider.unused_answers(), 0, "{what}");
     }
 }
 

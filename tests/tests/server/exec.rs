@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use wattle_agent::Trusted;
-use wattle_agent::capability::Answer;
+use wattle_agent::capability::PortFuture;
 use wattle_agent::capability::git::Repository;
 
 use crate::world::{World, post};
@@ -12,7 +12,7 @@ use crate::world::{World, post};
 struct Messages(Mutex<Vec<String>>);
 
 impl Repository for Messages {
-    fn commit_push(&self, message: String) -> Answer<'_, String> {
+    fn commit_push(&self, message: String) -> PortFuture<'_, String> {
         self.0.lock().unwrap().push(message);
         Box::pin(async { Ok("committed and pushed".to_owned()) })
     }

@@ -7,7 +7,7 @@ mod workbooks;
 use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
-use wattle_agent::capability::Answer;
+use wattle_agent::capability::PortFuture;
 use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
 use wattle_agent::capability::shell::{Captured, Shell};
 use wattle_agent::{Access, Job, Settings, Tickets};
@@ -26,7 +26,7 @@ impl Shell for Parrot {
         script: String,
         _: Vec<u8>,
         _: std::time::Instant,
-    ) -> Answer<'_, Captured> {
+    ) -> PortFuture<'_, Captured> {
         let seen = files.stat("notes.txt").is_ok();
         let (stdout, stderr) = (format!("said {script}").into_bytes(), b"warning\n".to_vec());
         Box::pin(async move { Ok(Captured { stdout, stderr, status: if seen { 0 } else { 3 } }) })

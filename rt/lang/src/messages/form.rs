@@ -1,10 +1,10 @@
 //! Messages about forms, such as `let` and `cond`, and about calls by name.
 
 use super::{Message, counted, meant_type, message, quoted, with_article};
-use crate::excerpt::excerpt;
 use crate::fix::Change;
 use crate::forms::usage;
 use crate::ops::{Val, conversion};
+use crate::truncate::excerpt;
 use crate::{Signature, nearest};
 
 /// Returns true if `text` would be a valid name after a `$`.

@@ -1,10 +1,10 @@
 //! Messages about the locals, parameters and results of a function.
 
 use super::{Message, counted, message, with_article};
-use crate::excerpt::excerpt;
 use crate::fix::Change;
 use crate::kinds::ValueKind;
 use crate::ops::Val;
+use crate::truncate::excerpt;
 
 pub(crate) fn missing_type(name: &str, param: bool) -> Message {
     let kind = if param { "param" } else { "local" };

@@ -1,8 +1,8 @@
 //! Messages about WAT's instructions, and the names and numbers in them.
 
 use super::{Message, message, quoted, with_article};
-use crate::excerpt::excerpt;
 use crate::ops::Val;
+use crate::truncate::excerpt;
 use crate::{Code, Signature};
 
 pub(crate) fn empty_form() -> Message {

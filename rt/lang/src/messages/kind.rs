@@ -2,8 +2,8 @@
 
 use super::{Message, message};
 use crate::Signature;
-use crate::excerpt::excerpt;
 use crate::kinds::ValueKind;
+use crate::truncate::excerpt;
 
 pub(crate) fn kind_mismatch(head: &str, text: &str, found: ValueKind, wanted: ValueKind) -> Message {
     let text = excerpt(text);

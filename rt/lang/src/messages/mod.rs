@@ -21,9 +21,9 @@ pub(crate) use self::module::*;
 pub(crate) use self::stack::*;
 pub(crate) use self::syntax::*;
 use crate::diagnostic::{Diagnostic, Severity, clamp};
-use crate::excerpt::excerpt;
 use crate::fix::{Certainty, Change, ProposedFix};
 use crate::ops::Val;
+use crate::truncate::excerpt;
 
 /// A message about a range of the program's text.
 #[derive(Debug)]

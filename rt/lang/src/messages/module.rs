@@ -1,9 +1,9 @@
 //! Messages about a program's functions, imports, exports and other top-level items.
 
 use super::{Message, message};
-use crate::excerpt::excerpt;
 use crate::fix::Change;
 use crate::program::Program;
+use crate::truncate::excerpt;
 use crate::{Signature, Signatures, nearest};
 
 pub(crate) fn empty() -> Message {

@@ -1,8 +1,8 @@
 //! Messages about characters, strings, comments and parentheses.
 
 use super::{Message, message};
-use crate::excerpt::excerpt;
 use crate::fix::Change;
+use crate::truncate::excerpt;
 
 pub(crate) fn bad_character(c: char) -> Message {
     let shown = if c.is_control() || c.is_whitespace() { c.escape_default().to_string() } else { c.to_string() };

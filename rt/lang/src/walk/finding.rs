@@ -7,8 +7,12 @@ use crate::forms::value::is_number;
 use crate::messages::Message;
 use crate::ops::{self, Val};
 use crate::tree::{NodeId, NodeKind};
+use crate::truncate::{excerpt, truncate};
 use crate::{Code, Signature};
 use crate::{forms, idioms, messages, nearest, rewrite};
+
+/// Maximum length of a list that is quoted whole, in characters.
+const MAX_LIST: usize = 32;
 
 impl<'s> Walk<'_, 's> {
     /// Says which instruction left a value too many. Values from `first` on are results.
@@ -117,23 +121,18 @@ impl<'s> Walk<'_, 's> {
         }
     }
 
-    /// The author's text for a node, shortened to its head and argument.
+    /// Quotes the source of an instruction. A long list is shortened to its first words.
     pub(super) fn excerpt(&self, node: NodeId) -> String {
         let tree = self.author;
         let Some(node) = self.origin(node) else { return String::new() };
         let text = tree.text(node);
-        if text.chars().count() <= 32 && !text.contains('\n') {
-            return text.to_owned();
-        }
-        if tree.node(node).kind != NodeKind::List {
-            return format!("{}…", text.lines().next().unwrap_or("").chars().take(24).collect::<String>());
+        if tree.node(node).kind != NodeKind::List || text.chars().count() <= MAX_LIST && !text.contains('\n') {
+            return excerpt(text);
         }
         let mut nodes = tree.children(node);
-        let mut message = Vec::new();
-        while let Some(text) = nodes.next(tree).and_then(|node| tree.atom(node)).filter(|_| message.len() < 2) {
-            message.push(text.chars().take(32).collect::<String>());
-        }
-        format!("({} …)", message.join(" "))
+        let atoms = std::iter::from_fn(|| nodes.next(tree).and_then(|node| tree.atom(node)));
+        let words: Vec<String> = atoms.take(2).map(|word| truncate(word, MAX_LIST).into_owned()).collect();
+        format!("({} …)", words.join(" "))
     }
 
     /// Says that an operand has the wrong type.
