@@ -38,7 +38,7 @@ macro_rules! codes {
 
             /// What the code means, in words.
             #[must_use]
-            pub fn suggest_rewrite(self) -> &'static str {
+            pub fn meaning(self) -> &'static str {
                 match self.0 { $($number => $meaning,)* _ => UNNAMED }
             }
 
