@@ -1,4 +1,4 @@
-//! Why a module cannot be encoded or compiled.
+//! The reason why a module cannot be encoded or compiled.
 
 use crate::Signatures;
 use crate::cost::{self, Refusal};
@@ -11,7 +11,7 @@ use crate::program::Program;
 use crate::tree::{NodeId, Tree};
 use crate::walk::{ParsedModule, Stop};
 
-/// Finds the first fault in the instructions of a program, whose module is `module`.
+/// Finds the first fault in the instructions of a program.
 pub(super) fn first_fault(
     tree: &Tree<'_>,
     program: &Program<'_>,
@@ -23,8 +23,8 @@ pub(super) fn first_fault(
         Err(Stop::Fault(fault)) => Some(fault),
         Err(Stop::Unknown) | Ok(_) => None,
     };
-    // Functions stand in the order of the text, but for the program, which comes last: what is wrong with all the others behind
-    // the first one is not looked for.
+    // The functions are in the order of the text, except for the program, which comes last. After
+    // the first faulty function, no other function is checked.
     let own = written.walk_program().map_or_else(|stop| fault(Err(stop)), |_| None);
     let first = written.walk_helpers().find_map(fault);
     match first.into_iter().chain(own).min_by_key(|fault| fault.span.start) {
@@ -33,7 +33,8 @@ pub(super) fn first_fault(
     }
 }
 
-/// The finding as it is shown. A form that is not closed may have one place only for its parenthesis.
+/// Builds the diagnostic of a fault. For a form that is not closed, searches for the only possible
+/// position of its parenthesis.
 pub(super) fn diagnose(fault: Fault, source: &str, host: &Signatures) -> Diagnostic {
     let change = match fault.message.is_unclosed() && fault.message.lacks_fix() {
         true => closed_anywhere(source, host),
@@ -42,31 +43,34 @@ pub(super) fn diagnose(fault: Fault, source: &str, host: &Signatures) -> Diagnos
     Fault { message: fault.message.maybe_safe(change), ..fault }.into_diagnostic(source, Severity::Error)
 }
 
-/// The longest text in which the place of a parenthesis is searched, in bytes.
+/// Maximum length of a text in which the position of a parenthesis is searched, in bytes.
 const MAX_SEARCHED: usize = 4 << 10;
 
-/// The most places that are tried.
+/// Maximum number of positions that are tried.
 const MAX_TRIED: usize = 48;
 
-/// The one place for the one parenthesis that a text lacks: the only one with which it is a program.
+/// Returns the insertion of a missing parenthesis, if exactly one position makes the text a valid
+/// program.
 fn closed_anywhere(source: &str, host: &Signatures) -> Option<Change> {
     let tree = Tree::read(source).ok().filter(|_| source.len() <= MAX_SEARCHED)?;
     let [open] = tree.open.as_slice() else { return None };
-    // Before and behind a run of parentheses are one place.
+    // All positions in a run of closing parentheses are equivalent.
     let behind = |at: usize| at + source.get(at..).map_or(0, |rest| rest.len() - rest.trim_start_matches(')').len());
-    let mut places: Vec<usize> = (open.0..tree.len()).map(|node| tree.span(NodeId(node)).end).map(behind).collect();
-    places.sort_unstable();
-    places.dedup();
-    if places.len() > MAX_TRIED {
+    let mut positions: Vec<usize> = (open.0..tree.len()).map(|node| tree.span(NodeId(node)).end).map(behind).collect();
+    positions.sort_unstable();
+    positions.dedup();
+    if positions.len() > MAX_TRIED {
         return None;
     }
     let closed = |at: usize| Some(format!("{}){}", source.get(..at)?, source.get(at..)?));
-    let mut right = places.into_iter().filter(|at| closed(*at).is_some_and(|text| crate::fault(&text, host).is_none()));
-    let at = right.next()?;
-    right.next().is_none().then(|| Change::Edits(vec![(at..at, ")".to_owned())]))
+    let mut valid =
+        positions.into_iter().filter(|at| closed(*at).is_some_and(|text| crate::fault(&text, host).is_none()));
+    let at = valid.next()?;
+    valid.next().is_none().then(|| Change::Edits(vec![(at..at, ")".to_owned())]))
 }
 
-/// What the module's reader and validator say, at the place that they mean.
+/// Reports the error of the WAT parser, the cost limits or the validator, at its position in the
+/// source.
 fn invalid(tree: &Tree<'_>, program: &Program<'_>, module: &Module) -> Result<(), Box<Fault>> {
     let at = |node: Option<_>| node.map_or(0..0, |node| tree.span(node));
     let read =

@@ -1,4 +1,4 @@
-//! What people who know other languages write, and what it is here.
+//! Idioms of other languages, and their counterparts in this language.
 
 use crate::fix::Change;
 use crate::messages::{self, Fault};
@@ -7,7 +7,7 @@ use crate::rewrite::{around, items, parent};
 use crate::tree::{NodeId, NodeKind, Tree};
 use crate::{Code, Signature, Signatures};
 
-/// Heads of other languages, and the form or function that each can only mean.
+/// Names in other languages that have exactly one counterpart: a form or a function.
 const HEADS: &[(&str, &str)] = &[
     ("!", "not"),
     ("!==", "!="),
@@ -66,44 +66,45 @@ const HEADS: &[(&str, &str)] = &[
     ("||", "or"),
 ];
 
-/// The head that one of another language can only mean.
+/// Returns the counterpart of a name in another language.
 pub(super) fn head(name: &str, host: &Signatures) -> Option<&'static str> {
     let (_, meant) = HEADS.iter().find(|(known, _)| *known == name)?;
     let function = meant.trim_end_matches('?');
     (!function.contains('.') || host.get(function).is_some()).then_some(*meant)
 }
 
-/// What is written here for heads of other languages that can mean several things, or something longer.
+/// Hints for names in other languages that have several counterparts, or a longer one.
 const HINTS: &[(&str, &str)] = &[
     ("case", "write `(cond (C …) … (else …))`"),
     ("dict", "write `(map.new)`, and `(map.set? $m K V)`"),
     ("error", "write `(fail CODE)`"),
     ("except", "write `(catch $v $e (CALL …))`, or `(default (CALL …) D)`"),
     ("hash-map", "write `(map.new)`, and `(map.set? $m K V)`"),
-    ("import", "functions are called by their full names, without an import"),
-    ("lambda", "write `(func $f (param $x i32) (result i32) …)` beside the body, and call it: `($f …)`"),
+    ("import", "call functions by their full names, without an import"),
+    ("lambda", "write `(func $f (param $x i32) (result i32) …)` at the top level, and call it: `($f …)`"),
     ("len", "write `(str.len $s)`, `(arr.len $a)` or `(map.len $m)`"),
     ("length", "write `(str.len $s)`, `(arr.len $a)` or `(map.len $m)`"),
     ("list", "write `(arr.new)`, and `(arr.push? $a V)`"),
-    ("log", "write `(dbg.log …)`; results are put out with `(out …)`"),
+    ("log", "write `(dbg.log …)` to log, or `(out …)` to output a result"),
     ("match", "write `(cond (C …) … (else …))`"),
     ("panic", "write `(fail CODE)`"),
-    ("print", "write `(out …)` for a result, or `(dbg.log …)` for the trace"),
-    ("println", "write `(out …)` for a result, or `(dbg.log …)` for the trace"),
+    ("print", "write `(out …)` to output a result, or `(dbg.log …)` to log"),
+    ("println", "write `(out …)` to output a result, or `(dbg.log …)` to log"),
     ("raise", "write `(fail CODE)`"),
-    ("require", "functions are called by their full names, without an import"),
+    ("require", "call functions by their full names, without an import"),
     ("switch", "write `(cond (C …) … (else …))`"),
     ("throw", "write `(fail CODE)`"),
     ("try", "write `(catch $v $e (CALL …))`, or `(default (CALL …) D)`"),
     ("vector", "write `(arr.new)`, and `(arr.push? $a V)`"),
 ];
 
-/// What to write in the place of a head that has no one meaning here.
+/// Returns the hint for a name in another language.
 pub(super) fn hint(name: &str) -> Option<&'static str> {
     HINTS.iter().find(|(known, _)| *known == name).map(|(_, hint)| *hint)
 }
 
-/// What to say of a list whose head is that of another language; `None` where it is not known as one.
+/// Builds the fault of a list that is written as in another language. Returns `None` for an unknown
+/// idiom.
 pub(super) fn foreign(tree: &Tree<'_>, node: NodeId, host: &Signatures) -> Option<Box<Fault>> {
     let first = *items(tree, node).first()?;
     let name = tree.atom(first);
@@ -120,7 +121,7 @@ pub(super) fn foreign(tree: &Tree<'_>, node: NodeId, host: &Signatures) -> Optio
     }
 }
 
-/// A list that begins with no instruction and no form, rewritten as what it can only mean.
+/// Rewrites a list whose head is neither an instruction nor a form, if it has one possible meaning.
 pub(super) fn list(tree: &Tree<'_>, list: NodeId, host: &Signatures) -> Option<Change> {
     let items = items(tree, list);
     let first = *items.first()?;
@@ -137,7 +138,7 @@ pub(super) fn list(tree: &Tree<'_>, list: NodeId, host: &Signatures) -> Option<C
     let operand = items.get(1).and_then(|node| tree.atom(*node));
     let is_code = operand.is_some_and(|text| Code::from_name(text).is_some() || text.starts_with('$'));
     let meant = match (name, items.len()) {
-        // A program that exits with nothing or 0 has done its work.
+        // A program that exits without a code, or with 0, succeeded.
         ("exit", 1) => "ret",
         ("exit", 2) if operand == Some("0") => return Some(whole(tree, list, "(ret)")),
         ("throw", 2) if operand.is_some_and(|text| Code::from_name(text).is_some()) => "fail",
@@ -148,7 +149,7 @@ pub(super) fn list(tree: &Tree<'_>, list: NodeId, host: &Signatures) -> Option<C
     Some(Change::Edits(vec![(tree.span(first), meant.to_owned())]))
 }
 
-/// `(defun f (a b) …)`, `(define (f a b) …)`: a function beside the body, of i32 alone.
+/// Rewrites `(defun f (a b) …)` and `(define (f a b) …)` as a function that takes and returns i32.
 fn function(tree: &Tree<'_>, list: NodeId, items: &[NodeId], name: &str) -> Option<Change> {
     if parent(tree, list).is_some() {
         return None;
@@ -179,7 +180,8 @@ fn whole(tree: &Tree<'_>, list: NodeId, text: &str) -> Change {
     Change::Edits(vec![(tree.span(list), text.to_owned())])
 }
 
-/// `($a + $b)`: the operator goes first. Several are fine where they are all the same and take any number of operands.
+/// Rewrites `($a + $b)` with the operator first. Several operators must be equal and take any
+/// number of operands.
 fn infix(tree: &Tree<'_>, items: &[NodeId]) -> Option<Change> {
     let operator = |node: &NodeId| match tree.atom(*node)? {
         "+" => Some("+"),
@@ -212,7 +214,7 @@ fn infix(tree: &Tree<'_>, items: &[NodeId]) -> Option<Change> {
     let start = tree.span(*first).start;
     let mut edits = vec![(start..start, format!("{one} "))];
     for node in rest.iter().step_by(2) {
-        // The operator goes with the blank behind it.
+        // The operator is removed with the space after it.
         let span = tree.span(*node);
         let blank = usize::from(tree.source.get(span.end..).is_some_and(|rest| rest.starts_with(' ')));
         edits.push((span.start..span.end + blank, String::new()));
@@ -220,7 +222,7 @@ fn infix(tree: &Tree<'_>, items: &[NodeId]) -> Option<Change> {
     Some(Change::Edits(edits))
 }
 
-/// `(+= $x 1)`, `(inc $x)`.
+/// Rewrites `(+= $x 1)` and `(inc $x)` as a `set`.
 fn update(tree: &Tree<'_>, items: &[NodeId], name: &str) -> Option<Change> {
     let [first, target, rest @ ..] = items else { return None };
     let target_name = tree.name(*target)?;
@@ -245,7 +247,8 @@ fn update(tree: &Tree<'_>, items: &[NodeId], name: &str) -> Option<Change> {
     })
 }
 
-/// Bindings in parentheses: `(let ($x 1) …)`, `(let (($x 1) ($y 2)) …)`, `(for ($i 0 10) …)`, `(each ($x $arr) …)`.
+/// Rewrites bindings in parentheses: `(let ($x 1) …)`, `(let (($x 1) ($y 2)) …)`, `(for ($i 0 10)
+/// …)`, `(each ($x $arr) …)`.
 pub(super) fn binding(tree: &Tree<'_>, list: NodeId, target: NodeId) -> Option<Change> {
     if tree.node(target).kind != NodeKind::List {
         return None;
@@ -278,7 +281,7 @@ pub(super) fn binding(tree: &Tree<'_>, list: NodeId, target: NodeId) -> Option<C
     })
 }
 
-/// The arms of `(if C A B)`: what stands behind the condition is what is done, then what is done else.
+/// Adds `then` and `else` to `(if C A B)`.
 pub(super) fn arms(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
     let all = items(tree, list);
     if all.iter().any(|node| tree.head(*node) == Some("then")) {
@@ -307,7 +310,7 @@ pub(super) fn arms(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
     })
 }
 
-/// `in` and `of` between the name and what a loop goes through.
+/// Removes `in` or `of` between the name and the range of a loop.
 pub(super) fn through(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
     let all = items(tree, list);
     let [head, _, word, over, ..] = all.as_slice() else { return None };
@@ -322,7 +325,7 @@ pub(super) fn through(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
     Some(Change::Edits(edits))
 }
 
-/// A word that is no value where a form takes one: `elif` in `cond`, or an operator whose parentheses are missing.
+/// Fixes a word that is not a value: `elif` in `cond`, or an operator without its parentheses.
 pub(super) fn not_a_value_fault(tree: &Tree<'_>, form: NodeId, node: NodeId) -> Option<Change> {
     let text = tree.atom(node)?;
     if tree.head(form) == Some("cond") && matches!(text, "elif" | "elsif" | "elseif" | "elif:" | "case") {
@@ -338,10 +341,10 @@ pub(super) fn not_a_value_fault(tree: &Tree<'_>, form: NodeId, node: NodeId) -> 
     None
 }
 
-/// The most unknown names for which the function is searched that they may mean.
+/// Maximum number of unknown names for which similar functions are searched.
 const MAX_UNKNOWN: usize = 64;
 
-/// Calls as other languages write them, `f(x)`, and texts with a letter before: `f"…"`.
+/// Finds a call written as in other languages, `f(x)`, or a string with a letter before it, `f"…"`.
 pub(super) fn call_syntax(tree: &Tree<'_>, host: &Signatures) -> Option<Box<Fault>> {
     let mut nodes = tree.top();
     let mut last: Option<NodeId> = None;
@@ -377,7 +380,7 @@ pub(super) fn call_syntax(tree: &Tree<'_>, host: &Signatures) -> Option<Box<Faul
     None
 }
 
-/// Prose between the forms, as a comment.
+/// Turns prose between forms into a comment.
 pub(super) fn prose(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
     let start = tree.span(atom).start;
     let line = tree.source.get(start..)?.lines().next()?;
@@ -387,7 +390,7 @@ pub(super) fn prose(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
         .then(|| Change::Edits(vec![(start..start, ";; ".to_owned())]))
 }
 
-/// An `else` behind an `if` or `when` that is closed before it, moved into it.
+/// Moves an `else` into the `if` or `when` that is closed before it.
 pub(super) fn late_else(tree: &Tree<'_>, other: NodeId) -> Option<Change> {
     let before = crate::rewrite::before(tree, other)?;
     let all = items(tree, before);
@@ -406,7 +409,7 @@ pub(super) fn late_else(tree: &Tree<'_>, other: NodeId) -> Option<Change> {
     }
 }
 
-/// A form without parentheses, alone on its line, in parentheses.
+/// Adds parentheses to a form that is alone on its line.
 pub(super) fn in_parentheses(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
     if !tree.node(atom).starts_line || parent(tree, atom).is_some_and(|list| tree.head(list) != Some("module")) {
         return None;
@@ -421,8 +424,8 @@ pub(super) fn in_parentheses(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
     Some(Change::Edits(vec![(start..start, "(".to_owned()), (end..end, ")".to_owned())]))
 }
 
-/// An instruction that takes values which are not there, with what they can only be: nothing to drop is no drop, a
-/// program that just returns is done, options that are left out are 0.
+/// Fixes an instruction whose operands are missing, if it has one possible meaning: `drop` of
+/// nothing is removed, `return` returns 0, and optional arguments are 0.
 pub(super) fn lacking(tree: &Tree<'_>, at: NodeId, name: &str, called: Option<&Signature>) -> Option<Change> {
     let items = items(tree, at);
     let is_list = tree.node(at).kind == NodeKind::List;

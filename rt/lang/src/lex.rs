@@ -1,38 +1,39 @@
-//! Tokens: those of WAT, text over several lines, and what else models leave between them.
+//! The lexer. It accepts WAT's tokens, strings over several lines, and code fences.
 
 use crate::bad_tokens;
 use crate::messages::{self, Fault};
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TokenKind {
     /// `(`
     Open,
     /// `)`
     Close,
-    /// A keyword, name or number: a run of WAT's identifier characters.
+    /// A keyword, name or number: a sequence of WAT's identifier characters.
     Atom,
-    /// `"text"`; may hold raw line ends.
+    /// `"text"`, which may contain line breaks.
     Text,
     /// `"""text"""`
     Block,
 }
 
-/// A token and its place in bytes.
+/// A token and its range in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Token {
     pub(super) kind: TokenKind,
     pub(super) start: u32,
     pub(super) end: u32,
-    /// Whether it is the first one of its line.
+    /// If true, the token is the first of its line.
     pub(super) starts_line: bool,
 }
 
-/// Reads tokens in one pass over the text. Comments, blanks and code fences are between tokens.
+/// Splits a text into tokens in one pass. Comments, whitespace and code fences are skipped.
 pub(super) struct Lexer<'s> {
     source: &'s str,
     at: usize,
-    /// The first `"…"` that holds a line end: where an odd quote may have begun.
+    /// The first `"…"` that contains a line break. If quotes do not match, it may be the faulty
+    /// one.
     pub(super) first_long: Option<u32>,
 }
 
@@ -41,7 +42,7 @@ impl<'s> Lexer<'s> {
         Lexer { source, at: 0, first_long: None }
     }
 
-    /// The next token; `None` at the end.
+    /// Returns the next token, or `None` at the end.
     pub(super) fn next(&mut self) -> Result<Option<Token>, Box<Fault>> {
         let bytes = self.source.as_bytes();
         let mut starts_line = self.at == 0;
@@ -108,12 +109,13 @@ impl<'s> Lexer<'s> {
         self.source.get(at..).unwrap_or("")
     }
 
-    /// How many bytes from `at` on satisfy the condition.
+    /// Counts the bytes from `at` that satisfy a condition.
     fn run(&self, at: usize, mut wanted: impl FnMut(u8) -> bool) -> usize {
         self.rest(at).bytes().take_while(|b| wanted(*b)).count()
     }
 
-    /// Where the atom that begins at `start` ends: a code fence may follow it without a blank.
+    /// Returns the end of the atom that begins at `start`. A code fence may follow it without a
+    /// space.
     fn atom_end(&self, start: usize) -> usize {
         let mut ticks = false;
         let end = start
@@ -129,7 +131,7 @@ impl<'s> Lexer<'s> {
         at + self.run(at, |b| b != b'\n')
     }
 
-    /// Skips `(; … ;)`, which nests; says whether it held a line end.
+    /// Skips `(; … ;)`, which nests. Returns true if it contains a line break.
     fn skip_block_comment(&mut self, start: usize) -> Result<bool, Box<Fault>> {
         let bytes = self.source.as_bytes();
         let (mut depth, mut at, mut broken) = (0_usize, start, false);
@@ -156,7 +158,7 @@ impl<'s> Lexer<'s> {
         Err(Fault::new(start..start + 2, messages::unclosed_comment()))
     }
 
-    /// Reads the text that begins at `start`. A backslash hides the byte after it; nothing is decoded here.
+    /// Reads the string that begins at `start`. Escapes are not decoded here.
     fn text(&mut self, start: usize) -> Result<TokenKind, Box<Fault>> {
         let bytes = self.source.as_bytes();
         let block = self.rest(start).starts_with("\"\"\"");
@@ -166,7 +168,7 @@ impl<'s> Lexer<'s> {
             match byte {
                 b'\\' => at += 2,
                 b'"' if block => {
-                    // Of a longer run of quotes the last three close.
+                    // In a longer sequence of quotes, the last three close the string.
                     let quotes = self.run(at, |b| b == b'"');
                     at += quotes;
                     if quotes >= 3 {
@@ -194,7 +196,7 @@ impl<'s> Lexer<'s> {
         Err(Fault::new(start..start + width, message.maybe_safe(closed)))
     }
 
-    /// Skips a blank that is not ASCII, or says what the character is.
+    /// Skips whitespace that is not ASCII. Any other character is a fault.
     fn skip_unusual(&mut self, start: usize) -> Result<(), Box<Fault>> {
         let Some(c) = self.rest(start).chars().next() else { return Ok(()) };
         let end = start + c.len_utf8();
@@ -206,7 +208,7 @@ impl<'s> Lexer<'s> {
     }
 }
 
-/// What a byte begins.
+/// The class of a token's first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ByteClass {
     Blank,

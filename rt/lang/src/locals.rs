@@ -1,4 +1,4 @@
-//! The parameters and locals of a function, wherever it declares them.
+//! The parameters and locals of a function.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use crate::messages::{self, Fault};
 use crate::rewrite;
 use crate::tree::{NodeId, NodeKind, Tree};
 
-/// The most locals that a function may have; the engine's own bound.
+/// Maximum number of locals in a function, which is the engine's limit.
 const MAX_LOCALS: usize = 50_000;
 
 /// The parameters and locals of a function.
@@ -18,18 +18,19 @@ pub(super) struct Locals<'s> {
     pub(super) by_name: HashMap<&'s str, usize>,
 }
 
-/// One parameter or local.
+/// A parameter or local.
 #[derive(Clone, Copy)]
 pub(super) struct Local<'s> {
     pub(super) name: Option<&'s str>,
     pub(super) ty: &'s str,
-    /// Where it is declared.
+    /// The node that declares it.
     pub(super) node: NodeId,
     pub(super) param: bool,
 }
 
 impl<'s> Locals<'s> {
-    /// Adds a local. One declared twice with one type is fine; a parameter is not a local.
+    /// Adds a parameter or local. A local may be declared twice with the same type, but a parameter
+    /// may not.
     pub(super) fn declare(&mut self, tree: &Tree<'s>, new: Local<'s>) -> Result<(), Box<Fault>> {
         if let Some(known) = new.name.and_then(|name| self.get(name)) {
             if !known.param && !new.param && known.ty == new.ty {
@@ -57,14 +58,14 @@ impl<'s> Locals<'s> {
         self.list.get(*self.by_name.get(name)?)
     }
 
-    /// Reads `(local $x i32)`, `(local $a $b i32)`, `(local i32 i32)` or the same of `param`.
+    /// Reads `(local $x i32)`, `(local $a $b i32)`, `(local i32 i32)`, or the same with `param`.
     pub(super) fn read(&mut self, tree: &Tree<'s>, list: NodeId, param: bool) -> Result<(), Box<Fault>> {
         let mut nodes = tree.children(list);
         nodes.next(tree);
-        let mut waiting: Vec<(NodeId, &'s str)> = Vec::new();
+        let mut pending: Vec<(NodeId, &'s str)> = Vec::new();
         while let Some(node) = nodes.next(tree) {
             if let Some(name) = tree.name(node) {
-                waiting.push((node, name));
+                pending.push((node, name));
                 continue;
             }
             let ty = tree.text(node);
@@ -72,21 +73,21 @@ impl<'s> Locals<'s> {
                 let message = messages::unknown_type(ty).maybe_safe(initial(tree, list, node).filter(|_| !param));
                 return Err(Fault::new(tree.span(node), message));
             }
-            if waiting.is_empty() {
+            if pending.is_empty() {
                 self.declare(tree, Local { name: None, ty, node, param })?;
             }
-            for (node, name) in waiting.drain(..) {
+            for (node, name) in pending.drain(..) {
                 self.declare(tree, Local { name: Some(name), ty, node, param })?;
             }
         }
-        match waiting.first() {
+        match pending.first() {
             Some((node, name)) => Err(Fault::new(tree.span(*node), messages::missing_type(name, param))),
             None => Ok(()),
         }
     }
 }
 
-/// A declaration with a value behind its type, as the declaration and the setting of the local.
+/// Rewrites a declaration with an initial value as a declaration and a `local.set`.
 fn initial(tree: &Tree<'_>, list: NodeId, value: NodeId) -> Option<Change> {
     let items = rewrite::items(tree, list);
     let [_, name, ty, last] = items.as_slice() else { return None };
@@ -95,7 +96,7 @@ fn initial(tree: &Tree<'_>, list: NodeId, value: NodeId) -> Option<Change> {
         .then(|| Change::Edits(vec![(end..start, format!(") (local.set {name} "))]))
 }
 
-/// Whether a node is a value type.
+/// Returns true if a node is a value type.
 fn is_type(tree: &Tree<'_>, node: NodeId) -> bool {
     match tree.node(node).kind {
         NodeKind::Atom => matches!(tree.text(node), "i32" | "i64" | "f32" | "f64" | "v128" | "funcref" | "externref"),

@@ -1,4 +1,4 @@
-//! What a text is made of: its body, and the items that stand beside it.
+//! The parts of a program: its body, and the items beside it.
 
 use std::collections::HashMap;
 
@@ -8,35 +8,35 @@ use crate::messages::{self, Fault};
 use crate::tree::{NodeId, Nodes, Tree};
 use crate::{Signature, Signatures};
 
-/// A text taken apart.
+/// A program, split into its parts.
 pub(super) struct Program<'s> {
-    /// Types, globals, tables and element segments, as the author wrote them.
+    /// Types, globals, tables and element segments.
     pub(super) items: Vec<NodeId>,
-    /// Helper functions, and the program itself as the last one.
+    /// The helper functions, and the program itself as the last function.
     pub(super) funcs: Vec<Func<'s>>,
-    /// The place of every named function in `funcs`.
+    /// The index in `funcs` of every named function.
     pub(super) defined: HashMap<&'s str, usize>,
-    /// The author's own names for host functions, from import declarations.
+    /// Names for host functions from the program's import declarations.
     pub(super) aliases: HashMap<&'s str, Signature>,
-    /// What was left out.
+    /// Warnings about ignored parts.
     pub(super) warnings: Vec<Fault>,
 }
 
-/// One function.
+/// A function.
 pub(super) struct Func<'s> {
-    /// The `(func …)` list; `None` for a bare body.
+    /// The `(func …)` list, or `None` for a body without one.
     pub(super) node: Option<NodeId>,
-    /// Its name, with the `$`.
+    /// The name, with its `$`.
     pub(super) name: Option<&'s str>,
-    /// Its `(type …)`, `(param …)` and `(result …)` lists.
+    /// The `(type …)`, `(param …)` and `(result …)` lists.
     pub(super) header: Vec<NodeId>,
-    /// Parameters, then what the body declares.
+    /// The parameters, then the locals that the body declares.
     pub(super) locals: Locals<'s>,
-    /// Its instructions.
+    /// The instructions.
     pub(super) body: Nodes,
 }
 
-/// Takes a text apart. Items are marked as lifted in the tree.
+/// Splits a program into its parts. Items are lifted out of the tree's body.
 pub(super) fn read<'s>(tree: &mut Tree<'s>, host: &Signatures) -> Result<Program<'s>, Box<Fault>> {
     let forms = unwrap_module(tree)?;
     let mut program = Program {
@@ -81,7 +81,7 @@ pub(super) fn read<'s>(tree: &mut Tree<'s>, host: &Signatures) -> Result<Program
         }
         tree.lift(node);
     }
-    // A function may be both named and exported as the program; two functions may not.
+    // One function may be both named and exported as the program, but not two functions.
     if let Some(second) = funcs.iter().filter(|func| is_run(tree, **func, exported_run)).nth(1) {
         return Err(Fault::new(tree.span(*second), messages::two_programs()));
     }
@@ -114,7 +114,8 @@ pub(super) fn read<'s>(tree: &mut Tree<'s>, host: &Signatures) -> Result<Program
     Ok(program)
 }
 
-/// The forms inside a `(module …)` that is the whole text, or those of the text.
+/// Returns the forms of the program: those of the text, or those in a `(module …)` around the whole
+/// text.
 fn unwrap_module(tree: &Tree<'_>) -> Result<Nodes, Box<Fault>> {
     let mut top = tree.top();
     let first = top.next(tree);
@@ -132,7 +133,7 @@ fn unwrap_module(tree: &Tree<'_>) -> Result<Nodes, Box<Fault>> {
     Ok(inside)
 }
 
-/// The function that is the program, where no form stands outside of functions.
+/// Returns the function that is the program, if there are no forms outside functions.
 fn choose_run(tree: &Tree<'_>, funcs: &[NodeId], exported: Option<&str>) -> Option<NodeId> {
     funcs.iter().copied().find(|func| is_run(tree, *func, exported)).or(match funcs {
         [only] => Some(*only),
@@ -140,7 +141,7 @@ fn choose_run(tree: &Tree<'_>, funcs: &[NodeId], exported: Option<&str>) -> Opti
     })
 }
 
-/// Whether a function is named or exported as the program.
+/// Returns true if a function is named or exported as the program.
 fn is_run(tree: &Tree<'_>, func: NodeId, exported_run: Option<&str>) -> bool {
     let mut nodes = tree.children(func);
     nodes.next(tree);
@@ -158,7 +159,7 @@ fn is_run(tree: &Tree<'_>, func: NodeId, exported_run: Option<&str>) -> bool {
     false
 }
 
-/// The function that an `(export "name" (func $f))` field exports under that name.
+/// Returns the function that a field `(export "name" (func $f))` exports under this name.
 fn exported<'s>(tree: &Tree<'s>, field: NodeId, as_name: &str) -> Option<&'s str> {
     let mut nodes = tree.children(field);
     nodes.next(tree);
@@ -170,7 +171,7 @@ fn exported<'s>(tree: &Tree<'s>, field: NodeId, as_name: &str) -> Option<&'s str
     (tree.text(name).trim_matches('"') == as_name).then_some(func)
 }
 
-/// The `(import …)` inside a function that is only a declaration.
+/// Returns the `(import …)` of a function that is only a declaration.
 fn inline_import(tree: &Tree<'_>, func: NodeId) -> Option<NodeId> {
     let mut nodes = tree.children(func);
     nodes.next(tree);
@@ -186,8 +187,8 @@ fn inline_import(tree: &Tree<'_>, func: NodeId) -> Option<NodeId> {
 }
 
 impl<'s> Program<'s> {
-    /// Drops an import declaration of a known function, keeping the name that it gives. `field` is the import itself
-    /// or the function that it stands in.
+    /// Drops the import declaration of a known function, and keeps the name that it defines.
+    /// `field` is the import itself or the function that contains it.
     fn import(&mut self, tree: &Tree<'s>, import: NodeId, field: NodeId, host: &Signatures) -> Result<(), Box<Fault>> {
         let mut nodes = tree.children(import);
         nodes.next(tree);
@@ -219,7 +220,7 @@ impl<'s> Program<'s> {
         Ok(())
     }
 
-    /// Adds an item, without what it exports.
+    /// Adds an item, without its exports.
     fn item(&mut self, tree: &mut Tree<'s>, item: NodeId, host: &Signatures) -> Result<(), Box<Fault>> {
         let mut nodes = tree.children(item);
         while let Some(node) = nodes.next(tree) {
@@ -236,7 +237,7 @@ impl<'s> Program<'s> {
         Ok(())
     }
 
-    /// Drops a memory; its contents, if it has any, cannot be dropped.
+    /// Drops a memory. A memory with data is a fault.
     fn drop_memory(&mut self, tree: &Tree<'s>, field: NodeId) -> Result<(), Box<Fault>> {
         let mut nodes = tree.children(field);
         while let Some(node) = nodes.next(tree) {
@@ -248,7 +249,7 @@ impl<'s> Program<'s> {
         Ok(())
     }
 
-    /// Takes a `(func …)` apart.
+    /// Splits a `(func …)` into its parts.
     fn func(&mut self, tree: &mut Tree<'s>, list: NodeId, run: bool) -> Result<Func<'s>, Box<Fault>> {
         let mut nodes = tree.children(list);
         nodes.next(tree);
@@ -283,15 +284,15 @@ impl<'s> Program<'s> {
         Ok(func)
     }
 
-    /// Adds a function under its name.
+    /// Adds a function, and defines its name.
     fn add(&mut self, tree: &Tree<'s>, func: Func<'s>, host: &Signatures) -> Result<(), Box<Fault>> {
         if let Some(name) = func.name {
-            let place = || func.node.map_or(0..0, |node| tree.span(node));
+            let span = || func.node.map_or(0..0, |node| tree.span(node));
             if self.defined.insert(name, self.funcs.len()).is_some() || self.aliases.contains_key(name) {
-                return Err(Fault::new(place(), messages::duplicate_function(name)));
+                return Err(Fault::new(span(), messages::duplicate_function(name)));
             }
             if let Some(known) = name.strip_prefix('$').and_then(|plain| host.get(plain)) {
-                return Err(Fault::new(place(), messages::host_function_name(known)));
+                return Err(Fault::new(span(), messages::host_function_name(known)));
             }
         }
         self.funcs.push(func);
@@ -300,7 +301,7 @@ impl<'s> Program<'s> {
 }
 
 impl<'s> Func<'s> {
-    /// Collects the locals that the body declares anywhere, and takes their declarations out of it.
+    /// Collects the locals that the body declares, and lifts their declarations out of it.
     fn collect(&mut self, tree: &mut Tree<'s>) -> Result<(), Box<Fault>> {
         let mut nodes = self.body;
         while let Some(node) = nodes.next_deep(tree) {
@@ -316,7 +317,8 @@ impl<'s> Func<'s> {
         Ok(())
     }
 
-    /// What to say of a function inside a form of the body: that form is not closed.
+    /// Builds the message for a function inside a form of the body. That form is probably not
+    /// closed.
     fn nested(&self, tree: &Tree<'s>, inner: NodeId) -> messages::Message {
         let mut nodes = self.body;
         let mut around = None;

@@ -6,12 +6,12 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-/// Function number `at`, of that body, called by nobody.
+/// Returns a function that nothing calls.
 fn func(at: usize, body: &str) -> String {
     format!("(func $f{at} {body})\n")
 }
 
-/// Texts for which finding out what is wrong once took time that grew faster than they.
+/// Programs whose diagnosis used to take more than linear time.
 #[test]
 fn diagnosing_takes_time_in_proportion_to_the_text() {
     let host = common::host();

@@ -1,5 +1,5 @@
-//! Broken programs, what is said about each, and what each becomes where that is certain. `tests/diagnostics/*.txt` hold
-//! cases of the form
+//! Broken programs, the diagnostic of each, and the program after its safe fixes.
+//! `tests/diagnostics/*.txt` contain cases of this form:
 //!
 //! ```text
 //! === what is broken
@@ -11,7 +11,7 @@
 //! the program after all safe fixes, where it is one then
 //! ```
 //!
-//! `UPDATE=1` writes all but the programs anew.
+//! `UPDATE=1` rewrites everything except the programs.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -22,7 +22,7 @@ use std::fmt::Write;
 use wattle_cases::Case;
 use wattle_lang::{Certainty, Diagnostic, Fixed, Signatures, assemble, check, explain, fix};
 
-/// How many of a hundred broken programs must be put right without a question.
+/// Percentage of broken programs that must become valid with safe fixes alone.
 const CERTAIN: usize = 60;
 
 #[test]
@@ -53,14 +53,14 @@ fn every_broken_program_gets_its_diagnostic_and_its_fix() {
     assert!(fixed * 100 >= broken * CERTAIN, "{fixed} of {broken} broken programs are mended");
 }
 
-/// What is told about a program.
+/// The diagnostics of a program.
 struct Said {
     text: String,
     is_error: bool,
     mended: Option<String>,
 }
 
-/// What is told about a program; `None` for a good one without warnings.
+/// Returns the diagnostics of a program, or `None` for a valid one without warnings.
 fn tell(source: &str, host: &Signatures) -> Option<Said> {
     let said = explain(source, host);
     let assembled = assemble(source, host);
@@ -91,13 +91,12 @@ fn tell(source: &str, host: &Signatures) -> Option<Said> {
     Some(Said { text, is_error: true, mended: Some(mended) })
 }
 
-/// Whether a text is a program that the engine takes.
+/// Validates the module of a program.
 fn valid(source: &str, host: &Signatures) -> Result<(), String> {
     let binary = assemble(source, host).map_err(|e| e.to_string())?.encode().map_err(|e| e.to_string())?;
     wasmparser::Validator::new().validate_all(&binary).map(drop).map_err(|e| e.to_string())
 }
 
-/// The one format, in JSON.
 #[test]
 fn diagnostics_have_a_json_form() {
     let diagnostic = assemble("(argv 0 $u)\n(call $http.fetch (local.get $u))", &common::host()).unwrap_err();
@@ -117,7 +116,6 @@ fn shown(diagnostic: &Diagnostic, source: &str) -> String {
     diagnostic.render(source, |_, piece| piece.to_owned())
 }
 
-/// Tabs, wide characters, several lines and long ones, with the marks where the text is.
 #[test]
 fn people_see_the_place() {
     let host = common::host();
@@ -136,7 +134,6 @@ fn people_see_the_place() {
     );
 }
 
-/// What is wrong in places that do not depend on one another is told in one go, and nothing that only follows from it.
 #[test]
 fn all_faults_are_found() {
     let host = common::host();

@@ -1,18 +1,18 @@
-//! What a piece of written code does to the stack, as far as writing it shows.
+//! The effect of emitted code on the stack and on control flow.
 
 use crate::ops::Val;
 
-/// Where a node stands: whether what it leaves is a value that someone takes.
+/// The context in which a node is emitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Context {
-    /// In a sequence of instructions.
+    /// A sequence of instructions. No value is expected.
     Statement,
-    /// Where one value is taken, of that type where it is known.
+    /// An operand. One value is expected, of this type if it is known.
     Operand(Option<Val>),
 }
 
 impl Context {
-    /// The type that is wanted here.
+    /// Returns the expected type.
     pub(crate) fn want(self) -> Option<Val> {
         match self {
             Context::Statement => None,
@@ -21,19 +21,19 @@ impl Context {
     }
 }
 
-/// How control leaves a piece of code, and with how many values.
+/// The way control leaves a piece of code, and the number of values on the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flow {
-    /// At its end, with so many values more on the stack than before.
+    /// Control reaches the end, with this many more values on the stack.
     Net(i32),
-    /// Not at its end.
+    /// Control does not reach the end.
     Never,
-    /// Writing it does not show.
+    /// The effect is not known.
     Unknown,
 }
 
 impl Flow {
-    /// The flow of this and then that.
+    /// Returns the flow of this code followed by `next`.
     pub(crate) fn then(self, next: Flow) -> Flow {
         match (self, next) {
             (Flow::Never, _) | (_, Flow::Never) => Flow::Never,
@@ -43,15 +43,15 @@ impl Flow {
     }
 }
 
-/// What was written.
+/// The result of emitting a piece of code.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Emitted {
     pub(crate) flow: Flow,
-    /// The type of the first value that it leaves.
+    /// The type of the first value that the code leaves.
     pub(crate) ty: Val,
-    /// Whether that value is 0 or 1.
+    /// If true, the first value is 0 or 1.
     pub(crate) is_bool: bool,
-    /// Whether the value is dropped where no one takes it.
+    /// If true, the value is dropped if nothing uses it.
     pub(crate) droppable: bool,
 }
 

@@ -1,36 +1,35 @@
-//! Writing WAT's own instructions, with forms, names and numbers as their operands.
+//! Emits WAT's own instructions. Their operands may be forms, names and numbers.
 
 use crate::emit::flow::{Context, Emitted, Flow};
 use crate::emit::stack_effect::{Pops, StackEffect};
 use crate::emit::{EmitResult, Emitter};
-use crate::fix::Change;
-use crate::forms::{self, value};
+use crate::forms;
 use crate::idioms;
 use crate::messages;
 use crate::messages::Fault;
 use crate::ops::Val;
-use crate::rewrite;
 use crate::tree::{NodeId, NodeKind, Nodes};
 
-/// The most blocks without parentheses that may nest, beside [`tree::MAX_DEPTH`] for those with.
+/// Maximum nesting of blocks without parentheses. The nesting of those with parentheses is limited
+/// by [`tree::MAX_DEPTH`].
 ///
 /// [`tree::MAX_DEPTH`]: crate::tree::MAX_DEPTH
 const MAX_FLAT: usize = 1_000;
 
-/// How many instructions after a value are looked at for one that takes it.
+/// Maximum number of instructions after a value that are searched for one that uses it.
 const LOOK_AHEAD: usize = 16;
 
-/// What the end of a sequence is for.
+/// The use of the last value of a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tail {
-    /// Nothing is taken from it.
+    /// The value is not used.
     Discarded,
-    /// What its last instruction leaves is its value, of that type where it is known.
+    /// The value is the value of the sequence, of this type if it is known.
     Value(Option<Val>),
 }
 
 impl<'s> Emitter<'_, 's> {
-    /// Writes siblings in order.
+    /// Emits siblings in order.
     pub(crate) fn sequence(&mut self, nodes: &mut Nodes, tail: Tail) -> EmitResult {
         let tree = self.tree;
         let mut whole = Emitted::NOTHING;
@@ -56,7 +55,7 @@ impl<'s> Emitter<'_, 's> {
         Ok(whole)
     }
 
-    /// Writes a flat instruction with what it is written with, or a value that stands by itself.
+    /// Emits a flat instruction with its immediates, or a bare value.
     fn flat(&mut self, node: NodeId, nodes: &mut Nodes, context: Context, open: &mut Vec<bool>) -> EmitResult {
         let tree = self.tree;
         let name = tree.text(node);
@@ -97,7 +96,7 @@ impl<'s> Emitter<'_, 's> {
         }
     }
 
-    /// Writes a folded instruction.
+    /// Emits a folded instruction.
     pub(crate) fn plain(&mut self, list: NodeId, head: &'s str, context: Context) -> EmitResult {
         let tree = self.tree;
         let mut nodes = tree.children(list);
@@ -158,7 +157,8 @@ impl<'s> Emitter<'_, 's> {
         Ok(Emitted { flow: given.then(out.flow), ..out })
     }
 
-    /// Writes an instruction's name and what it is written with, where both are known.
+    /// Emits an instruction's name and immediates. Returns `None` for an unknown instruction, of
+    /// which nothing is emitted.
     fn instruction(&mut self, first: NodeId, name: &'s str, nodes: &mut Nodes) -> EmitResult<Option<StackEffect>> {
         let tree = self.tree;
         let mut after = *nodes;
@@ -188,7 +188,7 @@ impl<'s> Emitter<'_, 's> {
         Ok(Some(effect))
     }
 
-    /// Writes the atoms that follow an instruction that is not known, up to one that is.
+    /// Emits the atoms after an unknown instruction, up to the next known instruction.
     fn immediates(&mut self, nodes: &mut Nodes) -> EmitResult<()> {
         let tree = self.tree;
         while let Some(node) = nodes.peek(tree).filter(|node| tree.node(*node).kind == NodeKind::Atom) {
@@ -208,7 +208,7 @@ impl<'s> Emitter<'_, 's> {
         Ok(())
     }
 
-    /// Writes a list as it stands, but for literals and the names of functions in it.
+    /// Emits a list unchanged, except for string literals and function names in it.
     pub(crate) fn raw(&mut self, list: NodeId) -> EmitResult {
         let tree = self.tree;
         let head = tree.head(list).unwrap_or("");
@@ -235,7 +235,8 @@ impl<'s> Emitter<'_, 's> {
                     self.depth -= 1;
                 }
                 NodeKind::Text | NodeKind::Block => self.literal(node)?,
-                // Every name in an element segment but its own is a function's; one within a table has no name of its own.
+                // In an element segment, every name except the segment's own is that of a function.
+                // A segment inside a table has no name.
                 NodeKind::Atom if at > 0 && head == "elem" && tree.name(node).is_some() && !(own && at == 1) => {
                     self.function(node)?;
                 }
@@ -248,164 +249,7 @@ impl<'s> Emitter<'_, 's> {
         Ok(Emitted::UNKNOWN)
     }
 
-    /// Writes a block's label and type; gives how many results it has, where that is known.
-    fn block_head(&mut self, nodes: &mut Nodes) -> EmitResult<Option<usize>> {
-        let tree = self.tree;
-        if let Some(label) = nodes.peek(tree).filter(|node| tree.name(*node).is_some()) {
-            nodes.next(tree);
-            self.space();
-            self.put(label, tree.text(label));
-        }
-        let mut after = *nodes;
-        let ty = self.types.signature(tree, &mut after);
-        while let Some(node) = nodes.peek(tree) {
-            if !matches!(tree.head(node), Some("type" | "param" | "result")) {
-                break;
-            }
-            nodes.next(tree);
-            self.separate(node);
-            self.raw(node)?;
-        }
-        Ok(ty.map(|ty| ty.results.len()))
-    }
-
-    /// The results of a block, whose label and type `nodes` begin with.
-    fn block_results(&self, mut nodes: Nodes) -> Option<Vec<Val>> {
-        let tree = self.tree;
-        if nodes.peek(tree).is_some_and(|node| tree.name(node).is_some()) {
-            nodes.next(tree);
-        }
-        let ty = self.types.signature(tree, &mut nodes)?;
-        ty.params.is_empty().then_some(ty.results)
-    }
-
-    fn block(&mut self, list: NodeId, head: &'s str, mut nodes: Nodes) -> EmitResult {
-        let results = self.block_results(nodes);
-        self.put(list, "(");
-        self.out.push_str(head);
-        self.enter(list)?;
-        self.block_head(&mut nodes)?;
-        let tail = match results.as_deref() {
-            Some([one]) => Tail::Value(Some(*one)),
-            _ => Tail::Discarded,
-        };
-        self.sequence(&mut nodes, tail)?;
-        self.depth -= 1;
-        self.out.push(')');
-        Ok(match results.as_deref() {
-            Some([]) => Emitted::NOTHING,
-            Some([one]) => Emitted::one(*one),
-            _ => Emitted::UNKNOWN,
-        })
-    }
-
-    /// Writes `(if COND… (then …) (else …))`; where its value is taken, with the result that its arms leave.
-    fn folded_if(&mut self, list: NodeId, mut nodes: Nodes, context: Context) -> EmitResult {
-        let tree = self.tree;
-        let by_name = self.is_named_condition(nodes);
-        let declared = !by_name
-            && nodes.peek(tree).is_some_and(|node| {
-                let mut after = nodes;
-                let at = if tree.name(node).is_some() {
-                    after.next(tree).and_then(|_| after.peek(tree))
-                } else {
-                    Some(node)
-                };
-                at.is_some_and(|node| matches!(tree.head(node), Some("type" | "param" | "result")))
-            });
-        let results = if by_name { Some(Vec::new()) } else { self.block_results(nodes) };
-        let mut value = match (declared, context, results.as_deref()) {
-            (true, _, Some([one])) => value::Join::of(*one),
-            (true, ..) | (false, Context::Statement, _) => value::Join::none(),
-            (false, Context::Operand(want), _) => value::Join::wanted(want),
-        };
-        self.put(list, "(if");
-        self.enter(list)?;
-        if !by_name {
-            self.block_head(&mut nodes)?;
-        }
-        let type_at = self.out.len();
-        let mut conditions = Vec::new();
-        let then = loop {
-            let Some(node) = nodes.next(tree) else {
-                let message = messages::missing_then().maybe_safe(idioms::arms(tree, list));
-                return Err(Fault::new(tree.span(list), message));
-            };
-            match tree.head(node) {
-                Some("then") => break node,
-                Some("else") => {
-                    let message = messages::missing_then().maybe_safe(idioms::arms(tree, list));
-                    return Err(Fault::new(tree.span(node), message));
-                }
-                _ => conditions.push(node),
-            }
-        };
-        match conditions.as_slice() {
-            [one] => {
-                self.separate(*one);
-                self.condition(list, *one)?;
-            }
-            several => {
-                for node in several {
-                    self.separate(*node);
-                    self.node(*node, Context::Operand(None))?;
-                }
-            }
-        }
-        self.arm(then, "(then", &mut value)?;
-        let other = nodes.next(tree);
-        match other {
-            None if value.is_wanted() && !declared => {
-                return Err(Fault::new(tree.span(list), messages::form::value_needs_else("if")));
-            }
-            None => {}
-            Some(other) if tree.head(other) != Some("else") => {
-                let message = match tree.head(other) {
-                    Some("then") => messages::second_then().maybe_safe(rewrite::replace_head(tree, other, "else")),
-                    _ => messages::after_then().likely(Change::wrap("(else ", ")")),
-                };
-                return Err(Fault::new(tree.span(other), message));
-            }
-            Some(other) => self.arm(other, "(else", &mut value)?,
-        }
-        if let Some(more) = nodes.next(tree) {
-            return Err(Fault::new(tree.span(more), messages::after_else()));
-        }
-        self.depth -= 1;
-        self.out.push(')');
-        let taken = if conditions.is_empty() { Flow::Net(-1) } else { Flow::Net(0) };
-        if declared {
-            let flow = results.map_or(Flow::Unknown, |results| Flow::Net(i32::try_from(results.len()).unwrap_or(0)));
-            return Ok(Emitted { flow: taken.then(flow), ..Emitted::one(value.ty().unwrap_or(Val::Any)) });
-        }
-        let out = value.close(self, list, type_at);
-        Ok(Emitted { flow: taken.then(out.flow), ..out })
-    }
-
-    /// Whether the name that an `if` begins with is its condition: that of a local or a global, right before `(then …)`. Else it is
-    /// the label.
-    fn is_named_condition(&self, mut nodes: Nodes) -> bool {
-        let tree = self.tree;
-        let Some(name) = nodes.next(tree).and_then(|node| tree.name(node)) else { return false };
-        let known = self.local(name).is_some() || self.types.globals.by_name.contains_key(name);
-        known && nodes.peek(tree).is_some_and(|next| tree.head(next) == Some("then"))
-    }
-
-    /// Writes an arm: `open`, what stands in the list, and its end.
-    fn arm(&mut self, arm: NodeId, open: &str, value: &mut value::Join) -> EmitResult<()> {
-        let tree = self.tree;
-        let mut nodes = tree.children(arm);
-        nodes.next(tree);
-        self.separate(arm);
-        self.put(arm, open);
-        self.enter(arm)?;
-        value.branch(self, arm, &mut nodes)?;
-        self.depth -= 1;
-        self.out.push(')');
-        Ok(())
-    }
-
-    /// Checks that a local's number is that of one the author declared.
+    /// Checks that a local's number refers to a local that the function declares.
     fn local_number(&self, node: NodeId) -> EmitResult<()> {
         let text = self.tree.text(node);
         let count = self.locals.list.len();
@@ -415,7 +259,7 @@ impl<'s> Emitter<'_, 's> {
         Ok(())
     }
 
-    /// Writes a reference to a function, and imports it where it is the host's.
+    /// Emits a reference to a function, and imports it if it is a host function.
     fn function(&mut self, node: NodeId) -> EmitResult<()> {
         let (tree, host, text) = (self.tree, self.host, self.tree.text(node));
         if self.program.defined.contains_key(text) {
@@ -442,7 +286,7 @@ impl<'s> Emitter<'_, 's> {
         }
     }
 
-    /// Whether something after a value in a sequence takes it.
+    /// Returns true if a later instruction of the sequence uses the current value.
     fn is_taken(&self, mut nodes: Nodes, open: &[bool]) -> bool {
         let tree = self.tree;
         let mut above = 0;
@@ -466,8 +310,8 @@ impl<'s> Emitter<'_, 's> {
         false
     }
 
-    /// How many values an instruction takes from the stack before it, and leaves; `None` where that is not plain to see or
-    /// control does not go on behind it.
+    /// Returns how many values an instruction pops from the stack before it, and how many it
+    /// pushes. Returns `None` if that is not known, or if control does not continue after it.
     fn reach(&self, node: NodeId, nodes: &mut Nodes) -> Option<(usize, usize)> {
         let tree = self.tree;
         match tree.node(node).kind {
@@ -502,7 +346,7 @@ impl<'s> Emitter<'_, 's> {
 }
 
 impl StackEffect {
-    /// What the instruction does to the stack, its operands already there.
+    /// Returns the effect of the instruction after its operands were pushed.
     fn out(&self) -> Emitted {
         if self.never {
             return Emitted::NEVER;

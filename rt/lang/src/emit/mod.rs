@@ -1,8 +1,9 @@
-//! The module text of a program: writing in one pass, with the context in the source of every piece.
+//! Emits the module text of a program in one pass, and records the source of every piece.
 //!
-//! What a node is written as follows from its head: a form's expansion (`forms`), a call of a function by its name
-//! (`forms::call`), or the same instruction in WAT (`plain`).
+//! A list's head decides how it is emitted: as a form's expansion (`forms`), as a call of a
+//! function by its name (`forms::call`), or as an instruction of WAT (`instruction`).
 
+mod block;
 pub(crate) mod flow;
 pub(crate) mod instruction;
 pub(crate) mod stack_effect;
@@ -24,19 +25,20 @@ use crate::tree::{NodeId, NodeKind, Tree};
 use crate::types::Types;
 use crate::{Signature, Signatures};
 
-/// What writing a piece gives.
+/// The result of emitting a piece of code, or the first fault.
 pub(crate) type EmitResult<T = Emitted> = Result<T, Box<Fault>>;
 
-/// The deepest nesting of what is written: expansions nest deeper than the forms that they come from.
+/// Maximum nesting of the emitted text. Expansions nest deeper than the forms themselves.
 const MAX_EMITTED_DEPTH: usize = 640;
 
-/// The longest text of a module, in bytes: a text of the longest, with each byte of it written as an escape of three, and as much again.
+/// Maximum length of a module's text, in bytes. A program of the maximum length fits even if each
+/// of its bytes is emitted as an escape of three, with a quarter to spare.
 const MAX_EMITTED: usize = 4 << 20;
 
-/// How deep lines are indented at most, in steps: a deeper line costs no more.
+/// Maximum number of indentation steps, so that deep nesting does not make lines long.
 const MAX_INDENT: usize = 32;
 
-/// Writes WAT for nodes of the tree.
+/// Emits WAT for nodes of the tree.
 pub(crate) struct Emitter<'a, 's> {
     pub(crate) tree: &'a Tree<'s>,
     pub(crate) program: &'a Program<'s>,
@@ -46,49 +48,49 @@ pub(crate) struct Emitter<'a, 's> {
     pub(crate) data: StaticData<'s>,
     pub(crate) imports: Vec<Signature>,
     pub(crate) warnings: Vec<Fault>,
-    /// Where each piece of `out` comes from, where that is asked for.
+    /// The source node of each piece of `out`, if requested.
     pub(crate) marks: Option<Vec<(u32, NodeId)>>,
-    /// How deep the lines are indented.
+    /// The current indentation, in steps.
     pub(crate) depth: usize,
-    /// How many flat blocks are open.
+    /// The number of open flat blocks.
     pub(crate) flat: usize,
-    /// The locals of the function being written.
+    /// The locals of the current function.
     pub(crate) locals: Locals<'s>,
-    /// The loops of forms around, innermost last.
+    /// The enclosing loops of forms, innermost last.
     pub(crate) loops: Vec<Loop>,
-    /// What the names that expansions make begin with: no name of the source does.
+    /// The prefix of generated names. No name in the source begins with it.
     prefix: String,
-    /// Locals that expansions keep values in: each name's number and type.
+    /// The locals that expansions declare: name, number and type.
     hidden: Vec<(&'static str, usize, Val)>,
-    /// How many names expansions have made in this function.
+    /// The number of names that expansions have generated in the current function.
     names: usize,
-    /// Whether an expansion keeps an error code.
+    /// If true, an expansion in the current function uses the local for error codes.
     code: bool,
-    /// Whether the function being written is the program.
+    /// If true, the current function is the program.
     pub(crate) run: bool,
-    /// The name of the function being written, where it cannot return a code.
+    /// The name of the current function, if it cannot return an error code.
     codeless_func: Option<&'s str>,
 }
 
 /// The labels of a loop.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Loop {
-    /// The number of the label that leaves it.
+    /// The number of the label that leaves the loop.
     pub(crate) leave: usize,
-    /// The number of the label that goes on with the next round.
+    /// The number of the label that continues with the next iteration.
     pub(crate) next: usize,
 }
 
-/// A function that was written.
+/// A function that was emitted.
 pub(crate) struct EmittedFunc {
-    /// How the body tail.
+    /// The flow at the end of its body.
     pub(crate) flow: Flow,
-    /// Where in `out` more instructions may be added.
+    /// The position in `out` at which more instructions can be added to the body.
     pub(crate) end: usize,
 }
 
 impl<'a, 's> Emitter<'a, 's> {
-    /// A writer with nothing written; `marked` asks for marks.
+    /// Creates an emitter. If `marked` is true, it records the source of each piece.
     pub(crate) fn new(tree: &'a Tree<'s>, program: &'a Program<'s>, host: &'a Signatures, marked: bool) -> Self {
         Emitter {
             tree,
@@ -121,7 +123,7 @@ impl<'a, 's> Emitter<'a, 's> {
         self.out.push_str(text);
     }
 
-    /// Puts text into the context of `removed` bytes at `at`, which are part of one piece.
+    /// Replaces `removed` bytes at `at`, which must be part of one piece.
     pub(crate) fn splice(&mut self, at: usize, removed: usize, text: &str) {
         if self.out.get(at..at + removed).is_none() {
             return;
@@ -133,7 +135,7 @@ impl<'a, 's> Emitter<'a, 's> {
         }
     }
 
-    /// Puts text that comes from a node in at `at`.
+    /// Inserts text that comes from a node at `at`.
     pub(crate) fn insert(&mut self, from: NodeId, at: usize, text: &str) {
         self.splice(at, 0, text);
         if let Some(marks) = &mut self.marks {
@@ -142,36 +144,36 @@ impl<'a, 's> Emitter<'a, 's> {
         }
     }
 
-    /// Puts what was written since `at` into a form that `open` begins.
+    /// Wraps the text written since `at` into a list that begins with `open`.
     pub(crate) fn wrap(&mut self, from: NodeId, at: usize, open: &str) {
         self.insert(from, at, open);
         self.put(from, ")");
     }
 
-    /// A name that no name of the source is, for a local or a label of an expansion.
+    /// Returns the name of a local or label of an expansion. No name in the source is equal to it.
     pub(crate) fn generated_name(&self, name: &str, number: usize) -> String {
         format!("{}{name}{number}", self.prefix)
     }
 
-    /// A number that no other made name of this function has.
+    /// Returns a number for a generated name, unique in the current function.
     pub(crate) fn next_number(&mut self) -> usize {
         self.names += 1;
         self.names
     }
 
-    /// Declares a local for an expansion and gives its name.
+    /// Declares a local for an expansion, and returns its name.
     pub(crate) fn declare_hidden(&mut self, name: &'static str, number: usize, ty: Val) -> String {
         self.hidden.push((name, number, ty));
         self.generated_name(name, number)
     }
 
-    /// The name of the local that expansions keep an error code in.
+    /// Returns the name of the local for error codes.
     fn code_name(&mut self) -> String {
         self.code = true;
         format!("{}err", self.prefix)
     }
 
-    /// Writes that the function returns the code on top of the stack where it is not 0.
+    /// Writes code that pops an error code, and returns it from the function if it is not 0.
     pub(crate) fn return_on_error(&mut self, form: NodeId) -> EmitResult<()> {
         self.require_code_result(form)?;
         let code = self.code_name();
@@ -179,14 +181,14 @@ impl<'a, 's> Emitter<'a, 's> {
         Ok(())
     }
 
-    /// Checks that the function around a form can return a code, as the form does.
+    /// Checks that the current function can return an error code, as `form` does.
     pub(crate) fn require_code_result(&self, form: NodeId) -> EmitResult<()> {
         let Some(func) = self.codeless_func else { return Ok(()) };
         let name = self.tree.head(form).unwrap_or("");
         Err(Fault::new(self.tree.span(form), messages::cannot_return_code(name, func)))
     }
 
-    /// Declares a local that a form sets; one that there is must have the type.
+    /// Declares a local that a form sets. A local that is already declared must have the same type.
     pub(crate) fn declare(&mut self, name: &'s str, ty: Val, node: NodeId) -> EmitResult<()> {
         if self.locals.get(name).is_some_and(|known| known.param && known.ty == ty.name()) {
             return Ok(());
@@ -194,12 +196,12 @@ impl<'a, 's> Emitter<'a, 's> {
         self.locals.declare(self.tree, Local { name: Some(name), ty: ty.name(), node, param: false })
     }
 
-    /// The type of a local of the function being written.
+    /// Returns the type of a local of the current function.
     pub(crate) fn local(&self, name: &str) -> Option<Val> {
         self.locals.get(name).map(|local| Val::from_wat(local.ty).unwrap_or(Val::Any))
     }
 
-    /// Writes `(call $host.function`, without the parenthesis that closes it.
+    /// Writes `(call $host.function` without the closing parenthesis.
     pub(crate) fn open_call(&mut self, from: NodeId, full_name: &str) -> EmitResult<()> {
         let host = self.host;
         let Some(signature) = host.get(full_name) else {
@@ -218,8 +220,8 @@ impl<'a, 's> Emitter<'a, 's> {
         }
     }
 
-    /// Writes a node: a list, a literal's address, or a name's or number's value. What is none of these is written
-    /// as it stands, for the reader of WAT to refuse.
+    /// Emits a node: a list, the address of a literal, or the value of a name or number. Any other
+    /// node is emitted unchanged, and the WAT parser rejects it.
     pub(crate) fn node(&mut self, node: NodeId, context: Context) -> EmitResult {
         match self.tree.node(node).kind {
             NodeKind::List => self.list(node, context),
@@ -237,7 +239,6 @@ impl<'a, 's> Emitter<'a, 's> {
         }
     }
 
-    /// Writes a list.
     pub(crate) fn list(&mut self, list: NodeId, context: Context) -> EmitResult {
         if self.out.len() > MAX_EMITTED {
             return Err(Fault::new(self.tree.span(list), messages::module_too_long(MAX_EMITTED)));
@@ -257,7 +258,7 @@ impl<'a, 's> Emitter<'a, 's> {
         self.plain(list, head, context)
     }
 
-    /// Writes the address of a literal.
+    /// Emits the address of a literal.
     pub(crate) fn literal(&mut self, node: NodeId) -> EmitResult<()> {
         let value = self.text_value(node)?;
         let address = self.data.address(value);
@@ -265,7 +266,7 @@ impl<'a, 's> Emitter<'a, 's> {
         Ok(())
     }
 
-    /// The value of a literal.
+    /// Returns the bytes of a literal.
     pub(crate) fn text_value(&mut self, node: NodeId) -> EmitResult<std::borrow::Cow<'s, [u8]>> {
         let block = self.tree.node(node).kind == NodeKind::Block;
         let quotes = if block { 3 } else { 1 };
@@ -278,7 +279,7 @@ impl<'a, 's> Emitter<'a, 's> {
         Ok(value)
     }
 
-    /// Writes a function.
+    /// Emits a function.
     pub(crate) fn func(&mut self, func: &Func<'s>, at: usize, run: bool) -> EmitResult<EmittedFunc> {
         let origin = func.node.unwrap_or(NodeId(0));
         self.line();
@@ -317,7 +318,7 @@ impl<'a, 's> Emitter<'a, 's> {
         Ok(EmittedFunc { flow, end })
     }
 
-    /// The declarations of the function's locals, a line each.
+    /// Returns the declarations of the function's locals, one on each line.
     fn declarations(&self) -> String {
         let mut text = String::new();
         for local in self.locals.list.iter().filter(|local| !local.param) {
@@ -335,7 +336,7 @@ impl<'a, 's> Emitter<'a, 's> {
         text
     }
 
-    /// Begins something that nests in what is written.
+    /// Enters a nested list of the emitted text.
     pub(crate) fn enter(&mut self, at: NodeId) -> EmitResult<()> {
         self.depth += 1;
         if self.depth > MAX_EMITTED_DEPTH {
@@ -355,7 +356,8 @@ impl<'a, 's> Emitter<'a, 's> {
         }
     }
 
-    /// Separates a node from what stands before it: as a line where the author began one.
+    /// Separates a node from the text before it: with a line break if the source has one, and
+    /// otherwise with a space.
     pub(crate) fn separate(&mut self, node: NodeId) {
         if self.tree.node(node).starts_line {
             self.line();
@@ -364,7 +366,7 @@ impl<'a, 's> Emitter<'a, 's> {
         }
     }
 
-    /// Separates what comes from what stands before it.
+    /// Writes a space, if the text before needs one.
     pub(crate) fn space(&mut self) {
         if !self.out.ends_with(['(', ' ', '\n']) {
             self.out.push(' ');
@@ -372,7 +374,7 @@ impl<'a, 's> Emitter<'a, 's> {
     }
 }
 
-/// What no name of the source begins with that an expansion makes: `$.`, and a number where names of the source begin so.
+/// Returns a prefix for generated names: `$.`, or `$.N.` if names in the source begin with `$.`.
 fn generated_prefix(source: &str) -> String {
     let digits = |rest: &str| rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let after = |rest: &str| rest.get(..digits(rest)).and_then(|digits| digits.parse::<u32>().ok());
@@ -381,7 +383,7 @@ fn generated_prefix(source: &str) -> String {
     if taken.is_empty() {
         return "$.".to_owned();
     }
-    // One of so many numbers is free, and the dot behind it tail it.
+    // A number of this size is always free, and the dot after it keeps `$.1` apart from `$.10`.
     let free = (0..).find(|number| !taken.contains(&Some(*number))).unwrap_or_default();
     format!("$.{free}.")
 }

@@ -1,4 +1,4 @@
-//! Names for values: `let`, `set`, `catch`, `default`, `arg`.
+//! Forms that bind names to values: `let`, `set`, `catch`, `default`, `arg`.
 
 use super::call::{Called, called};
 use super::{all_operands, macros, operand_count, operands};
@@ -10,7 +10,7 @@ use crate::ops::Val;
 use crate::tree::{NodeId, NodeKind, Tree};
 use crate::{idioms, nearest, rewrite};
 
-/// `(let $x V)`, `(let $x i64 V)`: declares and sets.
+/// `(let $x V)`, `(let $x i64 V)`: declares a local and sets it.
 pub(super) fn declare(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     let tree = emit.tree;
     binding_list(emit, list)?;
@@ -38,7 +38,7 @@ pub(super) fn declare(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> E
     Ok(Emitted::NOTHING)
 }
 
-/// `(set $x V)`: sets a local, or a global.
+/// `(set $x V)`: sets a local or a global.
 pub(super) fn set(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     let tree = emit.tree;
     let [target, node] = operands::<2>(tree, list)?;
@@ -53,7 +53,7 @@ pub(super) fn set(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitR
             None => {
                 let message = form::set_unknown(name, tree.text(node));
                 let near = nearest::names(name, emit.locals.by_name.keys().copied());
-                // A slip in the name of a local that there is would be as good a reading.
+                // If a local has a similar name, the name may be a typo.
                 let change = rewrite::replace_head(tree, list, "let").filter(|_| near.is_empty());
                 return Err(Fault::new(tree.span(target), message.maybe_safe(change)));
             }
@@ -69,7 +69,8 @@ pub(super) fn set(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitR
     Ok(Emitted::NOTHING)
 }
 
-/// `(catch $v $e (CALL …))`, `(catch $e (CALL …))`: takes a call's results and tail nothing.
+/// `(catch $v $e (CALL …))`, `(catch $e (CALL …))`: stores a call's results. The program continues
+/// if the call fails.
 pub(super) fn catch(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     let tree = emit.tree;
     let nodes = all_operands(tree, list);
@@ -105,7 +106,7 @@ pub(super) fn catch(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> Emi
     Ok(Emitted::NOTHING)
 }
 
-/// `(default (CALL …) D)`: the call's value, or D where it fails.
+/// `(default (CALL …) D)`: returns the call's value, or D if the call fails.
 pub(super) fn default(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     let tree = emit.tree;
     let [call, other] = operands::<2>(tree, list)?;
@@ -122,14 +123,14 @@ pub(super) fn default(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> E
     Ok(Emitted::one(out.ty))
 }
 
-/// `(arg N)`: argument N.
+/// `(arg N)`: returns argument N.
 pub(super) fn arg(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     let [number] = operands::<1>(emit.tree, list)?;
     macros::argument(emit, list, number)?;
     Ok(Emitted { droppable: true, ..Emitted::one(Val::I32) })
 }
 
-/// Refuses parentheses around what a form binds.
+/// Rejects parentheses around the names that a form binds.
 pub(super) fn binding_list(emit: &Emitter<'_, '_>, list: NodeId) -> EmitResult<()> {
     match all_operands(emit.tree, list).first() {
         Some(first) if emit.tree.node(*first).kind == NodeKind::List => target_name(emit, list, *first).map(|_| ()),
@@ -137,7 +138,7 @@ pub(super) fn binding_list(emit: &Emitter<'_, '_>, list: NodeId) -> EmitResult<(
     }
 }
 
-/// The local that a form sets.
+/// Returns the name of the local that a form sets.
 pub(super) fn target_name<'s>(emit: &Emitter<'_, 's>, list: NodeId, target: NodeId) -> EmitResult<&'s str> {
     let tree = emit.tree;
     tree.name(target).ok_or_else(|| {
@@ -147,7 +148,7 @@ pub(super) fn target_name<'s>(emit: &Emitter<'_, 's>, list: NodeId, target: Node
     })
 }
 
-/// What a form that takes a call's error is where the call cannot fail.
+/// Returns the change that removes a `catch` or `default` around a call that cannot fail.
 fn without_err(tree: &Tree<'_>, form: NodeId, call: NodeId) -> Option<Change> {
     let (outer, inner) = (tree.span(form), tree.span(call));
     match (tree.head(form)?, all_operands(tree, form).as_slice()) {
@@ -164,7 +165,7 @@ fn without_err(tree: &Tree<'_>, form: NodeId, call: NodeId) -> Option<Change> {
     }
 }
 
-/// Writes a call that gives its error code beside its value.
+/// Emits a call that returns an error code after its value.
 fn fallible(emit: &mut Emitter<'_, '_>, form: NodeId, call: NodeId) -> EmitResult {
     let tree = emit.tree;
     let head = tree.head(form).unwrap_or("");

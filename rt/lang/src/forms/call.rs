@@ -1,4 +1,4 @@
-//! Calls of functions by their names: `(str.len $s)`, `(http.get? $url)`, `($helper 1)`.
+//! Calls of functions by name: `(str.len $s)`, `(http.get? $url)`, `($helper 1)`.
 
 use crate::emit::flow::{Emitted, Flow};
 use crate::emit::stack_effect::StackEffect;
@@ -11,16 +11,16 @@ use crate::rewrite;
 use crate::tree::NodeId;
 use crate::{Signature, Ty};
 
-/// A function that a head names.
+/// The function that a list's head names.
 pub(crate) enum Called {
-    /// The host's; whether the program tail where the call fails.
+    /// A host function. If the flag is true, the program ends if the call fails.
     Host(Signature, bool),
-    /// The program's own, with its name.
+    /// A function of the program, by name.
     Helper(String),
 }
 
 impl Called {
-    /// The host function.
+    /// Returns the signature of a host function.
     pub(crate) fn signature(&self) -> Option<Signature> {
         match self {
             Called::Host(signature, _) => Some(*signature),
@@ -28,7 +28,7 @@ impl Called {
         }
     }
 
-    /// How many values a call leaves.
+    /// Returns the number of values that a call leaves.
     pub(crate) fn pushes(&self) -> usize {
         match self {
             Called::Host(signature, true) => signature.results.len(),
@@ -38,7 +38,8 @@ impl Called {
     }
 }
 
-/// The function that a head names: a host function's full name, with or without `?`, or a helper's name.
+/// Resolves the head of a list: the full name of a host function, with or without `?`, or the name
+/// of a helper function.
 pub(crate) fn called(emit: &Emitter<'_, '_>, head: &str) -> Option<Called> {
     if head.starts_with('$') {
         if emit.program.defined.contains_key(head) {
@@ -56,7 +57,7 @@ pub(crate) fn called(emit: &Emitter<'_, '_>, head: &str) -> Option<Called> {
     }
 }
 
-/// Writes a call.
+/// Emits a call.
 pub(crate) fn expand(emit: &mut Emitter<'_, '_>, list: NodeId, called: &Called) -> EmitResult {
     match called {
         Called::Host(signature, question) => host(emit, list, signature, *question),
@@ -113,7 +114,7 @@ fn host(emit: &mut Emitter<'_, '_>, list: NodeId, signature: &Signature, questio
     })
 }
 
-/// `(str.cat A B C)` as what it means: a `fmt` of them all.
+/// Rewrites `(str.cat A B C)` as a `fmt` of all arguments.
 fn joined(emit: &Emitter<'_, '_>, list: NodeId, signature: &Signature, operands: &[NodeId]) -> Option<Change> {
     let tree = emit.tree;
     if (signature.module, signature.name) != ("str", "cat") || operands.len() <= 2 {
@@ -121,12 +122,12 @@ fn joined(emit: &Emitter<'_, '_>, list: NodeId, signature: &Signature, operands:
     }
     let kinds = kinds::around(tree, emit.program, emit.host, list);
     let kind = |node: &NodeId| kinds.as_ref().and_then(|kinds| kinds.kind(*node));
-    let holes: String = operands.iter().map(|node| hole(kind(node))).collect();
-    rewrite::replace_head(tree, list, format!("fmt \"{holes}\""))
+    let placeholders: String = operands.iter().map(|node| placeholder(kind(node))).collect();
+    rewrite::replace_head(tree, list, format!("fmt \"{placeholders}\""))
 }
 
-/// The hole of `fmt` that a value of that kind fills.
-pub(crate) fn hole(kind: Option<ValueKind>) -> &'static str {
+/// Returns the placeholder of `fmt` for a value of this kind.
+pub(crate) fn placeholder(kind: Option<ValueKind>) -> &'static str {
     match kind {
         Some(ValueKind::Number | ValueKind::Code) => "{i}",
         _ => "{}",

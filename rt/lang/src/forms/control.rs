@@ -1,4 +1,4 @@
-//! Control: conditions, loops, and the ways to end a program.
+//! Forms of control flow: conditions, loops, and the ways to end a program.
 
 use super::binding::{binding_list, target_name};
 use super::value::Join;
@@ -11,7 +11,7 @@ use crate::ops::Val;
 use crate::tree::{NodeId, NodeKind, Nodes};
 use crate::{idioms, rewrite};
 
-/// `(when C …)`, `(unless C …)`.
+/// `(when C …)`, `(unless C …)`: runs the body if C is true, or if it is false.
 pub(super) fn when(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     let tree = emit.tree;
     let (condition, mut body) = first_and_rest(emit, list)?;
@@ -26,7 +26,7 @@ pub(super) fn when(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> Emit
     Ok(Emitted::NOTHING)
 }
 
-/// `(cond (C …) … (else …))`: the first clause whose condition is true.
+/// `(cond (C …) … (else …))`: runs the first clause whose condition is true.
 pub(super) fn cond(emit: &mut Emitter<'_, '_>, list: NodeId, context: Context) -> EmitResult {
     let tree = emit.tree;
     let clauses = all_operands(tree, list);
@@ -73,7 +73,7 @@ pub(super) fn cond(emit: &mut Emitter<'_, '_>, list: NodeId, context: Context) -
     Ok(value.close(emit, list, type_at))
 }
 
-/// `(while C …)`.
+/// `(while C …)`: repeats the body while C is true.
 pub(super) fn repeat(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     let (condition, mut body) = first_and_rest(emit, list)?;
     let around = Loop { leave: emit.next_number(), next: emit.next_number() };
@@ -90,7 +90,7 @@ pub(super) fn repeat(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> Em
     Ok(Emitted::NOTHING)
 }
 
-/// `(for $i FROM TO …)`, TO excluded.
+/// `(for $i FROM TO …)`: counts from FROM up to TO, which is excluded.
 pub(super) fn count(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     let tree = emit.tree;
     let mut body = tree.children(list);
@@ -118,7 +118,7 @@ pub(super) fn count(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> Emi
     emit.declare(name, ty, target)?;
     let ty_name = ty.name();
     emit.put(list, ") ");
-    // The bound is taken once, before the first round.
+    // The bound is evaluated once, before the first iteration.
     let bound = match tree.node(to).kind {
         NodeKind::Atom if tree.name(to).is_none() => None,
         _ => {
@@ -147,12 +147,12 @@ pub(super) fn count(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> Emi
     Ok(Emitted::NOTHING)
 }
 
-/// The type of a bound that is a local, so that a number before it takes it.
+/// Returns the type of a bound that is a local. A number as the first value takes this type.
 fn bound_type(emit: &Emitter<'_, '_>, to: NodeId) -> Option<Val> {
     emit.tree.name(to).and_then(|name| emit.local(name))
 }
 
-/// `(each $item ARR …)`.
+/// `(each $item ARR …)`: repeats the body for each item of an array.
 pub(super) fn each(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     let tree = emit.tree;
     let mut body = tree.children(list);
@@ -191,12 +191,12 @@ pub(super) fn each(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> Emit
     Ok(Emitted::NOTHING)
 }
 
-/// `(break)`.
+/// `(break)`: leaves the innermost loop.
 pub(super) fn leave(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     branch(emit, list, "leave", |around| around.leave)
 }
 
-/// `(continue)`.
+/// `(continue)`: continues with the next iteration of the innermost loop.
 pub(super) fn next(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     branch(emit, list, "next", |around| around.next)
 }
@@ -212,7 +212,7 @@ fn branch(emit: &mut Emitter<'_, '_>, list: NodeId, label: &str, which: fn(&Loop
     Ok(Emitted::NEVER)
 }
 
-/// `(do …)`.
+/// `(do …)`: runs several forms. Its value is that of the last one.
 pub(super) fn sequence(emit: &mut Emitter<'_, '_>, list: NodeId, context: Context) -> EmitResult {
     let tree = emit.tree;
     let mut nodes = tree.children(list);
@@ -225,7 +225,7 @@ pub(super) fn sequence(emit: &mut Emitter<'_, '_>, list: NodeId, context: Contex
     Ok(Emitted { droppable: context == Context::Statement && out.droppable, ..out })
 }
 
-/// `(ret P)`, `(ret)`: puts out a result and tail the program.
+/// `(ret P)`, `(ret)`: outputs a result and ends the program.
 pub(super) fn ret(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     let tree = emit.tree;
     if !emit.run {
@@ -244,7 +244,7 @@ pub(super) fn ret(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitR
     Ok(Emitted::NEVER)
 }
 
-/// `(fail CODE)`, `(fail CODE P)`: tail with that code; puts out what P says before.
+/// `(fail CODE)`, `(fail CODE P)`: ends the program with an error code. Outputs the string P first.
 pub(super) fn fail(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     let nodes = all_operands(emit.tree, list);
     let (operand, said) = match nodes.as_slice() {
@@ -263,7 +263,7 @@ pub(super) fn fail(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> Emit
     Ok(Emitted::NEVER)
 }
 
-/// Refuses a word between the name of a loop and what it goes through.
+/// Rejects a word such as `in` between the name and the range of a loop.
 fn through(emit: &Emitter<'_, '_>, list: NodeId, word: NodeId) -> EmitResult<()> {
     let tree = emit.tree;
     match idioms::through(tree, list) {
@@ -276,7 +276,7 @@ fn through(emit: &Emitter<'_, '_>, list: NodeId, word: NodeId) -> EmitResult<()>
     }
 }
 
-/// Writes the body of a form.
+/// Emits the body of a form.
 fn statements(emit: &mut Emitter<'_, '_>, body: &mut Nodes) -> EmitResult<()> {
     emit.depth += 1;
     emit.sequence(body, Tail::Discarded)?;
@@ -284,7 +284,7 @@ fn statements(emit: &mut Emitter<'_, '_>, body: &mut Nodes) -> EmitResult<()> {
     Ok(())
 }
 
-/// A form's first operand, and what follows it.
+/// Returns a form's first operand, and the nodes after it.
 fn first_and_rest(emit: &Emitter<'_, '_>, list: NodeId) -> EmitResult<(NodeId, Nodes)> {
     let tree = emit.tree;
     let mut nodes = tree.children(list);

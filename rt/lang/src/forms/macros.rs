@@ -1,4 +1,4 @@
-//! The field's own macros: `argv`, `check`, `resv`.
+//! The macros of the program interface: `argv`, `check`, `resv`.
 
 use super::operands;
 use crate::emit::flow::{Context, Emitted, Flow};
@@ -9,7 +9,8 @@ use crate::ops::Val;
 use crate::rewrite;
 use crate::tree::{NodeId, NodeKind};
 
-/// `(argv N $p)`: sets `$p` to the pointer of argument N, returns EBOUND where there is none.
+/// `(argv N $p)`: sets `$p` to the pointer of argument N. Returns EBOUND if the argument is
+/// missing.
 pub(super) fn argv(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     let tree = emit.tree;
     let [number, target] = operands::<2>(tree, list)?;
@@ -36,7 +37,7 @@ pub(super) fn argv(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> Emit
     Ok(Emitted::NOTHING)
 }
 
-/// Writes the pointer of an argument; the program tail where it is missing.
+/// Emits the pointer of an argument. The program ends if the argument is missing.
 pub(super) fn argument(emit: &mut Emitter<'_, '_>, list: NodeId, number: NodeId) -> EmitResult<()> {
     emit.open_call(list, "sys.argv")?;
     emit.out.push(' ');
@@ -45,7 +46,7 @@ pub(super) fn argument(emit: &mut Emitter<'_, '_>, list: NodeId, number: NodeId)
     emit.return_on_error(list)
 }
 
-/// `(check X)`: returns X from the function where it is not 0.
+/// `(check X)`: returns X from the function if it is not 0.
 pub(super) fn check(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     let tree = emit.tree;
     let [operand] = operands::<1>(tree, list)?;
@@ -58,7 +59,7 @@ pub(super) fn check(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> Emi
         emit.out.push_str("))))");
         return Ok(Emitted::NOTHING);
     }
-    // Of a call that leaves (value, err) the value stays.
+    // If the call leaves a value and err, the value stays on the stack.
     let below = match tree.node(operand).kind {
         NodeKind::List => match emit.list(operand, Context::Statement)? {
             Emitted { flow: Flow::Net(count @ 2..), ty, .. } => Emitted::net(count - 1, ty),
@@ -80,14 +81,14 @@ pub(super) fn check(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> Emi
     Ok(below)
 }
 
-/// `(resv X)`, `(out X)`: puts out the value at X as a result.
+/// `(resv X)`, `(out X)`: outputs a string as a result.
 pub(super) fn resv(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     let [operand] = operands::<1>(emit.tree, list)?;
     result(emit, list, operand)?;
     Ok(Emitted::NOTHING)
 }
 
-/// Writes that the value of an operand is put out.
+/// Emits the output of an operand as a result.
 pub(super) fn result(emit: &mut Emitter<'_, '_>, list: NodeId, operand: NodeId) -> EmitResult<()> {
     emit.open_call(list, "sys.resv")?;
     emit.out.push(' ');

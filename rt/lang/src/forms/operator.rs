@@ -1,4 +1,4 @@
-//! Operators, of the type of their operands.
+//! Operators. Their type is that of their operands.
 
 use super::value::{is_number, number_type};
 use super::{all_operands, operand_count, operands};
@@ -11,7 +11,7 @@ use crate::ops::Val;
 use crate::rewrite;
 use crate::tree::{NodeId, NodeKind, Tree};
 
-/// `+ - * / %`.
+/// `+`, `-`, `*`, `/` and `%`.
 pub(super) fn arithmetic(emit: &mut Emitter<'_, '_>, list: NodeId, context: Context) -> EmitResult {
     let tree = emit.tree;
     let head = tree.head(list).unwrap_or("");
@@ -38,7 +38,7 @@ pub(super) fn arithmetic(emit: &mut Emitter<'_, '_>, list: NodeId, context: Cont
     Ok(Emitted::one(ty))
 }
 
-/// `= != < <= > >=`.
+/// `=`, `!=`, `<`, `<=`, `>` and `>=`.
 pub(super) fn compare(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     let tree = emit.tree;
     let head = tree.head(list).unwrap_or("");
@@ -66,7 +66,7 @@ pub(super) fn compare(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> E
     Ok(Emitted::BOOL)
 }
 
-/// `(- A B C)` as what it means: `(- (- A B) C)`.
+/// Rewrites `(- A B C)` as `(- (- A B) C)`.
 fn nested(tree: &Tree<'_>, list: NodeId, head: &str, nodes: &[NodeId]) -> Option<Change> {
     let start = tree.span(list).start;
     let between = nodes.get(1..nodes.len().checked_sub(1)?)?;
@@ -75,7 +75,7 @@ fn nested(tree: &Tree<'_>, list: NodeId, head: &str, nodes: &[NodeId]) -> Option
     Some(Change::Edits(std::iter::once(opened).chain(closed).collect()))
 }
 
-/// The comparison of two strings by what they hold.
+/// Rewrites a comparison of two strings, so that it compares their contents.
 fn compared(tree: &Tree<'_>, host: &Signatures, list: NodeId, head: &str) -> Option<Change> {
     let end = tree.span(list).end;
     match (head, rewrite::replace_head(tree, list, "str.eq")?) {
@@ -94,7 +94,7 @@ fn compared(tree: &Tree<'_>, host: &Signatures, list: NodeId, head: &str) -> Opt
     }
 }
 
-/// `(- X)`.
+/// `(- X)`: negates a number.
 fn negative(emit: &mut Emitter<'_, '_>, list: NodeId, context: Context) -> EmitResult {
     let [node] = operands::<1>(emit.tree, list)?;
     let at = emit.out.len();
@@ -108,7 +108,7 @@ fn negative(emit: &mut Emitter<'_, '_>, list: NodeId, context: Context) -> EmitR
     Ok(Emitted::one(ty))
 }
 
-/// `(not A)`.
+/// `(not A)`: returns 1 if A is 0, and 0 otherwise.
 pub(super) fn not(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     let [node] = operands::<1>(emit.tree, list)?;
     emit.put(list, "(i32.eqz ");
@@ -119,7 +119,7 @@ pub(super) fn not(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitR
     Ok(Emitted::BOOL)
 }
 
-/// `and or`: stop at the first operand that decides.
+/// `and` and `or`: stop at the first operand that decides the result.
 pub(super) fn logic(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     let tree = emit.tree;
     let all = tree.head(list) == Some("and");
@@ -150,8 +150,9 @@ pub(super) fn logic(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> Emi
     Ok(Emitted::BOOL)
 }
 
-/// Writes operands of one type and the instruction between each two of them; gives that type. Numbers take the type of the
-/// first operand that has one of its own, else `want`.
+/// Emits operands of one type, with the instruction between each two of them. Returns the type.
+///
+/// A number takes the type of the first operand that is not a number, or `want` if there is none.
 fn operate(
     emit: &mut Emitter<'_, '_>,
     list: NodeId,
@@ -182,7 +183,7 @@ fn operate(
     let Some(instruction) = instruction(ty) else {
         return Err(Fault::new(tree.span(list), form::unsupported_operator(tree.head(list).unwrap_or(""), ty)));
     };
-    // What stands before the operands that were written.
+    // The instructions and numbers before the operands that were emitted.
     let mut before = format!("({}.{instruction} ", ty.name()).repeat(nodes.len().saturating_sub(1));
     for (at, node) in numbers.iter().enumerate() {
         let text = tree.text(*node);

@@ -1,4 +1,4 @@
-//! Values: what stands where a form takes one.
+//! The operands of forms.
 
 use crate::Code;
 use crate::emit::flow::{Context, Emitted, Flow};
@@ -11,7 +11,8 @@ use crate::tree::{NodeId, NodeKind, Nodes};
 use crate::{idioms, nearest, rewrite};
 
 impl Emitter<'_, '_> {
-    /// Writes the operand of a form: exactly one value, of the type `want` where that is given. Gives its type.
+    /// Emits the operand of a form: exactly one value, of the type `want` if given. Returns its
+    /// type.
     pub(crate) fn value(&mut self, form: NodeId, node: NodeId, want: Option<Val>) -> EmitResult<Emitted> {
         let tree = self.tree;
         let out = match tree.node(node).kind {
@@ -24,7 +25,7 @@ impl Emitter<'_, '_> {
         let ty = match out.flow {
             Flow::Net(1) => out.ty,
             Flow::Never | Flow::Unknown => want.unwrap_or(out.ty),
-            // What WAT's own instructions leave too much or too little of, the walk over them tells better.
+            // For WAT's own instructions, the walk over the module reports a more precise fault.
             Flow::Net(_) if self.is_plain(node) => {
                 return Ok(Emitted { ty: want.unwrap_or(Val::Any), ..Emitted::UNKNOWN });
             }
@@ -38,7 +39,7 @@ impl Emitter<'_, '_> {
         Ok(Emitted { ty, ..out })
     }
 
-    /// Writes a condition: an i32 that is 0 or not.
+    /// Emits a condition: an i32 that is 0 or not.
     pub(crate) fn condition(&mut self, form: NodeId, node: NodeId) -> EmitResult<Emitted> {
         let out = self.value(form, node, None)?;
         if out.ty.fits(Val::I32) {
@@ -48,7 +49,7 @@ impl Emitter<'_, '_> {
         Err(Fault::new(tree.span(node), form::condition_type(tree.text(node), out.ty)))
     }
 
-    /// Writes the value of a name, a number or an error code; `None` where the atom is none of these.
+    /// Emits the value of a name, a number or an error code. Returns `None` for any other atom.
     pub(crate) fn bare(&mut self, node: NodeId, want: Option<Val>) -> EmitResult<Option<Emitted>> {
         let text = self.tree.text(node);
         if text.starts_with('$') {
@@ -84,7 +85,7 @@ impl Emitter<'_, '_> {
         Ok(Some(Emitted::one(ty)))
     }
 
-    /// Whether a node is a list of WAT's own.
+    /// Returns true if a node is an instruction of WAT.
     fn is_plain(&self, node: NodeId) -> bool {
         let head = self.tree.head(node);
         head.is_some_and(|head| {
@@ -92,7 +93,7 @@ impl Emitter<'_, '_> {
         })
     }
 
-    /// Says what an atom is that is no value.
+    /// Builds the fault of an atom that is not a value.
     fn not_a_value_fault(&self, form: NodeId, node: NodeId) -> Box<Fault> {
         let tree = self.tree;
         let text = tree.text(node);
@@ -120,13 +121,13 @@ impl Emitter<'_, '_> {
         Fault::new(tree.span(node), message)
     }
 
-    /// A function that takes nothing, called.
+    /// Returns the call of a function without parameters.
     fn bare_call(&self, name: &str) -> Option<Change> {
         let known = self.host.get(name.trim_end_matches('?'))?;
         known.params.is_empty().then(|| Change::Replace(format!("({name})")))
     }
 
-    /// The declaration that a `local.set` of a name lacks.
+    /// Returns the declaration of a local that is set with `local.set` but not declared.
     fn set_by_instruction(&self, name: &str) -> Option<Change> {
         let tree = self.tree;
         if nearest::certain(name, self.locals.by_name.keys().copied()).is_some() {
@@ -143,7 +144,7 @@ impl Emitter<'_, '_> {
         None
     }
 
-    /// The line of a form after this that declares a local of that name.
+    /// Returns the line of a form that declares a local of this name.
     fn declared_later(&self, name: &str) -> Option<u32> {
         let tree = self.tree;
         let mut nodes = tree.top();
@@ -158,7 +159,7 @@ impl Emitter<'_, '_> {
         None
     }
 
-    /// Says that an operand gives no value, or several.
+    /// Builds the fault of an operand that leaves no value, or several.
     fn not_one(&self, form: NodeId, node: NodeId, count: i32) -> Box<Fault> {
         let tree = self.tree;
         let head = tree.head(form).unwrap_or("");
@@ -173,7 +174,7 @@ impl Emitter<'_, '_> {
     }
 }
 
-/// The type that a number has by itself; `None` where the text is no number.
+/// Returns the type of a number without context, or `None` if the text is not a number.
 pub(crate) fn number_type(text: &str) -> Option<Val> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     if !digits.starts_with(|c: char| c.is_ascii_digit()) {
@@ -182,7 +183,8 @@ pub(crate) fn number_type(text: &str) -> Option<Val> {
     [Val::I32, Val::I64, Val::F64].into_iter().find(|ty| is_number(*ty, text))
 }
 
-/// Whether a text is a number of that type. Unusual ways to write floats are left to the engine's reader.
+/// Returns true if a text is a number of this type. Unusual notations of floats are left to the WAT
+/// parser.
 pub(crate) fn is_number(ty: Val, text: &str) -> bool {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let number = digits.starts_with(|c: char| c.is_ascii_digit());
@@ -194,7 +196,7 @@ pub(crate) fn is_number(ty: Val, text: &str) -> bool {
     }
 }
 
-/// Whether an atom is an integer that fits so many bits, signed or unsigned.
+/// Returns true if an atom is a signed or unsigned integer that fits in this many bits.
 fn is_integer(text: &str, bits: u32) -> bool {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -209,34 +211,34 @@ fn is_integer(text: &str, bits: u32) -> bool {
     well_spaced && u64::from_str_radix(&digits.replace('_', ""), radix).is_ok_and(|value| value <= limit)
 }
 
-/// The one value in which the branches of a form end.
+/// The common value of a form's branches.
 pub(crate) struct Join {
     wanted: bool,
     want: Option<Val>,
     /// The type of the branches so far that leave a value.
     found: Option<Val>,
     is_bool: bool,
-    /// Whether every branch so far goes elsewhere.
+    /// If true, control leaves every branch so far before its end.
     never: bool,
 }
 
 impl Join {
-    /// Branches without a value.
+    /// Creates the join of branches without a value.
     pub(crate) fn none() -> Join {
         Join { wanted: false, want: None, found: None, is_bool: false, never: true }
     }
 
-    /// Branches whose value is taken, as one of the type where that is known.
+    /// Creates the join of branches with a value, of this type if it is known.
     pub(crate) fn wanted(want: Option<Val>) -> Join {
         Join { wanted: true, want, found: None, is_bool: true, never: true }
     }
 
-    /// Branches that leave a value of that type.
+    /// Creates the join of branches with a value of this type.
     pub(crate) fn of(ty: Val) -> Join {
         Join { found: Some(ty), ..Join::wanted(Some(ty)) }
     }
 
-    /// Of the context that a form stands in.
+    /// Creates the join of a form in this context.
     pub(crate) fn at(context: Context) -> Join {
         match context {
             Context::Statement => Join::none(),
@@ -248,12 +250,12 @@ impl Join {
         self.wanted
     }
 
-    /// The type of the value.
+    /// Returns the type of the value.
     pub(crate) fn ty(&self) -> Option<Val> {
         self.found
     }
 
-    /// Writes what stands in one branch.
+    /// Emits the nodes of a branch.
     pub(crate) fn branch(&mut self, emit: &mut Emitter<'_, '_>, at: NodeId, nodes: &mut Nodes) -> EmitResult<Flow> {
         let tail = if self.wanted { Tail::Value(self.want.or(self.found)) } else { Tail::Discarded };
         let out = emit.sequence(nodes, tail)?;
@@ -280,7 +282,7 @@ impl Join {
         }
     }
 
-    /// Tail a block whose type belongs at `type_at`, now that it is known.
+    /// Ends a block. Its type is now known, and is inserted at `type_at`.
     pub(crate) fn close(self, emit: &mut Emitter<'_, '_>, list: NodeId, type_at: usize) -> Emitted {
         if !self.wanted {
             return Emitted::NOTHING;

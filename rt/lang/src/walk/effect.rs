@@ -1,4 +1,4 @@
-//! What each instruction takes and leaves, with the name, label or number that it is written with.
+//! The operands and results of each instruction, given its name and immediates.
 
 use super::stack::{After, Frame, InstructionEffect};
 use super::{Stop, Walk, Walked};
@@ -11,7 +11,7 @@ use crate::tree::{NodeId, NodeKind, Nodes};
 use crate::{messages, nearest, rewrite};
 
 impl<'s> Walk<'_, 's> {
-    /// Reads what an instruction names and tells what it does. `first` is its name.
+    /// Reads the immediates of an instruction and returns its effect. `first` is its name.
     pub(super) fn effect(
         &mut self,
         at: NodeId,
@@ -30,96 +30,11 @@ impl<'s> Walk<'_, 's> {
             given: None,
         };
         match name {
-            "call" | "return_call" => {
-                let callee = self.argument(at, name, "a function's name", "(call $f …)", nodes)?;
-                effect.argument = Some(tree.text(callee));
-                (effect.pops, effect.pushes) = self.function_type(callee)?;
-                if name == "return_call" {
-                    (effect.pushes, effect.after) = (Vec::new(), After::Never);
-                }
-            }
-            "local.get" | "local.set" | "local.tee" => {
-                let node = self.argument(
-                    at,
-                    name,
-                    "a local's name",
-                    &format!("({name} $x …)").replace("get $x …", "get $x"),
-                    nodes,
-                )?;
-                effect.argument = Some(tree.text(node));
-                let ty = self.local(at, name, node)?;
-                if name != "local.get" {
-                    effect.pops.push(ty);
-                }
-                if name != "local.set" {
-                    effect.pushes.push(ty);
-                }
-            }
-            "global.get" | "global.set" => {
-                let node = self.argument(
-                    at,
-                    name,
-                    "a global's name",
-                    &format!("({name} $g …)").replace("get $g …", "get $g"),
-                    nodes,
-                )?;
-                effect.argument = Some(tree.text(node));
-                let Some(global) = self.types.globals.get(tree.text(node)) else {
-                    let known = self.types.globals.by_name.keys().copied();
-                    let is_local = self.func.locals.get(tree.text(node)).is_some();
-                    let near = nearest::names(tree.text(node), known);
-                    let message = messages::unknown_global(tree.text(node), &near, is_local);
-                    let change = match near.as_slice() {
-                        _ if is_local => self.instead_of(at, name, &name.replace("global", "local")),
-                        near => nearest::certain(tree.text(node), near.iter().copied())
-                            .map(|near| Change::Replace(near.to_owned())),
-                    };
-                    return self.fault(node, message.maybe_safe(change));
-                };
-                let global = global.ok_or(Stop::Unknown)?;
-                match name {
-                    "global.get" => effect.pushes.push(global.ty),
-                    _ if !global.mutable => {
-                        let message = messages::constant_global(tree.text(node), global.ty);
-                        return self.fault(node, message.maybe_safe(self.mutable(tree.text(node))));
-                    }
-                    _ => effect.pops.push(global.ty),
-                }
-            }
-            "br" | "br_if" => {
-                let node = self.argument(
-                    at,
-                    name,
-                    "a label",
-                    &format!("({name} $label …)").replace("br $label …", "br $label"),
-                    nodes,
-                )?;
-                effect.argument = Some(tree.text(node));
-                effect.pops = self.label(node)?;
-                match name {
-                    "br" => effect.after = After::Never,
-                    _ => {
-                        effect.pushes = effect.pops.clone();
-                        effect.pops.push(Val::I32);
-                    }
-                }
-            }
-            "br_table" => {
-                let mut labels = Vec::new();
-                while let Some(node) = nodes.peek(tree).filter(|node| is_label(tree.atom(*node))) {
-                    labels.push(node);
-                    nodes.next(tree);
-                }
-                let Some(last) = labels.last() else {
-                    return self.fault(at, messages::missing_argument(name, "labels", "(br_table $a $b (expr))"));
-                };
-                effect.pops = self.label(*last)?;
-                for node in &labels {
-                    self.label(*node)?;
-                }
-                effect.pops.push(Val::I32);
-                effect.after = After::Never;
-            }
+            "call" | "return_call" => self.call_effect(&mut effect, nodes)?,
+            "local.get" | "local.set" | "local.tee" => self.local_effect(&mut effect, nodes)?,
+            "global.get" | "global.set" => self.global_effect(&mut effect, nodes)?,
+            "br" | "br_if" => self.branch_effect(&mut effect, nodes)?,
+            "br_table" => self.branch_table_effect(&mut effect, nodes)?,
             "return" => {
                 effect.pops = self.frames.first().map(|frame| frame.results.clone()).unwrap_or_default();
                 effect.after = After::Never;
@@ -155,7 +70,7 @@ impl<'s> Walk<'_, 's> {
             }
             "ref.is_null" => (effect.pops, effect.pushes) = (vec![Val::Any], vec![Val::I32]),
             _ => {
-                let Some(op) = ops::op(name) else { return self.unknown(at, first, name) };
+                let Some(op) = ops::op(name) else { return self.report_unknown(at, first, name) };
                 (effect.pops, effect.pushes) = (op.pops.to_vec(), op.pushes.to_vec());
                 self.immediate(at, name, op.immediate, nodes)?;
             }
@@ -163,11 +78,99 @@ impl<'s> Walk<'_, 's> {
         Ok(effect)
     }
 
-    /// Reads the number or the offset of an instruction.
+    fn call_effect(&self, effect: &mut InstructionEffect<'s>, nodes: &mut Nodes) -> Walked<()> {
+        let callee = self.argument(effect.at, effect.name, "a function's name", "(call $f …)", nodes)?;
+        effect.argument = Some(self.tree.text(callee));
+        (effect.pops, effect.pushes) = self.function_type(callee)?;
+        if effect.name == "return_call" {
+            (effect.pushes, effect.after) = (Vec::new(), After::Never);
+        }
+        Ok(())
+    }
+
+    fn local_effect(&self, effect: &mut InstructionEffect<'s>, nodes: &mut Nodes) -> Walked<()> {
+        let name = effect.name;
+        let operand = if name == "local.get" { "" } else { " …" };
+        let node = self.argument(effect.at, name, "a local's name", &format!("({name} $x{operand})"), nodes)?;
+        effect.argument = Some(self.tree.text(node));
+        let ty = self.local(effect.at, name, node)?;
+        if name != "local.get" {
+            effect.pops.push(ty);
+        }
+        if name != "local.set" {
+            effect.pushes.push(ty);
+        }
+        Ok(())
+    }
+
+    fn global_effect(&self, effect: &mut InstructionEffect<'s>, nodes: &mut Nodes) -> Walked<()> {
+        let name = effect.name;
+        let operand = if name == "global.get" { "" } else { " …" };
+        let node = self.argument(effect.at, name, "a global's name", &format!("({name} $g{operand})"), nodes)?;
+        let text = self.tree.text(node);
+        effect.argument = Some(text);
+        let Some(global) = self.types.globals.get(text) else {
+            let is_local = self.func.locals.get(text).is_some();
+            let near = nearest::names(text, self.types.globals.by_name.keys().copied());
+            let change = match near.as_slice() {
+                _ if is_local => self.rename_instruction(effect.at, name, &name.replace("global", "local")),
+                near => nearest::certain(text, near.iter().copied()).map(|near| Change::Replace(near.to_owned())),
+            };
+            return self.fault(node, messages::unknown_global(text, &near, is_local).maybe_safe(change));
+        };
+        let global = global.ok_or(Stop::Unknown)?;
+        match name {
+            "global.get" => effect.pushes.push(global.ty),
+            _ if !global.mutable => {
+                let message = messages::constant_global(text, global.ty);
+                return self.fault(node, message.maybe_safe(self.make_mutable(text)));
+            }
+            _ => effect.pops.push(global.ty),
+        }
+        Ok(())
+    }
+
+    fn branch_effect(&self, effect: &mut InstructionEffect<'s>, nodes: &mut Nodes) -> Walked<()> {
+        let name = effect.name;
+        let operand = if name == "br" { "" } else { " …" };
+        let node = self.argument(effect.at, name, "a label", &format!("({name} $label{operand})"), nodes)?;
+        effect.argument = Some(self.tree.text(node));
+        effect.pops = self.label(node)?;
+        match name {
+            "br" => effect.after = After::Never,
+            _ => {
+                effect.pushes = effect.pops.clone();
+                effect.pops.push(Val::I32);
+            }
+        }
+        Ok(())
+    }
+
+    fn branch_table_effect(&self, effect: &mut InstructionEffect<'s>, nodes: &mut Nodes) -> Walked<()> {
+        let tree = self.tree;
+        let mut labels = Vec::new();
+        while let Some(node) = nodes.peek(tree).filter(|node| is_label(tree.atom(*node))) {
+            labels.push(node);
+            nodes.next(tree);
+        }
+        let Some(last) = labels.last() else {
+            let usage = "(br_table $a $b (expr))";
+            return self.fault(effect.at, messages::missing_argument(effect.name, "labels", usage));
+        };
+        effect.pops = self.label(*last)?;
+        for node in &labels {
+            self.label(*node)?;
+        }
+        effect.pops.push(Val::I32);
+        effect.after = After::Never;
+        Ok(())
+    }
+
+    /// Reads the numeric or memory immediate of an instruction.
     pub(super) fn immediate(&mut self, at: NodeId, name: &str, immediate: Immediate, nodes: &mut Nodes) -> Walked<()> {
         let tree = self.tree;
         if immediate == Immediate::Memory || name.starts_with("memory.") {
-            // The number of a memory, of which there is one: `memory.copy` may name two.
+            // Skip memory indices. There is only one memory, and `memory.copy` may name it twice.
             while nodes.peek(tree).and_then(|node| tree.atom(node)).and_then(index).is_some() {
                 nodes.next(tree);
             }
@@ -202,7 +205,7 @@ impl<'s> Walk<'_, 's> {
         Ok(())
     }
 
-    /// What a constant is whose number is none.
+    /// Rewrites a constant whose operand is not a number.
     fn constant_of(&self, node: NodeId, text: &str, local: bool, code: Option<i32>) -> Option<Change> {
         let tree = self.author;
         let inner = self.origin(node)?;
@@ -218,8 +221,8 @@ impl<'s> Walk<'_, 's> {
         }
     }
 
-    /// Another instruction in the place of one.
-    fn instead_of(&self, at: NodeId, name: &str, other: &str) -> Option<Change> {
+    /// Replaces the name of an instruction.
+    fn rename_instruction(&self, at: NodeId, name: &str, other: &str) -> Option<Change> {
         let tree = self.author;
         let node = self.origin(at)?;
         match tree.node(node).kind {
@@ -228,8 +231,8 @@ impl<'s> Walk<'_, 's> {
         }
     }
 
-    /// A global that can be set.
-    fn mutable(&self, name: &str) -> Option<Change> {
+    /// Makes a global mutable.
+    fn make_mutable(&self, name: &str) -> Option<Change> {
         let tree = self.author;
         let mut lists = (0..tree.len()).map(NodeId).filter(|node| tree.head(*node) == Some("global"));
         let global = lists.find(|list| rewrite::items(tree, *list).get(1).and_then(|n| tree.name(*n)) == Some(name))?;
@@ -237,13 +240,13 @@ impl<'s> Walk<'_, 's> {
         Some(Change::Edits(rewrite::around(tree, ty, "(mut ", ")")))
     }
 
-    /// The declaration of a local before the instruction that sets it.
-    fn declared(&self, at: NodeId, name: &str) -> Option<Change> {
+    /// Declares a local before the instruction that sets it.
+    fn declare_local(&self, at: NodeId, name: &str) -> Option<Change> {
         let start = self.author.span(self.origin(at)?).start;
         Some(Change::Edits(vec![(start..start, format!("(local {name} i32) "))]))
     }
 
-    /// The name or number that must follow an instruction's own name.
+    /// Reads the name or number that must follow an instruction's name.
     pub(super) fn argument(
         &self,
         at: NodeId,
@@ -280,7 +283,7 @@ impl<'s> Walk<'_, 's> {
         Ok((signature.pops().map(Val::from).collect(), signature.pushes().map(Val::from).collect()))
     }
 
-    /// The type of a local that an instruction names.
+    /// Returns the type of a local that an instruction names.
     pub(super) fn local(&self, at: NodeId, name: &str, node: NodeId) -> Walked<Val> {
         let text = self.tree.text(node);
         let locals = &self.func.locals;
@@ -294,9 +297,9 @@ impl<'s> Walk<'_, 's> {
                 let near = nearest::names(text, self.local_names());
                 let global = self.types.globals.by_name.contains_key(text);
                 let change = match near.as_slice() {
-                    _ if global => self.instead_of(at, name, &name.replace("local", "global")),
-                    // What is set without a declaration lacks the declaration.
-                    [] if name != "local.get" && text.starts_with('$') => self.declared(at, text),
+                    _ if global => self.rename_instruction(at, name, &name.replace("local", "global")),
+                    // A local that is set but not declared lacks its declaration.
+                    [] if name != "local.get" && text.starts_with('$') => self.declare_local(at, text),
                     _ => self.certain_local(text),
                 };
                 self.fault(node, messages::unknown_local(text, &near, global).maybe_safe(change))
@@ -304,7 +307,7 @@ impl<'s> Walk<'_, 's> {
         }
     }
 
-    /// What a branch to a label takes along.
+    /// Returns the types of the values that a branch to a label passes.
     pub(super) fn label(&self, node: NodeId) -> Walked<Vec<Val>> {
         let text = self.tree.text(node);
         let named = |frame: &&Frame<'s>| frame.label == Some(text);

@@ -1,4 +1,4 @@
-//! What to say where instructions and the stack do not agree.
+//! Faults of instructions that do not match the stack.
 
 use super::stack::{Entry, Frame, FrameKind, InstructionEffect};
 use super::{Stop, Walk, Walked, list_types};
@@ -15,8 +15,9 @@ use crate::{forms, idioms, messages, nearest, rewrite};
 const MAX_LIST: usize = 32;
 
 impl<'s> Walk<'_, 's> {
-    /// Says which instruction left a value too many. Values from `first` on are results.
-    pub(super) fn left<T>(&self, entry: &Entry, first: usize) -> Walked<T> {
+    /// Reports a value that nothing uses, with the instruction that left it. Values from `first` on
+    /// are results.
+    pub(super) fn report_unused<T>(&self, entry: &Entry, first: usize) -> Walked<T> {
         if let Some(surplus) = &entry.surplus {
             let (node, usage, wanted, given) = surplus.as_ref();
             let message = match self.callee(entry.from).filter(|called| called.pushes().count() > 1) {
@@ -25,7 +26,7 @@ impl<'s> Walk<'_, 's> {
                         self.origin(entry.from).and_then(|call| rewrite::add_question_mark(self.author, call, called));
                     messages::results_as_operand(usage, *wanted, *given, called).maybe_safe(change)
                 }
-                None => messages::operand_count(usage, *wanted, *given, None).maybe_safe(self.of_many(*node)),
+                None => messages::operand_count(usage, *wanted, *given, None).maybe_safe(self.as_operator(*node)),
             };
             return self.fault(*node, message);
         }
@@ -41,7 +42,7 @@ impl<'s> Walk<'_, 's> {
                 let call = self.origin(entry.from).filter(|call| self.author.node(*call).kind == NodeKind::List);
                 let all = signature.pushes().count();
                 let change = match call {
-                    // Its err, which nobody took, would be the program's code.
+                    // Otherwise err, which nothing uses, would become the program's error code.
                     Some(call) if all == 2 && self.stack.get(first).is_some_and(|code| code.from == entry.from) => {
                         rewrite::add_question_mark(self.author, call, signature)
                     }
@@ -56,8 +57,9 @@ impl<'s> Walk<'_, 's> {
         self.fault(entry.from, message)
     }
 
-    /// An instruction of two operands with more of them, as the operator that takes any number.
-    fn of_many(&self, node: NodeId) -> Option<Change> {
+    /// Rewrites an instruction that has more than its two operands as an operator that takes any
+    /// number.
+    fn as_operator(&self, node: NodeId) -> Option<Change> {
         let list = self.origin(node)?;
         let operator = match self.author.head(list)?.split_once('.')? {
             ("i32" | "i64" | "f64", "add") => "+",
@@ -67,8 +69,9 @@ impl<'s> Walk<'_, 's> {
         rewrite::replace_head(self.author, list, operator)
     }
 
-    /// A number of another type: the same number of the type that is wanted; or the conversion of an expression.
-    fn converted(&self, message: Message, from: NodeId, wanted: Val, found: Val) -> Message {
+    /// Proposes a conversion: a constant of the expected type, or a conversion instruction around
+    /// the expression.
+    fn propose_conversion(&self, message: Message, from: NodeId, wanted: Val, found: Val) -> Message {
         let constant = self
             .origin(from)
             .filter(|list| self.author.head(*list).is_some_and(|head| head.ends_with(".const")) && found == Val::I32);
@@ -81,7 +84,7 @@ impl<'s> Walk<'_, 's> {
         }
     }
 
-    /// The names of two `local.set` in a row, each in the place of the other.
+    /// Swaps the names of two consecutive `local.set`.
     fn swapped_pops(&self, at: NodeId) -> Option<Change> {
         let tree = self.author;
         let first = self.origin(at)?;
@@ -93,7 +96,7 @@ impl<'s> Walk<'_, 's> {
         Some(rewrite::swap(tree, name(first)?, name(second)?))
     }
 
-    /// The host function that an instruction calls.
+    /// Returns the host function that an instruction calls.
     pub(super) fn callee(&self, node: NodeId) -> Option<&Signature> {
         let mut nodes = match self.tree.node(node).kind {
             NodeKind::List => self.tree.children(node),
@@ -135,8 +138,8 @@ impl<'s> Walk<'_, 's> {
         format!("({} …)", words.join(" "))
     }
 
-    /// Says that an operand has the wrong type.
-    pub(super) fn mismatch<T>(
+    /// Reports an operand of the wrong type.
+    pub(super) fn report_mismatch<T>(
         &self,
         effect: &InstructionEffect<'s>,
         nth: usize,
@@ -153,7 +156,11 @@ impl<'s> Walk<'_, 's> {
                 Some(called) => messages::err_on_top(name, wanted, called).maybe_safe(self.swapped_pops(effect.at)),
                 None => {
                     let message = messages::wrong_set(name, wanted, entry.ty, &from, ops::conversion(entry.ty, wanted));
-                    if effect.given.is_some() { self.converted(message, entry.from, wanted, entry.ty) } else { message }
+                    if effect.given.is_some() {
+                        self.propose_conversion(message, entry.from, wanted, entry.ty)
+                    } else {
+                        message
+                    }
                 }
             };
             return self.fault(at, message);
@@ -165,8 +172,11 @@ impl<'s> Walk<'_, 's> {
         let usage = self.usage(effect);
         let hint = ops::conversion(entry.ty, wanted);
         let message = messages::operand_type(&usage, nth, param, wanted, entry.ty, &from, hint);
-        let message =
-            if effect.given.is_some() { self.converted(message, entry.from, wanted, entry.ty) } else { message };
+        let message = if effect.given.is_some() {
+            self.propose_conversion(message, entry.from, wanted, entry.ty)
+        } else {
+            message
+        };
         self.fault(at, message)
     }
 
@@ -178,7 +188,7 @@ impl<'s> Walk<'_, 's> {
         self.program.aliases.get(name).or_else(|| self.host.get(name.strip_prefix('$')?))
     }
 
-    /// How an instruction is used, as diagnostics show it.
+    /// Returns the usage of an instruction, as diagnostics show it.
     pub(super) fn usage(&self, effect: &InstructionEffect<'s>) -> String {
         if let Some(signature) = self.host_of(effect) {
             return format!("${signature}");
@@ -199,10 +209,11 @@ impl<'s> Walk<'_, 's> {
         }
     }
 
-    /// Says what is wrong with a name that is no instruction; silent about rare ones that are.
-    pub(super) fn unknown<T>(&self, at: NodeId, first: NodeId, name: &'s str) -> Walked<T> {
+    /// Reports a name that is not an instruction. Stops the walk at a rare instruction that it does
+    /// not support.
+    pub(super) fn report_unknown<T>(&self, at: NodeId, first: NodeId, name: &'s str) -> Walked<T> {
         if at == first && (name.starts_with('$') || name.starts_with(|c: char| c.is_ascii_digit() || c == '-')) {
-            return self.bare(first);
+            return self.report_bare(first);
         }
         if is_instruction(name) {
             return Err(Stop::Unknown);
@@ -232,11 +243,11 @@ impl<'s> Walk<'_, 's> {
             return self.fault(first, message.safe(change));
         }
         let list = self.origin(first).filter(|_| at != first).and_then(|first| rewrite::parent(self.author, first));
-        self.fault(first, message.maybe_safe(list.and_then(|list| self.meant(list, name, &near))))
+        self.fault(first, message.maybe_safe(list.and_then(|list| self.rewrite_list(list, name, &near))))
     }
 
-    /// What a list is whose head is nothing that is known.
-    fn meant(&self, list: NodeId, name: &str, near: &[String]) -> Option<Change> {
+    /// Rewrites a list with an unknown head, if it has one possible meaning.
+    fn rewrite_list(&self, list: NodeId, name: &str, near: &[String]) -> Option<Change> {
         if let Some(change) = idioms::list(self.author, list, self.host) {
             return Some(change);
         }
@@ -256,18 +267,18 @@ impl<'s> Walk<'_, 's> {
         rewrite::replace_head(self.author, list, format!("{}{question}", known.unwrap_or(&function)))
     }
 
-    /// The names of the author's locals.
+    /// Returns the names of the program's own locals.
     pub(super) fn local_names(&self) -> impl Iterator<Item = &'s str> {
         self.func.locals.by_name.keys().copied().filter(|name| !name.starts_with("$."))
     }
 
-    /// The local that a name is a slip of.
+    /// Returns the local that a name is a typo of.
     pub(super) fn certain_local(&self, name: &str) -> Option<Change> {
         nearest::certain(name, self.local_names()).map(|near| Change::Replace(near.to_owned()))
     }
 
-    /// Says how a bare name or number is written where an instruction is expected.
-    pub(super) fn bare<T>(&self, node: NodeId) -> Walked<T> {
+    /// Reports a bare name or number in place of an instruction.
+    pub(super) fn report_bare<T>(&self, node: NodeId) -> Walked<T> {
         let text = self.tree.text(node);
         let message = match self.func.locals.get(text) {
             Some(_) => messages::bare_operand(text, &format!("(local.get {text})")),
@@ -283,14 +294,14 @@ impl<'s> Walk<'_, 's> {
                     let near = nearest::names(text, self.local_names());
                     messages::unknown_local(text, &near, false).maybe_safe(self.certain_local(text))
                 }
-                None => return self.unknown(NodeId(u32::MAX), node, text),
+                None => return self.report_unknown(NodeId(u32::MAX), node, text),
             },
         };
         self.fault(node, message)
     }
 }
 
-/// Whether WAT has an instruction of that name, by the engine's own reader.
+/// Returns true if WAT has an instruction of this name, according to the WAT parser.
 fn is_instruction(name: &str) -> bool {
     if !name.starts_with(|c: char| c.is_ascii_lowercase()) {
         return false;

@@ -1,8 +1,9 @@
-//! A walk over the instructions of a module's text that keeps the types on the stack, to say what is wrong with them and
-//! where in the author's text.
+//! A walk over the instructions of a module's text. It tracks the types on the stack, and reports
+//! faults at their positions in the source.
 //!
-//! It knows WAT alone: forms were expanded when the module was written, and every place in it leads back to the source. It
-//! accepts what the engine accepts. An instruction that it does not know ends it without a finding.
+//! The walk sees only WAT, because forms are already expanded, and every piece maps back to the
+//! source. It accepts everything that the engine accepts. At an unknown instruction, it stops
+//! without a fault.
 
 mod effect;
 mod finding;
@@ -19,11 +20,11 @@ use crate::tree::{NodeId, NodeKind, Nodes, Tree};
 use crate::types::{FuncType, Types};
 use crate::{idioms, rewrite};
 
-/// Why a walk ended early.
+/// The reason why a walk ended early.
 #[derive(Debug)]
 pub(super) enum Stop {
     Fault(Box<Fault>),
-    /// At an instruction that the walk does not know.
+    /// The walk does not support an instruction.
     Unknown,
 }
 
@@ -35,16 +36,16 @@ impl From<Box<Fault>> for Stop {
 
 pub(super) type Walked<T> = Result<T, Stop>;
 
-/// How a function ends.
+/// The end of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// With its results.
+    /// The function ends with its results.
     Complete,
-    /// The program with nothing on the stack: its code is missing.
+    /// The program ends with an empty stack: its error code is missing.
     LacksCode,
 }
 
-/// The functions of a module as they were written, each piece with its place in the author's text.
+/// The parsed text of a module. Each piece maps back to the source.
 pub(super) struct ParsedModule<'m, 'a> {
     tree: Tree<'m>,
     program: Program<'m>,
@@ -55,10 +56,11 @@ pub(super) struct ParsedModule<'m, 'a> {
 }
 
 impl<'m, 'a> ParsedModule<'m, 'a> {
-    /// Reads what was written for the author's tree.
+    /// Parses the module that was emitted for the source tree.
     pub(super) fn read(author: &'a Tree<'a>, module: &'m Module, host: &'a Signatures) -> Result<Self, Box<Fault>> {
         let text = module.text.get(module.body.clone()).unwrap_or("");
-        // What is read here was made from a text that was accepted: a fault in it has no place in that.
+        // The module was emitted for a source that was accepted, so any fault is reported at the
+        // source node.
         let placed = |fault: Box<Fault>| {
             let node = locate::origin(module, module.body.start + fault.span.start);
             Fault::new(node.map_or(0..0, |node| author.span(node)), fault.message)
@@ -69,7 +71,7 @@ impl<'m, 'a> ParsedModule<'m, 'a> {
         Ok(ParsedModule { tree, program, types, host, author, module })
     }
 
-    /// Walks over each function but the program, in the order of the text.
+    /// Walks over every helper function, in the order of the text.
     pub(super) fn walk_helpers(&self) -> impl Iterator<Item = Walked<End>> {
         (0..self.program.funcs.len().saturating_sub(1)).map(|at| self.walk(at))
     }
@@ -121,7 +123,7 @@ pub(super) struct Walk<'a, 's> {
     run: bool,
     stack: Vec<Entry>,
     frames: Vec<Frame<'s>>,
-    /// How many frames the list around has opened or found: a flat `end` closes none of them.
+    /// The number of frames at the start of the enclosing list. A flat `end` must not close them.
     floor: usize,
 }
 
@@ -131,12 +133,13 @@ impl<'s> Walk<'_, 's> {
         Err(Stop::Fault(Fault::new(span, message)))
     }
 
-    /// What an instruction was written for.
+    /// Returns the source node that a node was emitted for.
     pub(super) fn origin(&self, node: NodeId) -> Option<NodeId> {
         locate::origin(self.module, self.module.body.start + self.tree.span(node).start)
     }
 
-    /// Walks over the instructions of a list or function; the flat blocks in it must end in it.
+    /// Walks over the instructions of a list or function. Flat blocks that begin in it must end in
+    /// it.
     fn inside(&mut self, nodes: &mut Nodes) -> Walked<()> {
         let before = std::mem::replace(&mut self.floor, self.frames.len());
         self.sequence(nodes)?;
@@ -160,7 +163,7 @@ impl<'s> Walk<'_, 's> {
         Ok(())
     }
 
-    /// Walks over a folded instruction or a form.
+    /// Walks over a list.
     pub(super) fn list(&mut self, list: NodeId) -> Walked<()> {
         let tree = self.tree;
         let mut nodes = tree.children(list);
@@ -246,7 +249,7 @@ impl<'s> Walk<'_, 's> {
                 Some("else") => return self.fault(node, messages::missing_then()),
                 _ if tree.node(node).kind == NodeKind::List => self.list(node)?,
                 _ if matches!(tree.node(node).kind, NodeKind::Text | NodeKind::Block) => self.push(&[Val::I32], node),
-                _ => return self.bare(node),
+                _ => return self.report_bare(node),
             }
             operands = true;
         };
@@ -273,13 +276,13 @@ impl<'s> Walk<'_, 's> {
         self.close(other)
     }
 
-    /// Takes the condition of an `if`.
+    /// Pops the condition of an `if`.
     fn condition(&mut self, at: NodeId, given: Option<usize>) -> Walked<()> {
         let (pops, pushes) = (vec![Val::I32], Vec::new());
         self.apply(InstructionEffect { at, name: "if", argument: None, pops, pushes, after: After::Next, given })
     }
 
-    /// Reads what follows the name of a block.
+    /// Reads the label and type of a block.
     fn block_type(&mut self, nodes: &mut Nodes) -> Walked<(Option<&'s str>, FuncType)> {
         let tree = self.tree;
         let label = nodes.peek(tree).and_then(|node| tree.name(node));
@@ -297,7 +300,7 @@ fn skip_name(tree: &Tree<'_>, nodes: &mut Nodes) {
     }
 }
 
-/// Types as diagnostics list them.
+/// Formats types as a list.
 pub(super) fn list_types(types: &[Val]) -> String {
     types.iter().map(|ty| ty.name()).collect::<Vec<_>>().join(", ")
 }
