@@ -1,4 +1,4 @@
-//! What every journal does, whatever keeps it.
+//! A conformance test for implementations of the journal.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a journal that does not conform fails the test")]
 
@@ -10,10 +10,10 @@ use wattle_machine::{Input, Setup, Usage};
 use wattle_rt::tape::{CallId, RecordedValue};
 use wattle_rt::{CallEffect, Code, Failure};
 
-/// Holds journals that `make` makes, each empty, to what runs rely on.
+/// Checks that the journals created by `make`, each empty, behave as runs require.
 ///
 /// # Panics
-/// Where a journal does not.
+/// If a journal does not conform.
 pub async fn conformance(make: &dyn Fn() -> SharedJournal) {
     runs(&make()).await;
     turns_and_calls(&make()).await;

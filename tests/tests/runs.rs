@@ -1,4 +1,5 @@
-//! Whole runs through the driver: a scripted model, the real runtime, what the model is told, what is left behind.
+//! Complete runs through the driver, with a scripted model and the real runtime: the observations,
+//! the files, and the stored state.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -65,7 +66,8 @@ async fn a_catalog_step_a_repair_and_the_answer() {
     assert_eq!((steps[2]["step"].as_u64(), steps[2]["output"].as_str()), (Some(2), Some("4")));
 }
 
-/// A program with one reading only is put right and runs in the same step; where any fault is left, the model is asked.
+/// Mistakes with only one possible meaning are fixed, and the program runs in the same step. If any
+/// error is left, the model is asked to repair it.
 #[tokio::test]
 async fn mistakes_are_fixed_within_the_step() {
     let world = World::new();
@@ -103,7 +105,7 @@ async fn mistakes_are_fixed_within_the_step() {
 }
 
 #[tokio::test]
-async fn what_goes_wrong_is_told_and_the_run_goes_on() {
+async fn errors_are_reported_to_the_model_and_the_run_continues() {
     let world = World::with(Limits { time: Duration::from_millis(200), ..Limits::default() });
     for (answer, told) in [
         (
@@ -208,7 +210,7 @@ async fn a_session_keeps_its_conversation_and_its_state() {
 }
 
 #[tokio::test]
-async fn what_a_session_keeps_of_a_run_can_be_continued() {
+async fn a_session_can_be_continued_after_a_run() {
     const ACT: &str = "ToolCall::Wat(```wat\n(resv \"7\")\n(i32.const 0)\n```)";
     const ANSWER: &str = "ToolCall::Response(\"seven\")";
     const LOOP: &str = "ToolCall::Wat(```wat\n(loop $l (br $l))\n(i32.const 0)\n```)";

@@ -1,4 +1,4 @@
-//! Suites as they are read.
+//! Loading of suites.
 
 use wattle_eval::Suite;
 
@@ -24,7 +24,7 @@ fn tasks_are_read_from_the_folder_and_its_kinds() {
 }
 
 #[test]
-fn a_fingerprint_changes_with_the_task_and_with_what_holds_for_all() {
+fn a_fingerprint_changes_with_the_task_and_the_suites_settings() {
     let place = Place::new(&[("a.toml", "prompt = 'p'\nexpect.answer.equals = 'a'\n")]);
     let first = place.suite().tasks[0].fingerprint.clone();
     assert_eq!(place.suite().tasks[0].fingerprint, first);
@@ -35,7 +35,7 @@ fn a_fingerprint_changes_with_the_task_and_with_what_holds_for_all() {
     assert!(first != second && second != third);
 }
 
-/// What is wrong, word for word, but for the folder.
+/// Returns the errors of a suite, without the name of its folder.
 fn errors(files: &[(&str, &str)]) -> Vec<String> {
     let place = Place::new(files);
     let folder = place.path("").display().to_string();
@@ -46,7 +46,7 @@ fn errors(files: &[(&str, &str)]) -> Vec<String> {
 }
 
 #[test]
-fn what_is_wrong_with_a_task_is_told_with_its_place() {
+fn an_error_in_a_task_is_reported_with_its_location() {
     let good = "expect.answer.equals = 'a'\n";
     let task = |text: &str| errors(&[("x.toml", text)]).remove(0);
     for (text, expected) in [
@@ -89,7 +89,7 @@ fn what_is_wrong_with_a_task_is_told_with_its_place() {
 }
 
 #[test]
-fn all_that_is_wrong_with_a_suite_is_told() {
+fn all_errors_of_a_suite_are_reported() {
     let found = errors(&[
         ("eval.toml", ""),
         ("a.toml", "prompt = 1"),

@@ -1,4 +1,4 @@
-//! Runs that begin where others stood.
+//! Forks: runs that begin with the first steps of another run.
 
 use wattle_agent::journal::{ForkError, fork};
 
@@ -13,7 +13,7 @@ fn script(second: &str) -> ByTurn {
 }
 
 #[tokio::test]
-async fn a_fork_has_the_beginning_in_common() {
+async fn a_fork_shares_the_first_steps() {
     let place = Place::new();
     let first = script(&wat(r#"(resv "first")"#));
     let (ended, _) = place.run(&place.journal(), &first, "r").await;
@@ -42,7 +42,7 @@ async fn a_fork_has_the_beginning_in_common() {
 }
 
 #[tokio::test]
-async fn a_fork_may_be_told_something_else() {
+async fn a_fork_may_have_another_message() {
     let place = Place::new();
     let first = script(&wat(r#"(resv "first")"#));
     place.run(&place.journal(), &first, "r").await;

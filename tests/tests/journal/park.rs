@@ -1,4 +1,5 @@
-//! A run whose program is to be asked about waits in the journal, and goes on in another process when the answer comes.
+//! A run whose call needs approval is parked in the journal, and another process resumes it after
+//! the answer.
 
 use wattle_agent::capability::policy::Policy;
 use wattle_agent::journal::{Ended, Parked, PendingApproval, ResumeError, Status, end};
@@ -32,7 +33,7 @@ async fn parked(place: &Place) -> Vec<PendingApproval> {
 }
 
 #[tokio::test]
-async fn an_approved_run_goes_on_where_it_stood() {
+async fn an_approved_run_is_resumed() {
     let place = asking(&["host:a.example"]);
     let waiting = parked(&place).await;
     assert_eq!(waiting.len(), 1);
@@ -58,7 +59,7 @@ async fn an_approved_run_goes_on_where_it_stood() {
 }
 
 #[tokio::test]
-async fn a_denied_run_goes_on_without() {
+async fn a_denied_run_continues_without_the_call() {
     let place = asking(&["http"]);
     parked(&place).await;
     let ended = place.resume(&script(), "r", &[("2.1", false)]).await.0.unwrap();
@@ -69,9 +70,9 @@ async fn a_denied_run_goes_on_without() {
     assert_eq!(place.replay("r").await.difference, None);
 }
 
-/// A program that another one starts asks for itself; what the others did is not done again.
+/// A nested call asks for its own approval, and completed calls are not repeated.
 #[tokio::test]
-async fn a_started_program_asks_too() {
+async fn a_nested_call_asks_too() {
     let place = asking(&["fs.write", "vfs.write"]);
     let script = ByTurn(vec![
         wat(r#"(resv (str.from_int (kv.incr? "n" 1)))

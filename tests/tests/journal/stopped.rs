@@ -1,4 +1,5 @@
-//! A process that is stopped at any write of the journal, before it or after it: another one takes the run up, and nothing is done twice.
+//! A process is stopped before or after any write of the journal. Another process resumes the run,
+//! and no effect is repeated.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,11 +13,11 @@ use wattle_agent::{Tenant, TenantStore};
 
 use crate::place::{ByTurn, Place, answer, done, status, told, wat};
 
-/// A journal of a process that is stopped at one of its writes: nothing comes back from there.
+/// The journal of a process that is stopped at one of its writes, which never returns.
 struct Stopping {
     store: TenantStore,
     left: AtomicUsize,
-    /// If true, that write is still done.
+    /// If true, the write itself is still performed.
     written: bool,
     stopped: tokio::sync::Notify,
 }
@@ -94,7 +95,7 @@ fn script() -> Vec<String> {
 
 #[tokio::test]
 #[allow(clippy::print_stdout, reason = "how many moments there are is what the test is worth")]
-async fn a_run_that_is_stopped_at_any_write_is_taken_up() {
+async fn a_run_that_is_stopped_at_any_write_is_resumed() {
     let first = Place::new();
     let model = ByTurn(script());
     let (mut unknown, mut moments) = (0, 0);

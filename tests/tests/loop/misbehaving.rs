@@ -1,4 +1,5 @@
-//! Models and servers that misbehave, in whole runs: each run goes on or ends with a clear error, and none hangs.
+//! Runs with models and servers that misbehave. Each run continues or ends with a clear error, and
+//! none hangs.
 
 use std::time::Duration;
 
@@ -13,17 +14,17 @@ use wattle_tests::provider::{Answer, Provider};
 
 use super::endpoint::{calling, quick, remote};
 
-/// What comes of a run whose first answers are these, followed by good ones.
+/// The expected outcome of a run whose first answers are faulty.
 enum Comes {
-    /// The run gets its answer.
+    /// The run ends with its answer.
     Well,
-    /// The run ends with an error that has these words.
+    /// The run ends with an error that contains this text.
     Error(&'static str),
 }
 
 use Comes::{Error, Well};
 
-/// A call in pieces of a stream, each the JSON of one item of `tool_calls`.
+/// Returns a streamed call. Each piece is the JSON of one item of `tool_calls`.
 fn pieces(pieces: &[serde_json::Value]) -> Answer {
     let piece =
         |piece: &serde_json::Value| json!({"choices": [{"index": 0, "delta": {"tool_calls": [piece]}}]}).to_string();
@@ -52,7 +53,7 @@ fn status(status: u16, words: &str) -> Answer {
     Answer::status(status).with_body(json!({"error": {"message": words}}).to_string())
 }
 
-/// The ways, each with what comes of it.
+/// Returns the faults, each with its expected outcome.
 fn ways() -> Vec<(&'static str, Vec<Answer>, Comes)> {
     let count = "{\"text\":\"a b\"}";
     vec![
@@ -136,7 +137,8 @@ fn ways() -> Vec<(&'static str, Vec<Answer>, Comes)> {
     ]
 }
 
-/// Runs against a server that misbehaves so and then answers well; says what is not as it should be.
+/// Runs against a server that first misbehaves and then answers well. Describes an unexpected
+/// outcome.
 async fn wrong(world: &World, preset: &str, what: &str, answers: &[Answer], comes: &Comes) -> Option<String> {
     let provider = Provider::start(answers.iter().cloned());
     for _ in 0..6 {
@@ -159,11 +161,11 @@ async fn wrong(world: &World, preset: &str, what: &str, answers: &[Answer], come
 }
 
 #[tokio::test]
-async fn every_run_comes_to_an_end() {
+async fn every_run_ends() {
     let ways = ways();
     assert!(ways.len() >= 40, "{} ways", ways.len());
     let world = World::new();
-    // One that takes functions, and one of which nothing is known.
+    // One server supports functions, and the other is unknown.
     let runs = ["openai", "vllm"].iter().flat_map(|preset| {
         let world = &world;
         ways.iter().map(move |(what, answers, comes)| wrong(world, preset, what, answers, comes))

@@ -1,4 +1,4 @@
-//! Trusted runs over HTTP: asked for by a request, granted by the operator alone.
+//! Trusted runs over HTTP: a request asks for one, and only the operator grants it.
 
 use std::sync::{Arc, Mutex};
 
@@ -20,7 +20,7 @@ impl Repository for Messages {
 
 const PUSH: &str = "ToolCall::Wat(```wat\n(fs.write? \"a.txt\" \"x\")\n(ret (git.commit_push? \"hello\"))\n```)";
 
-/// Sends a message whose run commits; gives what the answer's head says of trust, and what the model read.
+/// Sends a message whose run commits. Returns the trust header of the response and the observation.
 async fn push(world: &mut World, body: &str) -> (Option<String>, String) {
     let mut client = world.client().await;
     client.send(post(body)).await;
@@ -35,7 +35,7 @@ async fn push(world: &mut World, body: &str) -> (Option<String>, String) {
 }
 
 #[tokio::test]
-async fn a_request_gets_a_trusted_run_only_where_the_operator_lets_it() {
+async fn a_request_gets_a_trusted_run_only_if_the_operator_allows_it() {
     let dir = tempfile::tempdir().unwrap();
     let messages = Arc::new(Messages::default());
     let trusted = Trusted { repository: Arc::<Messages>::clone(&messages) as _, public: None, image_generator: None };
