@@ -143,7 +143,7 @@ async fn turns_and_calls(journal: &SharedJournal) {
     let ended = Call { came: Some(Ok(RecordedValue::Unit)), ..all[0].clone() };
     journal.calls("a", vec![ended.clone()]).await.unwrap();
     journal.calls("a", vec![all[0].clone()]).await.unwrap();
-    assert_eq!(journal.calls_of("a", 1).await.unwrap()[0], ended, "what came of a call stays");
+    assert_eq!(journal.calls_of("a", 1).await.unwrap()[0], ended, "the result of a call is final");
     assert!(journal.calls("none", vec![ended]).await.is_err(), "a call belongs to a run");
 }
 

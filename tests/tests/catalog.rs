@@ -28,11 +28,11 @@ fn program(name: &str, description: &str, body: &str) -> String {
 async fn next_diff(host: &Host) -> CatalogDiff {
     let begun = Instant::now();
     loop {
-        let news = host.refresh().await;
-        if !news.is_empty() {
-            return news;
+        let diff = host.refresh().await;
+        if !diff.is_empty() {
+            return diff;
         }
-        assert!(begun.elapsed() < Duration::from_secs(60), "no news");
+        assert!(begun.elapsed() < Duration::from_secs(60), "the catalog does not change");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
@@ -51,7 +51,7 @@ async fn asked(host: &Host, session: Option<&str>, history: Vec<Message>, messag
 }
 
 fn changed(diff: &CatalogDiff) -> Vec<&str> {
-    news.changed.iter().map(|name| name.as_str()).collect()
+    diff.changed.iter().map(|name| name.as_str()).collect()
 }
 
 #[tokio::test]
@@ -70,15 +70,15 @@ async fn a_valid_change_is_loaded_and_an_invalid_one_keeps_the_previous_version(
 
     // The file loads, but does not compile.
     fs::write(&path, program("mine", "third", "(ret (str.uper? \"x\"))")).unwrap();
-    let told = next_diff(&host).await;
-    assert!(told.changed.is_empty() && told.removed.is_empty(), "{told:?}");
-    let problem = told.problems.first().unwrap();
+    let diff = next_diff(&host).await;
+    assert!(diff.changed.is_empty() && diff.removed.is_empty(), "{diff:?}");
+    let problem = diff.problems.first().unwrap();
     assert!(problem.is_kept() && problem.to_string().contains("str.uper"), "{problem}");
     assert_eq!(host.catalog().get("mine").unwrap().meta().description, "second");
 
     fs::remove_file(&path).unwrap();
-    let told = next_diff(&host).await;
-    assert_eq!(told.removed.iter().map(|name| name.as_str()).collect::<Vec<_>>(), ["mine"]);
+    let diff = next_diff(&host).await;
+    assert_eq!(diff.removed.iter().map(|name| name.as_str()).collect::<Vec<_>>(), ["mine"]);
     assert!(host.catalog().get("mine").is_none());
 }
 
@@ -93,9 +93,9 @@ async fn warming_compiles_every_program_and_skips_invalid_ones() {
     host.warm().await;
     assert!(host.catalog().get("bad").is_none() && host.catalog().get("uses").is_none());
     assert!(host.runtime().cached() >= host.catalog().len());
-    let told = host.refresh().await;
-    assert_eq!((told.problems.len(), told.removed.len()), (2, 2), "{told:?}");
-    assert!(host.refresh().await.is_empty(), "it is told once");
+    let diff = host.refresh().await;
+    assert_eq!((diff.problems.len(), diff.removed.len()), (2, 2), "{diff:?}");
+    assert!(host.refresh().await.is_empty(), "it is reported once");
 }
 
 #[tokio::test]

@@ -57,7 +57,7 @@ async fn a_catalog_step_a_repair_and_the_answer() {
     assert!(events.iter().zip(1..).all(|(event, seq)| event.seq == seq && event.run_id == report.run_id));
 
     let steps = world.steps();
-    assert_eq!(steps.len(), 3, "a program that did not compile stands in the trace");
+    assert_eq!(steps.len(), 3, "a program that did not compile is in the trace");
     assert_eq!(steps[0]["tool"], "file_read");
     assert_eq!(steps[0]["args"], serde_json::json!(["notes.txt"]));
     assert_eq!(steps[0]["exit_code"], 0);
@@ -92,8 +92,8 @@ async fn mistakes_are_fixed_within_the_step() {
         "{stopped}"
     );
     let repair = &asked[3].last().unwrap().content;
-    for told in ["(resv “one”)", "line 1, column 7", "`$telegram.send`", "`$signal.send`"] {
-        assert!(repair.contains(told), "all faults of the text as it was written are told: {repair}");
+    for fault in ["(resv “one”)", "line 1, column 7", "`$telegram.send`", "`$signal.send`"] {
+        assert!(repair.contains(fault), "all faults of the text as it was written are reported: {repair}");
     }
     let fixed = events.iter().filter_map(|e| match &e.event {
         Event::ToolResult { fixes, output, .. } => Some((fixes.len(), output.starts_with("[Note]"))),
@@ -107,7 +107,7 @@ async fn mistakes_are_fixed_within_the_step() {
 #[tokio::test]
 async fn errors_are_reported_to_the_model_and_the_run_continues() {
     let world = World::with(Limits { time: Duration::from_millis(200), ..Limits::default() });
-    for (answer, told) in [
+    for (answer, expected) in [
         (
             "ToolCall::Catalog(\"file_reed\", \"x\")",
             "there is no program `file_reed` in the catalog; the nearest: `file_read`",
@@ -140,7 +140,7 @@ async fn errors_are_reported_to_the_model_and_the_run_continues() {
         assert_eq!(report.ending, Ending::Answered { text: "done".to_owned() });
         let observation = model.asked()[1].last().unwrap().content.clone();
         assert!(
-            observation.contains("[Observation (step 1)] Execution FAILED:") && observation.contains(told),
+            observation.contains("[Observation (step 1)] Execution FAILED:") && observation.contains(expected),
             "{observation}"
         );
     }
@@ -307,12 +307,12 @@ async fn a_program_outside_the_policy_is_refused_before_it_runs() {
     let guarded = job.grants.as_ref().clone().guarded(Arc::new(Preflight::new(policy, None)));
     let (report, events) = world.run(&model, &Settings::default(), Job { grants: Arc::new(guarded), ..job }).await;
     assert_eq!(report.ending.text(), "no");
-    let told = model.asked()[1].last().unwrap().content.clone();
+    let observation = model.asked()[1].last().unwrap().content.clone();
     assert!(
-        told.contains("Execution FAILED:\ndenied before it ran: `fs.write` may not write secret/a.txt (denied by the rule `write:/secret`)"),
-        "{told}"
+        observation.contains("Execution FAILED:\ndenied before it ran: `fs.write` may not write secret/a.txt (denied by the rule `write:/secret`)"),
+        "{observation}"
     );
-    assert!(told.contains("(line 2: (check (call $fs.write"), "{told}");
+    assert!(observation.contains("(line 2: (check (call $fs.write"), "{observation}");
     assert_eq!(world.store.state("s").get("seen".to_owned()).await.unwrap(), None, "nothing of it ran");
     assert!(
         events.iter().any(|e| matches!(&e.event, Event::ToolResult { success: false, exit_code: None, dur_ms: 0, .. }))

@@ -4,7 +4,7 @@
 //! the figures in `docs/benchmarks.md`.
 
 #![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a test tells its figures, and what it skips")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a test prints its figures and what it skips")]
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -110,7 +110,7 @@ fn difference(example: &Example, found: &Json) -> Option<String> {
         }
     };
     if !same {
-        return Some(format!("gave {results:?}"));
+        return Some(format!("returned {results:?}"));
     }
     let wrong_file = expected.files.iter().find(|(path, content)| found["files"][path.as_str()] != json!(content));
     let wrong_key = expected.kv.iter().find(|(key, value)| found["kv"][key.as_str()] != json!(value));

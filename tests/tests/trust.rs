@@ -51,8 +51,8 @@ async fn a_plain_run_is_refused_with_the_reason() {
     let world = World::new();
     for (name, arguments) in [("git", "\"a message\""), ("git", ""), ("publish", ""), ("image", "\"a\", \"b.png\"")] {
         let arguments = if arguments.is_empty() { String::new() } else { format!(", {arguments}") };
-        let told = observed(&world, world.job("go"), &format!("ToolCall::Catalog(\"{name}\"{arguments})")).await;
-        assert!(told.ends_with(&format!("\n{name} not permitted (no exec capability)")), "{told}");
+        let observation = observed(&world, world.job("go"), &format!("ToolCall::Catalog(\"{name}\"{arguments})")).await;
+        assert!(observation.ends_with(&format!("\n{name} not permitted (no exec capability)")), "{observation}");
     }
     // An inline program is refused too, and so is one that starts another program.
     for (body, words) in [
@@ -63,8 +63,8 @@ async fn a_plain_run_is_refused_with_the_reason() {
             "git not permitted (no exec capability)",
         ),
     ] {
-        let told = observed(&world, world.job("go"), &format!("ToolCall::Wat(```wat\n{body}\n```)")).await;
-        assert!(told.contains(words), "{body}: {told}");
+        let observation = observed(&world, world.job("go"), &format!("ToolCall::Wat(```wat\n{body}\n```)")).await;
+        assert!(observation.contains(words), "{body}: {observation}");
     }
 }
 
@@ -74,15 +74,18 @@ async fn a_trusted_run_has_what_the_operator_set_up() {
     let messages = Arc::new(Messages::default());
     let public = Arc::new(Files::overlay(None, 1 << 20));
     let job = || trusted_job(&world, Arc::<Messages>::clone(&messages), Some(Arc::clone(&public)));
-    let told = observed(&world, job(), "ToolCall::Catalog(\"git\", \"add a page\")").await;
-    assert!(told.contains("committed and pushed"), "{told}");
+    let observation = observed(&world, job(), "ToolCall::Catalog(\"git\", \"add a page\")").await;
+    assert!(observation.contains("committed and pushed"), "{observation}");
     assert_eq!(*messages.0.lock().unwrap(), ["add a page"]);
     std::fs::create_dir(world.workdir().join("blog")).unwrap();
     std::fs::write(world.workdir().join("blog/a.md"), "hello").unwrap();
     std::fs::write(world.workdir().join("private.md"), "no").unwrap();
     std::os::unix::fs::symlink("../private.md", world.workdir().join("blog/link.md")).unwrap();
-    let told = observed(&world, job(), "ToolCall::Catalog(\"publish\")").await;
-    assert!(told.contains("published 1 file (5 bytes): blog/a.md; skipped 1 that are not plain files"), "{told}");
+    let observation = observed(&world, job(), "ToolCall::Catalog(\"publish\")").await;
+    assert!(
+        observation.contains("published 1 file (5 bytes): blog/a.md; skipped 1 that are not plain files"),
+        "{observation}"
+    );
     assert_eq!(public.read("blog/a.md").unwrap(), "hello");
     assert!(public.read("blog/link.md").is_err());
     // A part that is not set up is reported as such.
@@ -92,8 +95,8 @@ async fn a_trusted_run_has_what_the_operator_set_up() {
         ("\"publish\"", "`publish.root`"),
         ("\"image\", \"a\", \"b.png\"", "`image.base_url`"),
     ] {
-        let told = observed(&world, job(), &format!("ToolCall::Catalog({call})")).await;
-        assert!(told.contains("EACCESS") && told.contains(setting), "{call}: {told}");
+        let observation = observed(&world, job(), &format!("ToolCall::Catalog({call})")).await;
+        assert!(observation.contains("EACCESS") && observation.contains(setting), "{call}: {observation}");
     }
 }
 

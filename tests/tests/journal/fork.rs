@@ -2,7 +2,7 @@
 
 use wattle_agent::journal::{ForkError, fork};
 
-use crate::place::{ByTurn, Place, answer, done, told, wat};
+use crate::place::{ByTurn, Place, answer, done, observations, wat};
 
 fn script(second: &str) -> ByTurn {
     ByTurn(vec![
@@ -27,7 +27,7 @@ async fn a_fork_shares_the_first_steps() {
     assert_eq!(answer(&ended.unwrap()), "done");
     assert_eq!(place.value("n").await.as_deref(), Some("1"), "the first step is not done again");
     assert_eq!(&*files.read("log.txt").unwrap(), b"one\n");
-    let (was, is) = (told(&place, "r").await, told(&place, "f").await);
+    let (was, is) = (observations(&place, "r").await, observations(&place, "f").await);
     assert_eq!(was[0], is[0]);
     assert!(was[1].ends_with("first") && is[1].contains("\none"), "{is:?}");
     assert_eq!(place.replay("f").await.difference, None);

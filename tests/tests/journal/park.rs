@@ -5,7 +5,7 @@ use wattle_agent::capability::policy::Policy;
 use wattle_agent::journal::{Ended, Parked, PendingApproval, ResumeError, Status, end};
 use wattle_agent::machine::Event;
 
-use crate::place::{ByTurn, Place, answer, done, status, told, wat};
+use crate::place::{ByTurn, Place, answer, done, observations, status, wat};
 
 fn asking(rules: &[&str]) -> Place {
     let rules = rules.iter().map(|rule| rule.parse().unwrap()).collect();
@@ -24,10 +24,10 @@ async fn parked(place: &Place) -> Vec<PendingApproval> {
     let (ended, events) = place.run(&place.journal(), &script(), "r").await;
     let Ended::Parked(Parked { run_id, waiting }) = ended else { panic!("{ended:?}") };
     assert_eq!(run_id, "r");
-    let told: Vec<&Event> = events.iter().map(|envelope| &envelope.event).collect();
-    let Some(Event::Parked { call, question }) = told.last() else { panic!("{told:?}") };
+    let emitted: Vec<&Event> = events.iter().map(|envelope| &envelope.event).collect();
+    let Some(Event::Parked { call, question }) = emitted.last() else { panic!("{emitted:?}") };
     assert_eq!((call, question), (&waiting[0].call, &waiting[0].question));
-    assert!(!told.iter().any(|event| matches!(event, Event::Response { .. } | Event::Error { .. })));
+    assert!(!emitted.iter().any(|event| matches!(event, Event::Response { .. } | Event::Error { .. })));
     assert_eq!(status(place, "r").await, Status::Parked);
     waiting
 }
@@ -65,8 +65,8 @@ async fn a_denied_run_continues_without_the_call() {
     let ended = place.resume(&script(), "r", &[("2.1", false)]).await.0.unwrap();
     assert_eq!(answer(&ended), "done");
     assert_eq!(place.network.made("POST https://a.example/form"), 0);
-    let told = told(&place, "r").await;
-    assert!(told[1].contains("the user denied it"), "{told:?}");
+    let observations = observations(&place, "r").await;
+    assert!(observations[1].contains("the user denied it"), "{observations:?}");
     assert_eq!(place.replay("r").await.difference, None);
 }
 

@@ -240,7 +240,7 @@ pub(crate) fn answer(ended: &Ended) -> &str {
 }
 
 /// Returns the observations of the steps.
-pub(crate) async fn told(place: &Place, id: &str) -> Vec<String> {
+pub(crate) async fn observations(place: &Place, id: &str) -> Vec<String> {
     let said = journal::conversation(&place.journal(), &place.opened(id).await).await.unwrap();
     let observed = |message: &&Message| message.content.starts_with("[Observation");
     said.iter().filter(observed).map(|message| wattle_tests::plain(&message.content)).collect()

@@ -40,7 +40,7 @@ async fn a_request_and_a_turn_end_whatever_the_server_does() {
     for (what, answer) in silences() {
         // A request has a limit in the client, and the turn has one that does not depend on the
         // client.
-        for (request, told) in [
+        for (request, expected) in [
             (ms(150), "error: the model did not complete its answer within 150 ms (asked 2 times)"),
             (HOURS, "error: llm hard timeout"),
         ] {
@@ -53,7 +53,7 @@ async fn a_request_and_a_turn_end_whatever_the_server_does() {
             let model = remote(&provider, "vllm", "m", client);
             let settings = Settings { timeouts: turn, ..Settings::default() };
             let (report, _) = world.run(&model, &settings, world.job("go")).await;
-            assert_eq!(report.ending, Ending::Failed { message: told.to_owned() }, "{what}");
+            assert_eq!(report.ending, Ending::Failed { message: expected.to_owned() }, "{what}");
         }
     }
 }
@@ -83,7 +83,7 @@ fn short(provider: &Provider, time: Duration) -> (World, Job) {
 async fn a_program_and_a_host_call_are_killed_at_their_bound() {
     let provider = Provider::start(vec![Answer::hang(); 4]);
     let url = provider.base_url();
-    for (call, told) in [
+    for (call, expected) in [
         (
             "ToolCall::Wat(```wat\n(while 1)\n```)".to_owned(),
             "tool error: wat timed out after 300ms (killed) at line 1",
@@ -96,7 +96,7 @@ async fn a_program_and_a_host_call_are_killed_at_their_bound() {
         assert_eq!(report.ending.text(), "on");
         let observed = model.asked()[1].last().unwrap().content.clone();
         assert!(
-            observed.starts_with("[Observation (step 1)] Execution FAILED:\n") && observed.contains(told),
+            observed.starts_with("[Observation (step 1)] Execution FAILED:\n") && observed.contains(expected),
             "{observed}"
         );
     }

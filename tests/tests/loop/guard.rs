@@ -66,7 +66,7 @@ async fn a_message_is_allowed_or_ends_with_its_categorys_text() {
             Event::Moderated { verdict } => Some(verdict.clone()),
             _ => None,
         });
-        assert!(verdict.is_some(), "{what}: the verdict stands among the events");
+        assert!(verdict.is_some(), "{what}: the verdict is an event");
         match blocked {
             Some(text) => {
                 assert_eq!(report.ending, Ending::Blocked { text: text.to_owned() }, "{what}");

@@ -15,14 +15,14 @@ use wattle_tests::provider::{Answer, Provider};
 use super::endpoint::{calling, quick, remote};
 
 /// The expected outcome of a run whose first answers are faulty.
-enum Comes {
+enum Expected {
     /// The run ends with its answer.
     Well,
     /// The run ends with an error that contains this text.
     Error(&'static str),
 }
 
-use Comes::{Error, Well};
+use Expected::{Error, Well};
 
 /// Returns a streamed call. Each piece is the JSON of one item of `tool_calls`.
 fn pieces(pieces: &[serde_json::Value]) -> Answer {
@@ -54,7 +54,7 @@ fn status(status: u16, words: &str) -> Answer {
 }
 
 /// Returns the faults, each with its expected outcome.
-fn ways() -> Vec<(&'static str, Vec<Answer>, Comes)> {
+fn faults() -> Vec<(&'static str, Vec<Answer>, Expected)> {
     let count = "{\"text\":\"a b\"}";
     vec![
         (
@@ -82,7 +82,7 @@ fn ways() -> Vec<(&'static str, Vec<Answer>, Comes)> {
             ])],
             Well,
         ),
-        ("arguments that are no JSON", vec![calling("text_count", "{text: a b")], Well),
+        ("arguments that are not JSON", vec![calling("text_count", "{text: a b")], Well),
         ("arguments with a comma too many", vec![calling("text_count", "{\"text\":\"a b\",}")], Well),
         ("no arguments at all", vec![calling("text_count", "")], Well),
         ("a function that there is not", vec![calling("count_words", "{}")], Well),
@@ -139,7 +139,13 @@ fn ways() -> Vec<(&'static str, Vec<Answer>, Comes)> {
 
 /// Runs against a server that first misbehaves and then answers well. Describes an unexpected
 /// outcome.
-async fn wrong(world: &World, preset: &str, what: &str, answers: &[Answer], comes: &Comes) -> Option<String> {
+async fn unexpected_outcome(
+    world: &World,
+    preset: &str,
+    what: &str,
+    answers: &[Answer],
+    expected: &Expected,
+) -> Option<String> {
     let provider = Provider::start(answers.iter().cloned());
     for _ in 0..6 {
         provider.push(Answer::text("ToolCall::Response(\"fine\")"));
@@ -151,7 +157,7 @@ async fn wrong(world: &World, preset: &str, what: &str, answers: &[Answer], come
     let Ok((report, _)) = tokio::time::timeout(Duration::from_secs(60), run).await else {
         return Some(format!("{preset}, {what}: it hangs"));
     };
-    let is_right = match comes {
+    let is_right = match expected {
         Well => report.ending == Ending::Answered { text: "fine".to_owned() },
         Error(words) => {
             matches!(&report.ending, Ending::Failed { message } if message.starts_with("error: ") && message.contains(words))
@@ -162,13 +168,13 @@ async fn wrong(world: &World, preset: &str, what: &str, answers: &[Answer], come
 
 #[tokio::test]
 async fn every_run_ends() {
-    let ways = ways();
-    assert!(ways.len() >= 40, "{} ways", ways.len());
+    let faults = faults();
+    assert!(faults.len() >= 40, "{} faults", faults.len());
     let world = World::new();
     // One server supports functions, and the other is unknown.
     let runs = ["openai", "vllm"].iter().flat_map(|preset| {
         let world = &world;
-        ways.iter().map(move |(what, answers, comes)| wrong(world, preset, what, answers, comes))
+        faults.iter().map(move |(what, answers, expected)| unexpected_outcome(world, preset, what, answers, expected))
     });
     let wrong: Vec<Option<String>> = stream::iter(runs).buffer_unordered(12).collect().await;
     let wrong: Vec<String> = wrong.into_iter().flatten().collect();

@@ -85,8 +85,8 @@ async fn a_run_that_repeats_itself_ends() {
     let (report, _) = world.run(&model, &Settings::default(), world.job("go")).await;
     assert_eq!(report.ending.text(), "stopped: the same call was repeated 5 times");
     let asked = model.asked();
-    let told = |at: usize| asked[at].last().unwrap().content.contains("[Note] you made this call");
-    assert_eq!([told(1), told(2), told(3), told(4)], [false, false, true, true]);
+    let is_warned = |at: usize| asked[at].last().unwrap().content.contains("[Note] you made this call");
+    assert_eq!([is_warned(1), is_warned(2), is_warned(3), is_warned(4)], [false, false, true, true]);
 
     // A changing result is not a repetition, and neither is an interrupted one.
     let poll = |n: &u32| format!("ToolCall::Catalog(\"text_count\", \"{}\")", "a ".repeat(*n as usize));

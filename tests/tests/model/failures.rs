@@ -8,11 +8,10 @@ use wattle_tests::provider::{Answer, Provider};
 
 use crate::client::{KEY, client, client_with, complete, delta, question, quick, stream};
 
-/// A temporary failure is retried twice. Then the last one is reported.
-#[tokio::test]
-async fn temporary_failures_are_retried() {
-    let cut = Answer::events([delta("half")]).then_break_off();
-    let cases: Vec<(&str, Answer, Kind, &str)> = vec![
+/// Returns temporary failures, each with its kind and a part of its message.
+fn temporary_failures() -> Vec<(&'static str, Answer, Kind, &'static str)> {
+    let truncated = Answer::events([delta("half")]).then_break_off();
+    vec![
         ("408", Answer::status(408), Kind::Unavailable, "408"),
         ("409", Answer::status(409), Kind::Unavailable, "409"),
         ("425", Answer::status(425), Kind::Unavailable, "425"),
@@ -28,7 +27,7 @@ async fn temporary_failures_are_retried() {
         ("529", Answer::status(529), Kind::Unavailable, "overloaded"),
         ("closed", Answer::close(), Kind::Network, "broke"),
         ("no HTTP", Answer::raw("hello\r\n\r\n"), Kind::Network, "broke"),
-        ("broken off", cut, Kind::Network, "broke"),
+        ("broken off", truncated, Kind::Network, "broke"),
         ("JSON broken off", Answer::plain("x").then_break_off(), Kind::Network, "broke"),
         ("a stream without its end", Answer::events([delta("half")]), Kind::Network, "broke off"),
         (
@@ -84,8 +83,13 @@ async fn temporary_failures_are_retried() {
             Kind::Unavailable,
             "slow",
         ),
-    ];
-    for (what, answer, kind, words) in cases {
+    ]
+}
+
+/// A temporary failure is retried twice. Then the last one is reported.
+#[tokio::test]
+async fn temporary_failures_are_retried() {
+    for (what, answer, kind, words) in temporary_failures() {
         let slow = kind == Kind::Timeout;
         let answers = if slow { vec![answer, Answer::text("well")] } else { vec![answer; 3] };
         let provider = Provider::start(answers);

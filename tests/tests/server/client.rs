@@ -135,7 +135,7 @@ impl Client {
     /// Reads the next frame, which is one chunk. Returns `None` at the proper end of the stream.
     pub(crate) async fn frame(&mut self) -> Option<Frame> {
         let text = self.chunk().await?;
-        let text = text.strip_suffix("\n\n").unwrap_or_else(|| panic!("{text:?} is no whole frame"));
+        let text = text.strip_suffix("\n\n").unwrap_or_else(|| panic!("{text:?} is not a complete frame"));
         if let Some(comment) = text.strip_prefix(": ").or(text.strip_prefix(':')) {
             return Some(Frame::Comment(comment.to_owned()));
         }

@@ -94,9 +94,9 @@ async fn tools_see_the_same_files_and_the_steps_before() {
     let write = r#"ToolCall::Catalog("vfs_write", "notes.txt", "rain")"#;
     let wat = "ToolCall::Wat(```wat\n(out (vfs.read? \"notes.txt\")) (out (shell.run? \"x\")) (ret (wattle.run? \"trace show\"))\n```)";
     let (_, read) = run(&world, &[write, wat, END]).await;
-    let told = read[1].strip_prefix("[Observation (step 2)] Execution result:\nrain\nsaid x\n").unwrap();
-    assert!(told.starts_with("step 1: vfs_write(\"notes.txt\", \"rain\") in "), "{told}");
-    assert!(told.ends_with(" ms: wrote 4 bytes to notes.txt"), "{told}");
+    let observation = read[1].strip_prefix("[Observation (step 2)] Execution result:\nrain\nsaid x\n").unwrap();
+    assert!(observation.starts_with("step 1: vfs_write(\"notes.txt\", \"rain\") in "), "{observation}");
+    assert!(observation.ends_with(" ms: wrote 4 bytes to notes.txt"), "{observation}");
 }
 
 #[tokio::test]
