@@ -169,7 +169,7 @@ impl Broker {
 
     /// Keeps these files of the host's own out of every commit.
     #[must_use]
-    pub fn keeping(self, files: &HostFiles) -> Broker {
+    pub fn protecting(self, files: &HostFiles) -> Broker {
         Broker { kept_out: kept_out(files, &self.workdir), ..self }
     }
 
