@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use serde::Deserialize;
 use wattle_rt::{Code, Config, Failure, Run, capability};
 
-use crate::Answer;
+use crate::PortFuture;
 use crate::arr::{Arrays, Handle};
 use crate::schema::Schema;
 
@@ -96,10 +96,10 @@ pub struct Embedding {
 /// The port to a model, implemented by whoever wires a run. A provider that fails is told as `EREMOTE`, one that is late as `ETIME`.
 pub trait Inference: Send + Sync {
     /// Answers a question.
-    fn ask(&self, question: Question) -> Answer<'_, Reply>;
+    fn ask(&self, question: Question) -> PortFuture<'_, Reply>;
 
     /// Embeds a text.
-    fn embed(&self, text: String) -> Answer<'_, Embedding>;
+    fn embed(&self, text: String) -> PortFuture<'_, Embedding>;
 }
 
 /// How much a run's programs may ask of the model.

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::HashSet;
 
 use wattle_rt::tape::RecordedValue;
-use wattle_rt::{Code, Failure, Keep, Run, Value, capability, host, quote};
+use wattle_rt::{Code, Failure, Record, Run, Value, capability, host, quote};
 
 use crate::QUOTED;
 
@@ -88,22 +88,22 @@ capability! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handle(pub i32);
 
-impl Keep for Handle {
+impl Record for Handle {
     /// The items: the same handle may be another array's when the program is run once more.
-    fn kept(&self, run: &mut Run) -> RecordedValue {
+    fn record(&self, run: &mut Run) -> RecordedValue {
         RecordedValue::Items(Arrays::of(run).get(*self).map(|items| items.clone()).unwrap_or_default())
     }
 }
 
 impl Value for Handle {
-    type Wire = i32;
+    type Raw = i32;
     fn store(self, _: &mut host::Caller<'_>) -> Result<i32, Failure> {
         Ok(self.0)
     }
-    fn restore(kept: RecordedValue, caller: &mut host::Caller<'_>) -> Result<i32, Failure> {
-        match kept {
+    fn restore(recorded: RecordedValue, caller: &mut host::Caller<'_>) -> Result<i32, Failure> {
+        match recorded {
             RecordedValue::Items(items) => Arrays::make(caller.data_mut(), items).map(|handle| handle.0),
-            _ => Err(host::misfit()),
+            _ => Err(host::wrong_recorded_type()),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use wattle_rt::wire::Any;
+use wattle_rt::abi::Untyped;
 use wattle_rt::{Code, Failure, Run, capability, quote};
 
 use crate::arr::{Arrays, Handle};
@@ -37,7 +37,7 @@ fn log(run: &mut Run, line: &str) -> Result<(), Failure> {
 }
 
 /// A number means only what the program takes it for, so everything that it can be is told.
-fn dump(run: &mut Run, label: &str, value: Any<'_>) -> Result<(), Failure> {
+fn dump(run: &mut Run, label: &str, value: Untyped<'_>) -> Result<(), Failure> {
     let number = value.number;
     let mut readings = Vec::new();
     readings.extend(value.bytes.map(described));

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use wattle_rt::{Code, Config, Failure, Run, capability};
 
-use crate::Answer;
+use crate::PortFuture;
 
 pub use broker::{Author, Broker, PushTo, find_git};
 pub use remote::{Branch, Remote, RemoteError, RemoteFiles};
@@ -39,7 +39,7 @@ const MESSAGE: usize = 8 << 10;
 /// fails as `EREMOTE`, one that is late as `ETIME`.
 pub trait Repository: Send + Sync {
     /// Commits everything and pushes it; gives in a sentence what became of it. Nothing to commit is no failure.
-    fn commit_push(&self, message: String) -> Answer<'_, String>;
+    fn commit_push(&self, message: String) -> PortFuture<'_, String>;
 }
 
 /// Grants `git` on a repository.
@@ -65,7 +65,7 @@ impl NoRepository {
 }
 
 impl Repository for NoRepository {
-    fn commit_push(&self, _: String) -> Answer<'_, String> {
+    fn commit_push(&self, _: String) -> PortFuture<'_, String> {
         let failure = Failure::new(Code::EACCESS, self.0.clone());
         Box::pin(async { Err(failure) })
     }

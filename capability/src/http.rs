@@ -163,7 +163,7 @@ async fn get_all(run: &mut Run, urls: Unadmitted<i32>) -> Result<Handle, Failure
     let http = run.config::<Http>()?;
     let urls = Arrays::of(run).get(Handle(urls))?.clone();
     let mut items = vec![String::new(); urls.len()];
-    let (mut room, mut held) = (run.room(), run.account().nothing());
+    let (mut room, mut held) = (run.remaining_memory(), run.account().nothing());
     let way = Way::of(run);
     let count = urls.len();
     let answers = urls.into_iter().enumerate().map(|(at, url)| {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use wattle_rt::{Code, Config, Failure, Run, capability};
 
-use crate::Answer;
+use crate::PortFuture;
 use crate::egress::Passage;
 use crate::fs;
 
@@ -37,7 +37,7 @@ const LARGEST: usize = 16 << 20;
 /// The port to what makes pictures. A failure is `EREMOTE`, one that comes too late `ETIME`.
 pub trait ImageGenerator: Send + Sync {
     /// Returns the bytes of a picture. One that lies elsewhere is fetched by that passage.
-    fn paint(&self, prompt: String, passage: Passage) -> Answer<'_, Vec<u8>>;
+    fn paint(&self, prompt: String, passage: Passage) -> PortFuture<'_, Vec<u8>>;
 }
 
 /// Grants `image` on a painter; `None` where the operator named no endpoint. The programs of a run share the budget.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use serde::Serialize;
 use wattle_rt::{Code, Config, Failure, Run, capability};
 
-use crate::Answer;
+use crate::PortFuture;
 use crate::history::RunHistoryGrant;
 use crate::sys::now_ms;
 
@@ -48,7 +48,7 @@ pub struct Ticket {
 /// The port to where tickets go, implemented by whoever wires a run. One that cannot be kept is told as `EREMOTE`.
 pub trait IssueTracker: Send + Sync {
     /// Takes a ticket in.
-    fn file(&self, ticket: Ticket) -> Answer<'_, ()>;
+    fn file(&self, ticket: Ticket) -> PortFuture<'_, ()>;
 }
 
 /// Grants `issue` on that desk, for 20 tickets of all the programs that share this grant.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use wattle_rt::{Code, Config, Failure, Run, capability};
 
-use crate::Answer;
+use crate::PortFuture;
 use crate::arr::{Arrays, Handle};
 
 capability! {
@@ -66,17 +66,17 @@ const VALUE_BYTES: usize = 8 << 20;
 /// A backend that fails gives `EREMOTE`.
 pub trait Backend: Send + Sync {
     /// The value of a key.
-    fn get(&self, key: String) -> Answer<'_, Option<Vec<u8>>>;
+    fn get(&self, key: String) -> PortFuture<'_, Option<Vec<u8>>>;
     /// Replaces the value of a key by what `change` makes of it, at once.
-    fn update(&self, key: String, change: Change) -> Answer<'_, ()>;
+    fn update(&self, key: String, change: Change) -> PortFuture<'_, ()>;
     /// As [`update`](Backend::update), for the change of a call that has that key: where it was made before, `change` is shown the value that it met then, and
     /// nothing is replaced. A backend that is gone with its process need not know calls.
-    fn update_once(&self, call: String, key: String, change: Change) -> Answer<'_, ()> {
+    fn update_once(&self, call: String, key: String, change: Change) -> PortFuture<'_, ()> {
         drop(call);
         self.update(key, change)
     }
     /// The keys that begin with the prefix, sorted.
-    fn keys(&self, prefix: String) -> Answer<'_, Vec<String>>;
+    fn keys(&self, prefix: String) -> PortFuture<'_, Vec<String>>;
 }
 
 /// Decides the new value of a key from the old one; an error leaves the old one.
@@ -130,17 +130,17 @@ struct Entries {
 const IN_MEMORY_BYTES: usize = 64 << 20;
 
 impl Backend for InMemory {
-    fn get(&self, key: String) -> Answer<'_, Option<Vec<u8>>> {
+    fn get(&self, key: String) -> PortFuture<'_, Option<Vec<u8>>> {
         let value = self.lock().values.get(&key).cloned();
         Box::pin(async { Ok(value) })
     }
 
-    fn update(&self, key: String, change: Change) -> Answer<'_, ()> {
+    fn update(&self, key: String, change: Change) -> PortFuture<'_, ()> {
         let done = self.lock().update(key, change);
         Box::pin(async { done })
     }
 
-    fn keys(&self, prefix: String) -> Answer<'_, Vec<String>> {
+    fn keys(&self, prefix: String) -> PortFuture<'_, Vec<String>> {
         let entries = self.lock();
         let keys = entries.values.range(prefix.clone()..).map(|(k, _)| k).take_while(|k| k.starts_with(&prefix));
         let keys = keys.cloned().collect();

@@ -39,7 +39,7 @@ pub mod workbook;
 pub use wattle_egress as egress;
 pub use wattle_egress::secrets;
 pub use wattle_files as files;
-pub use wattle_rt::Answer;
+pub use wattle_rt::PortFuture;
 use wattle_rt::{Capability, Code, Failure, Grants};
 
 /// Every capability of this crate, in the order of prompt and manual.

@@ -52,8 +52,8 @@ pub fn function(function: &Function) -> String {
         _ = writeln!(text, "errors: {}", codes(errors));
     }
     _ = writeln!(text, "example: {}", function.example);
-    if !function.gives.is_empty() {
-        _ = writeln!(text, "puts out: {}", function.gives.join("\n"));
+    if !function.output.is_empty() {
+        _ = writeln!(text, "puts out: {}", function.output.join("\n"));
     }
     text
 }
@@ -72,8 +72,8 @@ pub fn markdown(capabilities: &[Capability]) -> String {
                 _ = write!(text, "\n{label}: {list}.\n");
             }
             _ = write!(text, "\n```wat\n{}\n```\n", f.example);
-            if !f.gives.is_empty() {
-                _ = write!(text, "\n```text\n{}\n```\n", f.gives.join("\n"));
+            if !f.output.is_empty() {
+                _ = write!(text, "\n```text\n{}\n```\n", f.output.join("\n"));
             }
         }
         text.push('\n');
@@ -108,7 +108,7 @@ pub fn function_json(function: &Function) -> Json {
         "errors": function.signature.errors.iter().filter_map(|code| code.name()).collect::<Vec<_>>(),
         "waits": function.waits,
         "example": function.example,
-        "gives": function.gives,
+        "gives": function.output,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use indexmap::IndexMap;
 use wattle_rt::tape::RecordedValue;
-use wattle_rt::{Code, Failure, Keep, Run, Value, capability, host, quote};
+use wattle_rt::{Code, Failure, Record, Run, Value, capability, host, quote};
 
 use crate::QUOTED;
 
@@ -76,25 +76,25 @@ capability! {
 /// The handle of a map.
 struct Handle(i32);
 
-impl Keep for Handle {
+impl Record for Handle {
     /// Keys and values in turn: the same handle may be another map's when the program is run once more.
-    fn kept(&self, run: &mut Run) -> RecordedValue {
+    fn record(&self, run: &mut Run) -> RecordedValue {
         let entries = of(run, self.0).into_iter().flat_map(|texts| &*texts);
         RecordedValue::Items(entries.flat_map(|(key, value)| [key.clone().into_bytes(), value.clone()]).collect())
     }
 }
 
 impl Value for Handle {
-    type Wire = i32;
+    type Raw = i32;
     fn store(self, _: &mut host::Caller<'_>) -> Result<i32, Failure> {
         Ok(self.0)
     }
-    fn restore(kept: RecordedValue, caller: &mut host::Caller<'_>) -> Result<i32, Failure> {
-        let RecordedValue::Items(items) = kept else { return Err(host::misfit()) };
+    fn restore(recorded: RecordedValue, caller: &mut host::Caller<'_>) -> Result<i32, Failure> {
+        let RecordedValue::Items(items) = recorded else { return Err(host::wrong_recorded_type()) };
         let mut items = items.into_iter();
         let mut texts = Texts::new();
         while let (Some(key), Some(value)) = (items.next(), items.next()) {
-            texts.insert(String::from_utf8(key).map_err(|_| host::misfit())?, value);
+            texts.insert(String::from_utf8(key).map_err(|_| host::wrong_recorded_type())?, value);
         }
         make(caller.data_mut(), texts).map(|handle| handle.0)
     }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use serde_json::json;
 use wattle_rt::{Code, Config, Exit, Failure, Grants, Nested, Outcome, Run, Target, Unadmitted, capability, quote};
 
-use crate::Answer;
+use crate::PortFuture;
 use crate::arr::{Arrays, Handle};
 
 pub(crate) use team::Team;
@@ -45,10 +45,10 @@ pub enum Work {
 pub trait Programs: Send + Sync {
     /// Runs a program. What keeps it from being run is a failure: no such program (`ENOENT`), a text that does not compile or
     /// arguments that it does not take (`EPARSE`), something that it needs and the grants lack (`EACCESS`).
-    fn run(&self, work: Work, args: Vec<String>, grants: Arc<Grants>, place: Nested) -> Answer<'_, Outcome>;
+    fn run(&self, work: Work, args: Vec<String>, grants: Arc<Grants>, place: Nested) -> PortFuture<'_, Outcome>;
 
     /// Whether a program is there and compiles; runs nothing of it.
-    fn check(&self, work: Work) -> Answer<'_, ()>;
+    fn check(&self, work: Work) -> PortFuture<'_, ()>;
 
     /// Whether no other program may run beside that one.
     fn is_exclusive(&self, work: &Work) -> bool;

@@ -38,7 +38,7 @@ capability! {
     #[example = r#"(fs.write? "pets/cats.md" "Cats sleep a lot.") (ret (json.get? (search.query? "sleeping cat" 0) "[0].path"))"# => "pets/cats.md"]
     #[prompt(name)]
     #[effect(reads)]
-    async query(query: sought, max: int) -> ptr: str ! EBOUND EACCESS ETIME EREMOTE = find;
+    async query(query: file_query, max: int) -> ptr: str ! EBOUND EACCESS ETIME EREMOTE = find;
 }
 
 /// How many passages a search gives where it does not say.

@@ -10,7 +10,7 @@ use serde_json::json;
 use wattle_rt::{Account, Code, Config, Failure, Run, Unadmitted, capability};
 
 use crate::files::Files;
-use crate::{Answer, fs};
+use crate::{PortFuture, fs};
 
 capability! {
     /// A pipe shell over the run's files; its commands run in the sandbox.
@@ -40,7 +40,7 @@ pub trait Shell: Send + Sync {
         script: String,
         stdin: Vec<u8>,
         deadline: Instant,
-    ) -> Answer<'_, Captured>;
+    ) -> PortFuture<'_, Captured>;
 }
 
 /// What a script left behind.

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use wattle_rt::tape::RecordedValue;
-use wattle_rt::{Code, Config, Failure, Room, Run, capability};
+use wattle_rt::{Allocation, Code, Config, Failure, Run, capability};
 
 capability! {
     /// Arguments, results, memory, time.
@@ -105,7 +105,7 @@ fn argv(run: &mut Run, n: i32) -> Result<String, Failure> {
 }
 
 fn resv(run: &mut Run, result: &[u8]) -> Result<(), Failure> {
-    run.put_out(result)
+    run.emit_result(result)
 }
 
 fn done(run: &mut Run, result: &str) -> Result<(), Failure> {
@@ -115,8 +115,8 @@ fn done(run: &mut Run, result: &str) -> Result<(), Failure> {
     run.answer(result)
 }
 
-fn alloc(_run: &mut Run, size: i32) -> Result<Room, Failure> {
-    u32::try_from(size).map(Room).map_err(|_| Failure::new(Code::EBOUND, format!("{size} is no size in bytes")))
+fn alloc(_run: &mut Run, size: i32) -> Result<Allocation, Failure> {
+    u32::try_from(size).map(Allocation).map_err(|_| Failure::new(Code::EBOUND, format!("{size} is no size in bytes")))
 }
 
 fn time(run: &mut Run) -> Result<i64, Failure> {

@@ -122,7 +122,7 @@ async fn vars(run: &mut Run, gate: &Gate) -> Result<String, Failure> {
         let value = state.get(name.clone()).await?.unwrap_or_default();
         let value = String::from_utf8_lossy(&value);
         _ = writeln!(text, "{name}={}", truncate(&value, SHOWN).replace('\n', "\\n"));
-        if text.len() > run.room() {
+        if text.len() > run.remaining_memory() {
             return Err(too_large());
         }
     }

@@ -104,7 +104,7 @@ impl Runtime {
             programs: Programs::new(limits.cache),
             account: Account::of_process(limits.process_memory),
             pool,
-            slots: std::array::from_fn(|level| Semaphore::new(limits.places(level) as usize)),
+            slots: std::array::from_fn(|level| Semaphore::new(limits.slots(level) as usize)),
             limits,
         };
         Ok(Runtime { inner: Arc::new(inner) })
@@ -223,11 +223,15 @@ impl Runtime {
     }
 
     /// Where in its author's text each of the program's [uses](crate::Authority::uses) stands, in their order.
-    #[must_use]
-    pub fn places(&self, program: &Program) -> Vec<Option<Position>> {
+    pub async fn use_positions(&self, program: &Program) -> Vec<Option<Position>> {
         let uses = program.authority().uses();
         let offsets: Vec<usize> = uses.iter().map(|one| one.offset.unwrap_or(usize::MAX)).collect();
-        let spans = wattle_lang::locate_all(program.source(), &self.inner.signatures, &offsets);
+        let count = offsets.len();
+        let locate = move |inner: &Inner, source: &str| wattle_lang::locate_all(source, &inner.signatures, &offsets);
+        let spans = match is_small(program.source()) {
+            true => locate(&self.inner, program.source()),
+            false => self.pooled(program.source(), locate).await.unwrap_or_else(|_| vec![None; count]),
+        };
         let known = uses.iter().zip(spans).map(|(one, span)| one.offset.and(span));
         known.map(|span| span.map(|span| Position::of(program.source(), span.start as usize))).collect()
     }

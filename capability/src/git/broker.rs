@@ -13,7 +13,7 @@ use super::process::{self, Call, Done, Stopped};
 use super::remote::{Branch, Remote, RemoteFiles};
 use super::repository::{self, State};
 use super::{NoRepository, Repository};
-use crate::Answer;
+use crate::PortFuture;
 use crate::files::HostFiles;
 use crate::secrets::Secret;
 
@@ -190,7 +190,7 @@ impl Broker {
 }
 
 impl Repository for Broker {
-    fn commit_push(&self, message: String) -> Answer<'_, String> {
+    fn commit_push(&self, message: String) -> PortFuture<'_, String> {
         Box::pin(self.commit_and_push(message))
     }
 }

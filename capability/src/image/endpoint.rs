@@ -8,7 +8,7 @@ use url::Url;
 use wattle_rt::{Code, Failure};
 
 use super::{ImageGenerator, LARGEST};
-use crate::Answer;
+use crate::PortFuture;
 use crate::egress::{
     self, Egress, EgressError, EgressErrorKind, EndpointClient, HeaderMap, HeaderValue, Limits, Method, Passage,
     Request, Response, header,
@@ -126,7 +126,7 @@ impl Endpoint {
 }
 
 impl ImageGenerator for Endpoint {
-    fn paint(&self, prompt: String, passage: Passage) -> Answer<'_, Vec<u8>> {
+    fn paint(&self, prompt: String, passage: Passage) -> PortFuture<'_, Vec<u8>> {
         Box::pin(self.ask(prompt, passage))
     }
 }

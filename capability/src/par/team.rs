@@ -38,7 +38,7 @@ impl Team {
             grants: Arc::clone(run.grants()),
             place: run.nested()?,
             alone: Arc::default(),
-            room: run.room(),
+            room: run.remaining_memory(),
             account: run.account().clone(),
             held: run.account().nothing(),
             program_memory: run.memory_limit(),

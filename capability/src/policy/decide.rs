@@ -182,7 +182,7 @@ impl Policy {
 fn of_text(target: Target, text: &Text) -> Named {
     match Place::of_text(target, text) {
         Some(place) => Named::Known(target, place, text.to_string()),
-        None => Named::Unknown(target, text.beginning().to_owned()),
+        None => Named::Unknown(target, text.prefix().to_owned()),
     }
 }
 

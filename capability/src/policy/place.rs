@@ -51,7 +51,7 @@ impl Place {
             (Some(whole), _) => Place::of(target, whole),
             // Behind its first `/` a URL can name no other host.
             (None, Target::Url) => {
-                let beginning = text.beginning();
+                let beginning = text.prefix();
                 let scheme = ["https://", "http://"]
                     .into_iter()
                     .find(|scheme| beginning.get(..scheme.len()).is_some_and(|own| own.eq_ignore_ascii_case(scheme)))?;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use wattle_rt::{Decided, Guard, Preview, Reply, Target, truncate};
+use wattle_rt::{Guard, GuardFuture, Preview, QuestionReply, Target, truncate};
 
 use super::decide::{Decision, Question, with_service};
 use super::place::Place;
@@ -123,7 +123,7 @@ impl Preflight {
         if refusals.is_empty() && questions.is_empty() {
             return Ok(self.clone());
         }
-        let lines = lines(&preview);
+        let lines = lines(&preview).await;
         let line = |at: usize| lines.get(at).cloned().flatten();
         let told = |what: &dyn fmt::Display, at: usize, remedy: &str| match line(at) {
             Some(line) => format!("{what} ({line}); {remedy}"),
@@ -146,9 +146,9 @@ impl Preflight {
         let text: Vec<String> = asked.iter().map(|(question, line)| with_line(question, line.as_ref())).collect();
         let ask = async { asker.ask(Request { questions: &asked }).await.word().map(str::to_owned) };
         let answer = match preview.ask(&text.join("; "), ask).await {
-            Reply::Answer(word) => Answer::of(&word),
-            Reply::Nothing => return Err(refused),
-            Reply::Waiting(why) => return Err(why),
+            QuestionReply::Answer(word) => Answer::of(&word),
+            QuestionReply::Unanswered => return Err(refused),
+            QuestionReply::Pending(why) => return Err(why),
         };
         let approvals = asked.iter().map(|(question, _)| Approval {
             function: question.touch.function.clone(),
@@ -173,20 +173,20 @@ fn with_line(question: &Question, line: Option<&Line>) -> String {
 }
 
 /// The lines of the program's uses.
-fn lines(preview: &Preview<'_>) -> Vec<Option<Line>> {
+async fn lines(preview: &Preview<'_>) -> Vec<Option<Line>> {
     let texts: Vec<&str> = preview.program.source().lines().collect();
     let line = |number: u32| {
         let text = texts.get((number as usize).checked_sub(1)?)?.trim();
         Some(Line { number, text: truncate(text, LINE).into_owned() })
     };
-    preview.places().into_iter().map(|place| line(place?.line)).collect()
+    preview.use_positions().await.into_iter().map(|place| line(place?.line)).collect()
 }
 
 /// The most characters of a line that are shown.
 const LINE: usize = 200;
 
 impl Guard for Preflight {
-    fn before<'a>(&'a self, preview: Preview<'a>) -> Decided<'a> {
+    fn before<'a>(&'a self, preview: Preview<'a>) -> GuardFuture<'a> {
         Box::pin(async move { self.decide(preview).await.map(|decided| Arc::new(decided) as Arc<dyn Guard>) })
     }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use wattle_capability::Answer;
+use wattle_capability::PortFuture;
 use wattle_capability::ai::{Ai, Budget, Embedding, Inference, Question, Reply};
 use wattle_rt::{Code, Failure, Grants};
 
@@ -17,7 +17,7 @@ struct Script {
 }
 
 impl Inference for Script {
-    fn ask(&self, question: Question) -> Answer<'_, Reply> {
+    fn ask(&self, question: Question) -> PortFuture<'_, Reply> {
         self.asked.lock().unwrap().push(question);
         let next = self.answers.lock().unwrap().pop_front();
         Box::pin(async {
@@ -26,7 +26,7 @@ impl Inference for Script {
         })
     }
 
-    fn embed(&self, text: String) -> Answer<'_, Embedding> {
+    fn embed(&self, text: String) -> PortFuture<'_, Embedding> {
         let vector = text.split(' ').map(|n| n.parse().unwrap_or(f64::NAN)).filter(|n| *n != 9.0).collect();
         Box::pin(async { Ok(Embedding { vector, tokens: 100 }) })
     }

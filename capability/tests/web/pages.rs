@@ -1,7 +1,5 @@
 //! What becomes of pages: `pages/NAME.html` is read as `pages/NAME.md`; `UPDATE=1` writes those anew.
 
-use std::fmt::Write as _;
-use std::path::Path;
 use std::sync::Arc;
 
 use wattle_capability::egress::{Egress, Policy};
@@ -37,10 +35,8 @@ fn failed(outcome: &Outcome, code: Code, words: &str) {
 
 #[tokio::test]
 async fn pages_are_read_as_people_read_them() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/web/pages");
-    let mut wrong = String::new();
-    let mut pages: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    pages.retain(|path| path.extension().is_some_and(|end| end == "html"));
+    let mut comparison = wattle_cases::Comparison::new();
+    let pages = wattle_cases::files("tests/web/pages", "html");
     assert!(pages.len() >= 14);
     for path in pages {
         let server = serve(vec![answer("200 OK", "content-type: text/html\r\n", &std::fs::read(&path).unwrap())]);
@@ -49,17 +45,9 @@ async fn pages_are_read_as_people_read_them() {
         let found = outcome.texts()[0].replace(&server.base, "http://site");
         // The length depends on the port.
         let found = format!("{}\n", found.rsplit_once("\n\n[characters").map_or(&*found, |(text, _)| text));
-        let path = path.with_extension("md");
-        if std::env::var_os("UPDATE").is_some() {
-            std::fs::write(&path, &found).unwrap();
-        }
-        let expected = std::fs::read_to_string(&path).unwrap_or_default();
-        if found != expected {
-            writeln!(wrong, "{}\n{}", path.display(), similar::TextDiff::from_lines(&expected, &found).unified_diff())
-                .unwrap();
-        }
+        comparison.add(path.with_extension("md"), &found);
     }
-    assert!(wrong.is_empty(), "{wrong}");
+    comparison.finish();
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use wattle_capability::Answer;
+use wattle_capability::PortFuture;
 use wattle_capability::ai::{Ai, Budget, Embedding, Inference, Question, Reply};
 use wattle_capability::egress::{HeaderMap, Incoming, Outgoing, Passage};
 use wattle_capability::files::Files;
@@ -85,7 +85,7 @@ impl World {
 pub(crate) struct Pushed;
 
 impl Repository for Pushed {
-    fn commit_push(&self, message: String) -> Answer<'_, String> {
+    fn commit_push(&self, message: String) -> PortFuture<'_, String> {
         Box::pin(async move { Ok(format!("committed and pushed: {message}")) })
     }
 }
@@ -94,7 +94,7 @@ impl Repository for Pushed {
 pub(crate) struct OnePicture;
 
 impl ImageGenerator for OnePicture {
-    fn paint(&self, _: String, _: Passage) -> Answer<'_, Vec<u8>> {
+    fn paint(&self, _: String, _: Passage) -> PortFuture<'_, Vec<u8>> {
         Box::pin(async { Ok(include_bytes!("../../../agent/src/scene.png").to_vec()) })
     }
 }
@@ -180,7 +180,7 @@ impl Shelf {
 }
 
 impl Programs for Shelf {
-    fn run(&self, work: Work, args: Vec<String>, grants: Arc<Grants>, place: Nested) -> Answer<'_, Outcome> {
+    fn run(&self, work: Work, args: Vec<String>, grants: Arc<Grants>, place: Nested) -> PortFuture<'_, Outcome> {
         Box::pin(async move {
             let prepared = self.0.prepare(&Shelf::text(&work)?).await.unwrap();
             let time = Duration::from_secs(60);
@@ -193,7 +193,7 @@ impl Programs for Shelf {
         })
     }
 
-    fn check(&self, work: Work) -> Answer<'_, ()> {
+    fn check(&self, work: Work) -> PortFuture<'_, ()> {
         Box::pin(async move {
             let prepared = self.0.prepare(&Shelf::text(&work)?).await;
             prepared.map(drop).map_err(|why| Failure::new(Code::EPARSE, why.to_string()))
@@ -223,7 +223,14 @@ impl CatalogIndex for Shelf {
 pub(crate) struct Toy;
 
 impl Shell for Toy {
-    fn run(&self, _: &Account, files: Arc<Files>, script: String, stdin: Vec<u8>, _: Instant) -> Answer<'_, Captured> {
+    fn run(
+        &self,
+        _: &Account,
+        files: Arc<Files>,
+        script: String,
+        stdin: Vec<u8>,
+        _: Instant,
+    ) -> PortFuture<'_, Captured> {
         Box::pin(async move {
             let words: Vec<&str> = script.split_whitespace().collect();
             let failed =
@@ -252,7 +259,7 @@ impl Shell for Toy {
 pub(crate) struct Pile(pub(crate) Mutex<Vec<Ticket>>);
 
 impl IssueTracker for Pile {
-    fn file(&self, ticket: Ticket) -> Answer<'_, ()> {
+    fn file(&self, ticket: Ticket) -> PortFuture<'_, ()> {
         self.0.lock().unwrap().push(ticket);
         Box::pin(async { Ok(()) })
     }
@@ -262,13 +269,13 @@ impl IssueTracker for Pile {
 pub(crate) struct Echo;
 
 impl Inference for Echo {
-    fn ask(&self, question: Question) -> Answer<'_, Reply> {
+    fn ask(&self, question: Question) -> PortFuture<'_, Reply> {
         let Question { instruction, text, .. } = question;
         let text = if instruction.contains("JSON") { text } else { format!("{instruction} {text}") };
         Box::pin(async { Ok(Reply { text, tokens: 10 }) })
     }
 
-    fn embed(&self, text: String) -> Answer<'_, Embedding> {
+    fn embed(&self, text: String) -> PortFuture<'_, Embedding> {
         let vector = text.bytes().take(3).map(f64::from).collect();
         Box::pin(async { Ok(Embedding { vector, tokens: 1 }) })
     }

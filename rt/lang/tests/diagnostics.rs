@@ -18,8 +18,8 @@
 mod common;
 
 use std::fmt::Write;
-use std::path::Path;
 
+use wattle_cases::Case;
 use wattle_lang::{Certainty, Diagnostic, Mended, Signatures, assemble, explain, faults, mend};
 
 /// How many of a hundred broken programs must be put right without a question.
@@ -28,19 +28,15 @@ const CERTAIN: usize = 60;
 #[test]
 fn every_broken_program_gets_its_diagnostic_and_its_fix() {
     let host = common::host();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/diagnostics");
-    let mut files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.sort();
-    let (mut broken, mut fixed, mut failed) = (0, 0, String::new());
-    for path in files {
-        let expected = std::fs::read_to_string(&path).unwrap();
+    let mut comparison = wattle_cases::Comparison::new();
+    let (mut broken, mut fixed) = (0, 0);
+    for path in wattle_cases::files("tests/diagnostics", "txt") {
+        let text = wattle_cases::read(&path);
         let mut found = String::new();
-        for case in expected.split("=== ").skip(1) {
-            let (title, rest) = case.split_once('\n').unwrap();
-            let source = rest.split("\n---\n").next().unwrap();
+        for Case { title, input, .. } in wattle_cases::split(&text).1 {
+            let source = input.trim_end_matches('\n');
             let Some(said) = tell(source, &host) else {
-                write!(failed, "{}: nothing is wrong with: {title}\n{source}\n\n", path.display()).unwrap();
-                continue;
+                panic!("{}: nothing is wrong with: {title}\n{source}", path.display());
             };
             write!(found, "=== {title}\n{source}\n---\n{}", said.text).unwrap();
             if let Some(mended) = &said.mended {
@@ -50,15 +46,9 @@ fn every_broken_program_gets_its_diagnostic_and_its_fix() {
             broken += usize::from(said.is_error);
             fixed += usize::from(said.mended.is_some());
         }
-        let found = format!("{}\n", found.trim_end());
-        if std::env::var_os("UPDATE").is_some() {
-            std::fs::write(&path, &found).unwrap();
-        } else if found != expected {
-            let diff = similar::TextDiff::from_lines(&expected, &found);
-            write!(failed, "{}\n{}\n", path.display(), diff.unified_diff()).unwrap();
-        }
+        comparison.add(&path, &format!("{}\n", found.trim_end()));
     }
-    assert!(failed.is_empty(), "{failed}");
+    comparison.finish();
     assert!(broken >= 200, "{broken} broken programs");
     assert!(fixed * 100 >= broken * CERTAIN, "{fixed} of {broken} broken programs are mended");
 }

@@ -8,30 +8,18 @@
 mod common;
 
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-
-fn here(folder: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)
-}
-
-fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
-    let mut paths: Vec<_> = std::fs::read_dir(here(folder)).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|e| e == extension));
-    paths.sort();
-    assert!(!paths.is_empty(), "{folder} is empty");
-    paths
-}
+use wattle_cases::{Comparison, files};
 
 /// Every program that this repository keeps as a file, and every text that diagnostics are tested with.
 fn corpus() -> Vec<String> {
     let programs = files("tests/expand", "wat").into_iter().chain(files("../catalog/programs", "wat"));
     let mut texts: Vec<String> = programs.map(|path| std::fs::read_to_string(path).unwrap()).collect();
     for path in files("tests/diagnostics", "txt") {
-        let text = std::fs::read_to_string(path).unwrap();
-        let cases = text.split("\n=== ").filter_map(|case| case.split_once('\n'));
-        texts.extend(cases.filter_map(|(_, case)| Some(case.split_once("\n---\n")?.0.to_owned())));
+        let text = wattle_cases::read(path);
+        let inputs = wattle_cases::split(&text).1.into_iter().map(|case| case.input.trim_end_matches('\n').to_owned());
+        texts.extend(inputs);
     }
     texts
 }
@@ -52,25 +40,18 @@ fn checked(source: &str) -> Option<String> {
 
 #[test]
 fn texts_get_their_layout() {
-    let mut failed = String::new();
+    let mut comparison = Comparison::new();
     for path in files("tests/format", "txt") {
-        let expected = std::fs::read_to_string(&path).unwrap();
+        let text = wattle_cases::read(&path);
         let mut found = String::new();
-        for case in expected.split("=== ").skip(1) {
-            let (about, case) = case.split_once('\n').unwrap();
-            let source = case.split_once("---\n").map_or(case, |(source, _)| source);
+        for case in wattle_cases::split(&text).1 {
+            let source = case.input;
             let layout = checked(source).unwrap_or_else(|| wattle_lang::format(source).unwrap_err().to_string());
-            write!(found, "=== {about}\n{source}---\n{layout}\n").unwrap();
+            write!(found, "=== {}\n{source}---\n{layout}\n", case.title).unwrap();
         }
-        let found = found.trim_end().to_owned() + "\n";
-        if std::env::var_os("UPDATE").is_some() {
-            std::fs::write(&path, &found).unwrap();
-        } else if found != expected {
-            let diff = similar::TextDiff::from_lines(&expected, &found);
-            write!(failed, "{}\n{}\n", path.display(), diff.unified_diff()).unwrap();
-        }
+        comparison.add(&path, &(found.trim_end().to_owned() + "\n"));
     }
-    assert!(failed.is_empty(), "{failed}");
+    comparison.finish();
 }
 
 #[test]
