@@ -10,7 +10,7 @@ use serde_json::{Map, Value as Json, json};
 use wattle_rt::{Account, Code, Config, Failure, Held, Run, Unadmitted, capability, truncate};
 
 use crate::arr::{Arrays, Handle};
-pub use crate::egress::backend::{Backend, Request, Response};
+pub use crate::egress::{Backend, Request, Response};
 use crate::egress::{self, HeaderMap, HeaderName, HeaderValue, Method, Passage};
 
 capability! {
@@ -140,17 +140,17 @@ fn mark_once(run: &mut Run, request: &mut Request) -> Result<(), Failure> {
 
 /// The body of an answer below 400; the failure quotes the beginning of any other.
 fn accepted(url: &str, answer: Received) -> Result<Vec<u8>, Failure> {
-    if answer.status < 400 {
-        return Ok(answer.response.body);
+    if answer.status.as_u16() < 400 {
+        return Ok(answer.response.body.into());
     }
     let body = String::from_utf8_lossy(&answer.body);
     let quoted = truncate(body.trim(), 200);
     let said = if quoted.is_empty() { String::new() } else { format!(": {quoted}") };
-    Err(Failure::new(Code::EREMOTE, format!("{url} answered with status {}{said}", answer.status)))
+    Err(Failure::new(Code::EREMOTE, format!("{url} answered with status {}{said}", answer.status.as_u16())))
 }
 
 fn get_request(url: &str) -> Request {
-    Request { method: Method::GET, url: url.to_owned(), headers: HeaderMap::new(), body: Vec::new() }
+    Request::get(url)
 }
 
 async fn get(run: &mut Run, url: String) -> Result<Vec<u8>, Failure> {
@@ -194,7 +194,7 @@ async fn fetched(backend: &dyn Backend, way: &Way, url: &[u8]) -> String {
         Ok(url) => match way.send(backend, "http.get_all", get_request(url)).await {
             Err(failure) => Err(failure),
             Ok(answer) => {
-                item.insert("status".to_owned(), answer.status.into());
+                item.insert("status".to_owned(), answer.status.as_u16().into());
                 accepted(url, answer)
             }
         },
@@ -213,7 +213,7 @@ async fn post(run: &mut Run, url: String, body: Vec<u8>, content_type: String) -
     let kind = if content_type.is_empty() { "text/plain; charset=utf-8" } else { &content_type };
     let mut headers = HeaderMap::new();
     headers.insert(egress::header::CONTENT_TYPE, header_value("content-type", kind)?);
-    let mut request = Request { method: Method::POST, url: url.clone(), headers, body };
+    let mut request = Request { method: Method::POST, url: url.clone(), headers, body: body.into() };
     mark_once(run, &mut request)?;
     accepted(&url, send(run, "http.post", request).await?)
 }
@@ -228,7 +228,7 @@ async fn request(
     let method = Method::from_bytes(method.trim().to_ascii_uppercase().as_bytes())
         .map_err(|_| Failure::new(Code::EPARSE, format!("{method:?} is no HTTP method")))?;
     let headers = read_headers(headers.as_deref().unwrap_or_default())?;
-    let mut request = Request { method, url, headers, body };
+    let mut request = Request { method, url, headers, body: body.into() };
     mark_once(run, &mut request)?;
     let answer = send(run, "http.request", request).await?;
     let mut shown = Map::new();
@@ -239,7 +239,7 @@ async fn request(
             _ => drop(shown.insert(name.as_str().to_owned(), value.into())),
         }
     }
-    Ok(json!({"status": answer.status, "headers": shown, "body": String::from_utf8_lossy(&answer.body)}).to_string())
+    Ok(json!({"status": answer.status.as_u16(), "headers": shown, "body": String::from_utf8_lossy(&answer.body)}).to_string())
 }
 
 fn read_headers(json: &str) -> Result<HeaderMap, Failure> {

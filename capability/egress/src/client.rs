@@ -18,9 +18,9 @@ use url::Url;
 pub use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 pub use reqwest::{Method, StatusCode};
 
-use super::error::EgressError;
-use super::policy::Reach;
-use super::resolve::{Resolver, check};
+use crate::error::EgressError;
+use crate::policy::Reach;
+use crate::resolve::{Resolver, check};
 
 /// The HTTP clients: one for each [`Reach`] and scheme, each with its own resolver and its own pool of
 /// connections.
@@ -29,19 +29,19 @@ use super::resolve::{Resolver, check};
 /// So a later change of the name's addresses has no effect on it, and the resolver need not know the
 /// port. Plain HTTP has clients of its own because it needs no certificates: they start faster, and work
 /// on systems without certificates.
-pub(super) struct Clients {
+pub(crate) struct Clients {
     resolver: Arc<dyn Resolver>,
     pools: [OnceLock<Result<reqwest::Client, String>>; 4],
 }
 
 impl Clients {
-    pub(super) fn new(resolver: Arc<dyn Resolver>) -> Self {
+    pub(crate) fn new(resolver: Arc<dyn Resolver>) -> Self {
         Self { resolver, pools: Default::default() }
     }
 
     /// Sends a request to an HTTP or HTTPS URL. Returns the response once its headers have arrived.
     /// Follows no redirect.
-    pub(super) async fn send(
+    pub(crate) async fn send(
         &self,
         reach: Reach,
         (method, url): (Method, Url),
@@ -76,19 +76,19 @@ impl Clients {
 
 /// A response whose body is not complete.
 #[derive(Debug)]
-pub(super) struct IncompleteResponse(reqwest::Response);
+pub(crate) struct IncompleteResponse(reqwest::Response);
 
 impl IncompleteResponse {
-    pub(super) fn status(&self) -> StatusCode {
+    pub(crate) fn status(&self) -> StatusCode {
         self.0.status()
     }
 
-    pub(super) fn take_headers(&mut self) -> HeaderMap {
+    pub(crate) fn take_headers(&mut self) -> HeaderMap {
         std::mem::take(self.0.headers_mut())
     }
 
     /// Returns the next piece of the body, decompressed; `None` at the end of the body.
-    pub(super) async fn chunk(&mut self, url: &Url, limit: Duration) -> Result<Option<Bytes>, EgressError> {
+    pub(crate) async fn chunk(&mut self, url: &Url, limit: Duration) -> Result<Option<Bytes>, EgressError> {
         self.0.chunk().await.map_err(|why| classify_error(url, limit, &why))
     }
 }

@@ -13,7 +13,6 @@ use crate::egress::{
     self, Egress, EgressError, EgressErrorKind, EndpointClient, HeaderMap, HeaderValue, Limits, Method, Passage,
     Request, Response, header,
 };
-use crate::http;
 use crate::secrets::Secret;
 
 /// The time that a picture may take.
@@ -86,7 +85,7 @@ impl Endpoint {
     async fn fetch(&self, url: &str, passage: &Passage) -> Result<Vec<u8>, Failure> {
         let own = Url::parse(url).is_ok_and(|url| url.origin() == self.url.origin());
         let request =
-            http::Request { method: Method::GET, url: url.to_owned(), headers: HeaderMap::new(), body: Vec::new() };
+            Request::get(url);
         let sent = match own {
             true => passage.ask(&self.client, request).await,
             false => passage.send(&self.public, "image.make", request).await,
@@ -94,8 +93,8 @@ impl Endpoint {
         let no_picture =
             |why: Failure| Failure::new(why.code, format!("no picture was made: {}", self.clean(&why.reason)));
         let answer = sent.map_err(no_picture)?;
-        match answer.status {
-            200..300 => Ok(answer.body),
+        match answer.status.as_u16() {
+            200..300 => Ok(answer.body.into()),
             status => Err(Failure::new(Code::EREMOTE, format!("the picture could not be fetched: status {status}"))),
         }
     }

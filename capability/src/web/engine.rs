@@ -189,13 +189,13 @@ impl Engine {
         if let Some(key) = &self.key {
             headers.insert(TOKEN, key.header.clone());
         }
-        Request { method: Method::GET, url: url.into(), headers, body: Vec::new() }
+        Request { headers, ..Request::get(url) }
     }
 
     /// Checks that an answer has results.
     fn accepted(&self, response: &Response) -> Result<(), String> {
         let Engine { kind, .. } = self;
-        let status = response.status;
+        let status = response.status.as_u16();
         match status {
             429 => {
                 let after = response.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
