@@ -11,8 +11,8 @@ use serde_json::{Map, Value as Json, json};
 use wattle_rt::{Account, Code, Config, Failure, Held, Run, Unadmitted, capability, truncate};
 
 use crate::arr::{Arrays, Handle};
-pub use crate::egress::{Backend, Request, Response};
 use crate::egress::{self, HeaderMap, HeaderName, HeaderValue, Method, Passage};
+pub use crate::egress::{Backend, Request, Response};
 
 capability! {
     /// HTTP requests; a status of 400 or above fails with EREMOTE.
@@ -246,7 +246,8 @@ async fn request(
             _ => drop(shown.insert(name.as_str().to_owned(), value.into())),
         }
     }
-    Ok(json!({"status": answer.status.as_u16(), "headers": shown, "body": String::from_utf8_lossy(&answer.body)}).to_string())
+    Ok(json!({"status": answer.status.as_u16(), "headers": shown, "body": String::from_utf8_lossy(&answer.body)})
+        .to_string())
 }
 
 fn read_headers(json: &str) -> Result<HeaderMap, Failure> {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use wattle_rt::{Code, Config, Failure, Run, Service, Target, capability, truncate};
 
-use crate::egress::{HeaderMap, HeaderValue, Method, Passage, header};
+use crate::egress::{HeaderMap, HeaderValue, Passage, header};
 use crate::http::{Http, Received, Request, receive};
 use guest::{NoText, Page, Text};
 

@@ -54,7 +54,12 @@ impl Passage {
     ///
     /// # Errors
     /// As [`pass`](Passage::pass), and errors of the backend.
-    pub async fn send(&self, backend: &dyn Backend, function: &'static str, request: Request) -> Result<Response, Failure> {
+    pub async fn send(
+        &self,
+        backend: &dyn Backend,
+        function: &'static str,
+        request: Request,
+    ) -> Result<Response, Failure> {
         self.send_with_url(backend, function, request).await.map(|(response, _)| response)
     }
 

@@ -10,8 +10,7 @@ use wattle_rt::{Code, Failure, truncate};
 use super::{ImageGenerator, MAX_IMAGE};
 use crate::PortFuture;
 use crate::egress::{
-    self, Egress, EgressError, EgressErrorKind, EndpointClient, HeaderMap, HeaderValue, Limits, Method, Passage,
-    Request, Response, header,
+    self, Egress, EgressError, EgressErrorKind, EndpointClient, HeaderValue, Limits, Passage, Request, Response, header,
 };
 use crate::secrets::Secret;
 
@@ -85,8 +84,7 @@ impl Endpoint {
     /// may reach.
     async fn fetch(&self, url: &str, passage: &Passage) -> Result<Vec<u8>, Failure> {
         let own = Url::parse(url).is_ok_and(|url| url.origin() == self.url.origin());
-        let request =
-            Request::get(url);
+        let request = Request::get(url);
         let sent = match own {
             true => passage.ask(&self.client, request).await,
             false => passage.send(&self.public, "image.make", request).await,

@@ -10,7 +10,7 @@ use url::Url;
 use wattle_rt::{Account, Code, Failure};
 
 use super::guest;
-use crate::egress::{Egress, HeaderMap, HeaderName, HeaderValue, Limits, Method, Passage, header};
+use crate::egress::{Egress, HeaderMap, HeaderName, HeaderValue, Limits, Passage, header};
 use crate::http::{Backend, Received, Request, Response, receive};
 
 /// Maximum number of results of a search.

@@ -46,9 +46,17 @@ impl Backend for Slow {
             let name = outgoing.request().url.rsplit('/').next().unwrap_or_default();
             let answer = match name {
                 "broken" => Err(Failure::new(Code::EREMOTE, "the connection broke")),
-                "404" => Ok(Response { status: StatusCode::NOT_FOUND, headers: HeaderMap::new(), body: "no such page".into() }),
-                "bytes" => Ok(Response { status: StatusCode::OK, headers: HeaderMap::new(), body: vec![0xff, b'a'].into() }),
-                name => Ok(Response { status: StatusCode::OK, headers: HeaderMap::new(), body: name.to_owned().into() }),
+                "404" => Ok(Response {
+                    status: StatusCode::NOT_FOUND,
+                    headers: HeaderMap::new(),
+                    body: "no such page".into(),
+                }),
+                "bytes" => {
+                    Ok(Response { status: StatusCode::OK, headers: HeaderMap::new(), body: vec![0xff, b'a'].into() })
+                }
+                name => {
+                    Ok(Response { status: StatusCode::OK, headers: HeaderMap::new(), body: name.to_owned().into() })
+                }
             };
             answer.map(|response| outgoing.answer(response))
         })

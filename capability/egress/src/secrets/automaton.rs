@@ -232,7 +232,8 @@ impl Automaton {
         let mut pairs = vec![0_u64; 256 * 256 / 64];
         for pattern in &all {
             for first in pattern.accepts.first().into_iter().flatten() {
-                let continues = |byte: &u8| pattern.accepts(1, *byte) || pattern.ignores(*byte) || b"%&\\".contains(byte);
+                let continues =
+                    |byte: &u8| pattern.accepts(1, *byte) || pattern.ignores(*byte) || b"%&\\".contains(byte);
                 for second in (0..=u8::MAX).filter(continues) {
                     let pair = usize::from(*first) * 256 + usize::from(second);
                     pairs.get_mut(pair / 64).into_iter().for_each(|word| *word |= 1 << (pair % 64));

@@ -150,7 +150,9 @@ impl Escape {
                 Step::incomplete(Escape::Hex { missing: 4, value: 0, high: Some(high) })
             }
             (Escape::High(..), _) => Step::default(),
-            (Escape::Ampersand, _) if byte == b'#' => Step::incomplete(Escape::Number { base: 10, value: 0, any: false }),
+            (Escape::Ampersand, _) if byte == b'#' => {
+                Step::incomplete(Escape::Number { base: 10, value: 0, any: false })
+            }
             (Escape::Ampersand, _) => name([0; MAX_NAME], 0, byte),
             (Escape::Number { base: 10, value: 0, any: false }, _) if matches!(byte, b'x' | b'X') => {
                 Step::incomplete(Escape::Number { base: 16, value: 0, any: false })
@@ -199,7 +201,9 @@ fn number(base: u32, value: u32, any: bool, byte: u8) -> Step {
     let unescaped = || char::from_u32(value).filter(|_| any).map(Unescaped::Char);
     match char::from(byte).to_digit(base) {
         // A value that is too large remains too large.
-        Some(digit) => Step::incomplete(Escape::Number { base, value: (value * base + digit).min(0x11_0000), any: true }),
+        Some(digit) => {
+            Step::incomplete(Escape::Number { base, value: (value * base + digit).min(0x11_0000), any: true })
+        }
         None if byte == b';' => Step::done(unescaped()),
         None => Step { before: unescaped(), ..Step::default() },
     }

@@ -29,8 +29,8 @@ use wattle_rt::{Code, Config, Failure, PortFuture};
 use crate::client::HeaderValue;
 use crate::request::Request;
 
-pub use secret::{Secret, SecretError, SecretHost};
 use secret::MAX_NAME;
+pub use secret::{Secret, SecretError, SecretHost};
 use spellings::Spellings;
 pub(crate) use spellings::{CleanStream, Cleaner};
 

@@ -177,7 +177,9 @@ pub(super) fn clean(text: &[u8], secrets: &[(&str, &str)]) -> Vec<u8> {
     let patterns = secrets.iter().enumerate().flat_map(|(secret, (_, value))| patterns(secret, value.as_bytes()));
     let mut all: Vec<(usize, std::cmp::Reverse<usize>, usize)> = patterns
         .flat_map(|pattern| {
-            matches(text, &edges, &pattern).into_iter().map(move |(start, end)| (start, std::cmp::Reverse(end), pattern.secret))
+            matches(text, &edges, &pattern)
+                .into_iter()
+                .map(move |(start, end)| (start, std::cmp::Reverse(end), pattern.secret))
         })
         .collect();
     all.sort_unstable();

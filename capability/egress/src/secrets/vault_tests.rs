@@ -5,9 +5,8 @@ use crate::client::{HeaderMap, Method};
 
 fn vault() -> Vault {
     let hosts = |list: &[&str]| list.iter().map(|host| host.parse().unwrap()).collect::<Vec<_>>();
-    let secret = |name: &str, value: &str, list: &[&str]| {
-        (name.to_owned(), Ok(Secret::new(name, value, hosts(list)).unwrap()))
-    };
+    let secret =
+        |name: &str, value: &str, list: &[&str]| (name.to_owned(), Ok(Secret::new(name, value, hosts(list)).unwrap()));
     Vault::new(Arc::new(Listed::new([
         secret("api", "s3cr3t-value", &["api.example.com", "*.example.org"]),
         secret("lines", "first line\nsecond", &["api.example.com"]),
@@ -40,10 +39,7 @@ async fn references_are_replaced_in_headers_and_bodies() {
         let mut request = request("https://api.example.com/v1", header, body);
         let filled = vault().fill(&mut request).await.unwrap();
         let got = request.headers.get("authorization").map(|value| value.to_str().unwrap()).unwrap_or_default();
-        assert_eq!(
-            (got, &*request.body, filled.body),
-            (expected_header, expected_body.as_bytes(), in_body)
-        );
+        assert_eq!((got, &*request.body, filled.body), (expected_header, expected_body.as_bytes(), in_body));
         let sensitive = request.headers.values().any(HeaderValue::is_sensitive);
         assert_eq!(sensitive, expected_header.contains("s3cr3t"), "{header}");
     }
