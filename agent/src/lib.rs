@@ -70,8 +70,8 @@ pub use scene::Scene;
 pub use settings::Settings;
 pub use sink::{Sink, now_ms};
 pub use store::{
-    DEFAULT_TENANT, Exported, Kept, LazySecrets, LazyState, Privacy, SESSION_ID, SessionLine, State, Store, StoreError,
-    StoredSecrets, Tenant, TenantError, TenantStore, is_session_id, own_session, privacy,
+    DEFAULT_TENANT, ExportedSession, LazySecrets, LazyState, Privacy, SESSION_ID, SessionLine, State, StateValue,
+    Store, StoreError, StoredSecrets, Tenant, TenantError, TenantStore, is_session_id, own_session, privacy,
 };
 pub use trace::{STEPS_FILE, Step};
 pub use wiring::{Access, Trusted};

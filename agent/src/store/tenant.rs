@@ -1,4 +1,5 @@
-//! Tenants: whose data it is. Everything that a store keeps belongs to one tenant, and is reached through a [`TenantStore`] alone.
+//! Tenants, the owners of data. All data in a store belongs to one tenant, and only a
+//! [`TenantStore`] has access to it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,14 +15,15 @@ const NAME_BYTES: usize = 64;
 /// The tenant of a run that names none.
 pub const DEFAULT_TENANT: &str = "default";
 
-/// The name of a tenant: 1 to 64 ASCII letters, digits, `.`, `_`, `-`, `@` and `+`, beginning with a letter or a digit.
+/// The name of a tenant: 1 to 64 ASCII letters, digits, `.`, `_`, `-`, `@` and `+`, beginning with
+/// a letter or a digit.
 ///
-/// Two names are the same tenant only if they are the same bytes: `bob` and `Bob` are two. Nothing beyond ASCII is allowed, so no two
-/// names look alike and differ, and none has a second spelling.
+/// Names are compared byte by byte: `bob` and `Bob` are two tenants. Only ASCII is allowed, so that
+/// different names never look the same, and no name has a second spelling.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tenant(Arc<str>);
 
-/// A text that is not the name of a tenant.
+/// A text that is not a valid tenant name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a tenant's name has 1 to {NAME_BYTES} ASCII letters, digits, `.`, `_`, `-`, `@` and `+`, and begins with a letter or a digit; {0:?} is not one"
@@ -32,7 +34,7 @@ impl Tenant {
     /// Parses a name.
     ///
     /// # Errors
-    /// If the text is not a tenant's name.
+    /// The text is not a valid tenant name.
     pub fn new(name: &str) -> Result<Tenant, TenantError> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-@+".contains(&byte);
         let begins_well = name.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric);
@@ -42,13 +44,14 @@ impl Tenant {
         Err(TenantError(name.chars().take(NAME_BYTES).collect()))
     }
 
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// A file name for what belongs to the tenant: 32 hexadecimal digits, different for names that differ only in case.
+    /// Returns a file name for the tenant's data: 32 hexadecimal digits, different for names that
+    /// differ only in case.
     #[must_use]
     pub fn file_name(&self) -> String {
         use fmt::Write as _;
@@ -81,9 +84,10 @@ impl FromStr for Tenant {
     }
 }
 
-/// What one tenant has in a store: its sessions, state, secrets and runs. Cheap to clone.
+/// One tenant's part of a store: its sessions, state, secrets and runs. Cheap to clone.
 ///
-/// There is no way from here to another tenant's rows: each statement has the tenant in its key.
+/// Rows of other tenants are unreachable from here, because each statement has the tenant in its
+/// key.
 #[derive(Clone)]
 pub struct TenantStore {
     pub(super) store: Store,
@@ -91,7 +95,7 @@ pub struct TenantStore {
 }
 
 impl TenantStore {
-    /// The tenant.
+    /// Returns the tenant.
     #[must_use]
     pub fn tenant(&self) -> &Tenant {
         &self.tenant
@@ -99,7 +103,7 @@ impl TenantStore {
 }
 
 impl Store {
-    /// What that tenant has in the store.
+    /// Returns the part of the store that belongs to `tenant`.
     #[must_use]
     pub fn tenant(&self, tenant: &Tenant) -> TenantStore {
         TenantStore { store: self.clone(), tenant: tenant.clone() }

@@ -1,7 +1,7 @@
 //! A run whose program is to be asked about waits in the journal, and goes on in another process when the answer comes.
 
 use wattle_agent::capability::policy::Policy;
-use wattle_agent::journal::{Ended, Parked, PendingApproval, ResumeError, Status, end};
+use wattle_agent::journal::{ParkedRun, PendingApproval, ResumeError, RunOutcome, Status, end};
 use wattle_agent::machine::Event;
 
 use crate::place::{ByTurn, Place, answer, done, status, told, wat};
@@ -21,7 +21,7 @@ fn script() -> ByTurn {
 
 async fn parked(place: &Place) -> Vec<PendingApproval> {
     let (ended, events) = place.run(&place.journal(), &script(), "r").await;
-    let Ended::Parked(Parked { run_id, waiting }) = ended else { panic!("{ended:?}") };
+    let RunOutcome::Parked(ParkedRun { run_id, waiting }) = ended else { panic!("{ended:?}") };
     assert_eq!(run_id, "r");
     let told: Vec<&Event> = events.iter().map(|envelope| &envelope.event).collect();
     let Some(Event::Parked { call, question }) = told.last() else { panic!("{told:?}") };
@@ -52,7 +52,7 @@ async fn an_approved_run_goes_on_where_it_stood() {
     assert_eq!(place.network.made("POST https://a.example/form"), 1);
     assert_eq!(place.value("n").await.as_deref(), Some("2"));
     assert_eq!(place.steps().len(), 2);
-    let Ended::Done(report) = ended else { panic!() };
+    let RunOutcome::Done(report) = ended else { panic!() };
     end(&place.journal(), &report).await.unwrap();
     assert_eq!(place.replay("r").await.difference, None, "the answer is part of the recording");
 }
@@ -79,7 +79,7 @@ async fn a_started_program_asks_too() {
         done(),
     ]);
     let (ended, _) = place.run(&place.journal(), &script, "r").await;
-    let Ended::Parked(Parked { waiting, .. }) = ended else { panic!("{ended:?}") };
+    let RunOutcome::Parked(ParkedRun { waiting, .. }) = ended else { panic!("{ended:?}") };
     assert_eq!(waiting[0].call, "1.1");
     let (ended, files) = place.resume(&script, "r", &[("1.1", true)]).await;
     assert_eq!(answer(&ended.unwrap()), "done");

@@ -1,7 +1,8 @@
-//! What only one process may work on at a time.
+//! Locks of names that only one process may work on at a time.
 //!
-//! A row names the holder. It is free where the row is gone, and where the holder is known to be: the same start of the machine without that
-//! process. Where that cannot be known, on systems that tell of no processes, it is free once the holder has not been heard of for a minute.
+//! A row names the holder. The name is free if the row is gone, or if the holder is known to have
+//! ended: it ran under the same boot, and its process is gone. On systems without process
+//! information, the name is free once the holder has not sent a heartbeat for a minute.
 
 use std::time::Duration;
 
@@ -9,25 +10,26 @@ use rusqlite::{OptionalExtension, TransactionBehavior, params};
 use tokio::task::JoinHandle;
 
 use super::{StoreError, TenantStore, now};
-use crate::journal::Hold;
+use crate::journal::Lock;
 
-/// How often a holder is heard of, and how long it may not be.
-const BEAT: Duration = Duration::from_secs(10);
-const SILENT: i64 = 60_000;
+/// Interval between heartbeats, and maximum age of the last one in milliseconds.
+const HEARTBEAT: Duration = Duration::from_secs(10);
+const MAX_SILENCE_MS: i64 = 60_000;
 
-/// Takes a name of the tenant, if nobody holds it. It goes on where the caller no longer waits: a hold that nobody takes is released.
-pub(super) async fn take(of: TenantStore, name: String) -> Result<Option<Hold>, StoreError> {
-    match tokio::spawn(taken(of, name)).await {
-        Ok(taken) => taken,
+/// Locks a name of the tenant, if it is free. The work continues if the caller stops waiting; the
+/// lock is then released at once.
+pub(super) async fn acquire(of: TenantStore, name: String) -> Result<Option<Lock>, StoreError> {
+    match tokio::spawn(try_acquire(of, name)).await {
+        Ok(acquired) => acquired,
         Err(stopped) => Err(StoreError::new("write")(stopped.into())),
     }
 }
 
-async fn taken(of: TenantStore, name: String) -> Result<Option<Hold>, StoreError> {
+async fn try_acquire(of: TenantStore, name: String) -> Result<Option<Lock>, StoreError> {
     let me = Holder::me();
-    let held = Held { holder: format!("{} {}", me.text(), ulid::Ulid::generate()), of, name };
-    let (tenant, name, holder) = held.key();
-    let taken = held.of.store.with(StoreError::new("write"), move |connection| {
+    let key = LockKey { holder: format!("{} {}", me.text(), ulid::Ulid::generate()), of, name };
+    let (tenant, name, holder) = key.columns();
+    let acquired = key.of.store.with(StoreError::new("write"), move |connection| {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let held: Option<(String, i64)> = transaction
             .query_row("SELECT holder, beat FROM hold WHERE tenant = ?1 AND name = ?2", params![tenant, name], |row| {
@@ -45,61 +47,62 @@ async fn taken(of: TenantStore, name: String) -> Result<Option<Hold>, StoreError
         transaction.commit()?;
         Ok(true)
     });
-    if !taken.await? {
+    if !acquired.await? {
         return Ok(None);
     }
-    let beats = tokio::spawn(beat(held.clone()));
-    Ok(Some(Hold::new(Beating { held, beats })))
+    let heartbeats = tokio::spawn(send_heartbeats(key.clone()));
+    Ok(Some(Lock::new(HeldLock { key, heartbeats })))
 }
 
-/// Notes now and then that the holder is alive.
-async fn beat(held: Held) {
+/// Records heartbeats of the holder.
+async fn send_heartbeats(key: LockKey) {
     loop {
-        tokio::time::sleep(BEAT).await;
-        let (tenant, name, holder) = held.key();
+        tokio::time::sleep(HEARTBEAT).await;
+        let (tenant, name, holder) = key.columns();
         let update = "UPDATE hold SET beat = ?4 WHERE tenant = ?1 AND name = ?2 AND holder = ?3";
-        let beat = held.of.store.with(StoreError::new("write"), move |connection| {
+        let beat = key.of.store.with(StoreError::new("write"), move |connection| {
             connection.execute(update, params![tenant, name, holder, now()])
         });
         if let Err(error) = beat.await {
-            tracing::warn!(%error, "failed to note that this process is alive");
+            tracing::warn!(%error, "failed to record a heartbeat of this process");
         }
     }
 }
 
-/// A name that this process holds.
+/// The name and holder of a lock.
 #[derive(Clone)]
-struct Held {
+struct LockKey {
     of: TenantStore,
     name: String,
     holder: String,
 }
 
-impl Held {
-    fn key(&self) -> (String, String, String) {
+impl LockKey {
+    fn columns(&self) -> (String, String, String) {
         (self.of.tenant.to_string(), self.name.clone(), self.holder.clone())
     }
 }
 
-/// A name that is held until this is dropped.
-struct Beating {
-    held: Held,
-    beats: JoinHandle<()>,
+/// An acquired lock, which is released when this is dropped.
+struct HeldLock {
+    key: LockKey,
+    heartbeats: JoinHandle<()>,
 }
 
-impl Drop for Beating {
+impl Drop for HeldLock {
     fn drop(&mut self) {
-        self.beats.abort();
-        let (tenant, name, holder) = self.held.key();
-        let connection = self.held.of.store.connection.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        self.heartbeats.abort();
+        let (tenant, name, holder) = self.key.columns();
+        let connection = self.key.of.store.connection.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let delete = "DELETE FROM hold WHERE tenant = ?1 AND name = ?2 AND holder = ?3";
         if let Err(error) = connection.execute(delete, params![tenant, name, holder]) {
-            tracing::warn!(%error, "failed to release what this process held; it is free when the process has ended");
+            tracing::warn!(%error, "failed to release a lock; it becomes free when this process ends");
         }
     }
 }
 
-/// A process: the start of the machine, its number, and when it began. Empty where the system does not tell.
+/// A process: the boot id of the machine, its process id, and its start time. Empty if the system
+/// does not provide them.
 #[derive(Debug, PartialEq, Eq)]
 struct Holder {
     boot: String,
@@ -124,33 +127,34 @@ impl Holder {
         format!("{} {} {}", self.boot, self.pid, self.began)
     }
 
-    /// Whether the process is there, as far as `me` can know; `silent` is how long it has not been heard of, in milliseconds.
+    /// If true, the process is running, as far as `me` can know. `silent` is the age of its last
+    /// heartbeat, in milliseconds.
     fn is_alive(&self, me: &Holder, silent: i64) -> bool {
         if me.boot.is_empty() || me.began.is_empty() {
-            return silent < SILENT;
+            return silent < MAX_SILENCE_MS;
         }
         self.boot == me.boot
             && match Process::of(&self.pid) {
                 Process::Began(began) => began == self.began,
-                Process::Hidden => silent < SILENT,
+                Process::Hidden => silent < MAX_SILENCE_MS,
                 Process::Ended => false,
             }
     }
 }
 
-/// The start of the machine.
+/// Returns the id of the machine's current boot.
 fn boot() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
-/// What the system says of a process.
+/// The state of a process according to the system.
 #[derive(Debug, PartialEq, Eq)]
 enum Process {
-    /// It runs, and began then, in ticks since the start of the machine.
+    /// The process runs. Its start time is in ticks since the boot.
     Began(String),
-    /// It runs, and more is not shown: this process is confined.
+    /// The process runs, but this process is confined and cannot see more.
     Hidden,
-    /// It has ended.
+    /// The process has ended.
     Ended,
 }
 
@@ -163,8 +167,8 @@ impl Process {
         }
     }
 
-    /// Reads when a process began: the twentieth field behind the name, which ends with the last `)`.
-    /// A process that has ended and was not waited for yet does nothing any more.
+    /// Parses the start time of a process: the twentieth field after the name, which ends with the
+    /// last `)`. Returns `None` for a process that has ended but was not waited for.
     fn began(stat: &str) -> Option<String> {
         let (_, fields) = stat.rsplit_once(')')?;
         let mut fields = fields.split_ascii_whitespace();
@@ -178,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_that_is_gone_holds_nothing() {
+    fn the_locks_of_a_process_that_ended_are_free() {
         let me = Holder::me();
         let other = |boot: &str, pid: &str, began: &str| Holder {
             boot: boot.to_owned(),
@@ -193,7 +197,7 @@ mod tests {
             assert!(!other(&me.boot, "999999999", &me.began).is_alive(&me, 0));
         }
         let blind = other("", "1", "");
-        assert!(me.is_alive(&blind, SILENT - 1));
-        assert!(!me.is_alive(&blind, SILENT));
+        assert!(me.is_alive(&blind, MAX_SILENCE_MS - 1));
+        assert!(!me.is_alive(&blind, MAX_SILENCE_MS));
     }
 }
