@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use wattle_capability::TRUSTED;
 use wattle_catalog::{Catalog, Entry};
 use wattle_machine::{Call, Cost, Execution, Failure, Ran, SourceLine};
-use wattle_rt::{Diagnostic, Exit, Grants, Mended, Outcome, Program, RunError, Runtime, TrapKind};
+use wattle_rt::{Diagnostic, Exit, Fixed, Grants, Outcome, Program, RunError, Runtime, TrapKind};
 
 use crate::error::HostError;
 use crate::refusal::{denied, unknown_program};
@@ -83,7 +83,7 @@ async fn prepare(runtime: &Runtime, call: &Call, source: &str) -> Result<Prepare
         Err(diagnostic) => diagnostic,
     };
     if matches!(call, Call::Wat { .. }) && source.len() <= MAX_FIXED_BYTES {
-        let Mended { source, applied, rest } = runtime.mend(source).await;
+        let Fixed { source, applied, rest } = runtime.fix(source).await;
         if rest.is_none()
             && let Ok(program) = runtime.prepare(&source).await
         {
@@ -91,7 +91,7 @@ async fn prepare(runtime: &Runtime, call: &Call, source: &str) -> Result<Prepare
         }
     }
     let findings = if source.len() <= MAX_FIXED_BYTES { MAX_FINDINGS } else { 0 };
-    let faults = runtime.faults(source, findings).await;
+    let faults = runtime.check(source, findings).await;
     let all: Vec<String> = faults.iter().map(ToString::to_string).collect();
     Err(if all.is_empty() { first.to_string() } else { all.join("\n") })
 }
