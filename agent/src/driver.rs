@@ -28,7 +28,7 @@ use crate::model::{Delta, Model, ModelErrorKind, ModelRequest, ask_within};
 use crate::otel::RunSpans;
 use crate::settings::Settings;
 use crate::sink::{Sink, Stamp};
-use crate::store::Tenant;
+use crate::tenant::Tenant;
 use crate::trace::{CallOutcome, Trace};
 
 /// The work of one run, and the means to do it.
@@ -191,7 +191,7 @@ impl Suspended {
     fn into_failure(self) -> Report {
         let Suspended { run_id, waiting, steps, usage, .. } = self;
         let questions: Vec<&str> = waiting.iter().map(|waiting| waiting.question.as_str()).collect();
-        let failed = Report::failed(run_id, format!("nobody could be asked: {}", questions.join("; ")));
+        let failed = Report::failed(run_id, format!("no person was available to answer: {}", questions.join("; ")));
         Report { steps, usage, ..failed }
     }
 }

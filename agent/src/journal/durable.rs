@@ -12,9 +12,9 @@ use wattle_rt::tape::{PROGRAM, QUESTION, RecordedValue};
 
 use super::tape::describe;
 use super::{Lock, RecordedCall, RecordedEffect, RunRecord, RunStart, SharedJournal, Status, TurnRecorder};
-use crate::StoreError;
 use crate::bug::{BUG, Bug, caught};
 use crate::driver::{self, Job, Report, Suspended};
+use crate::error::StoreError;
 use crate::host::Host;
 use crate::ledger::Signer;
 use crate::meter::Meter;

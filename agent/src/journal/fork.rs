@@ -4,7 +4,7 @@ use wattle_machine::{Effect, Input, Message, Role, State, Usage, step};
 
 use super::turn::EffectRecorder;
 use super::{RecordedCall, RunRecord, RunStart, SharedJournal, Status, Turn};
-use crate::StoreError;
+use crate::error::StoreError;
 
 /// A run that cannot be forked at the requested step.
 #[derive(Debug, thiserror::Error)]

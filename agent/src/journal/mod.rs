@@ -36,9 +36,9 @@ pub use tape::Difference;
 pub(crate) use tape::RunTape;
 pub use turn::{RecordedAsk, RecordedEffect};
 
-use crate::StoreError;
+use crate::error::StoreError;
 use crate::ledger::FinalSeal;
-use crate::store::Tenant;
+use crate::tenant::Tenant;
 
 /// The future of a journal operation.
 pub type JournalFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;

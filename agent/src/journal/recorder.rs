@@ -10,7 +10,7 @@ use wattle_machine::{Effect, Input, Setup, State, Usage};
 use super::tape::{Mode, RunTape};
 use super::turn::EffectRecorder;
 use super::{RecordedCall, SharedJournal, Turn};
-use crate::StoreError;
+use crate::error::StoreError;
 
 /// A recorder of one run's turns.
 pub(crate) struct TurnRecorder {

@@ -9,7 +9,7 @@ use wattle_rt::Grants;
 use super::tape::{Mode, RunTape};
 use super::turn::{EffectRecorder, describe_difference, excerpts};
 use super::{Difference, RecordedEffect, RunRecord, RunStart, SharedJournal, Turn};
-use crate::StoreError;
+use crate::error::StoreError;
 use crate::host::Host;
 use crate::settings::Settings;
 

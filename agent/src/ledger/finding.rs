@@ -2,8 +2,9 @@
 
 use std::fmt;
 
+use wattle_capability::files::TRACE_FILE;
+
 use super::LEDGER_FILE;
-use crate::STEPS_FILE;
 
 /// A finding about a trace. Lines are counted from 1 in the named file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,7 +143,7 @@ pub enum Finding {
 /// Describes the finding with file and line.
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (steps, ledger) = (STEPS_FILE, LEDGER_FILE);
+        let (steps, ledger) = (TRACE_FILE, LEDGER_FILE);
         match self {
             Finding::NoLedger => write!(f, "the ledger `{ledger}` is missing"),
             Finding::NoSeals { line } => write!(f, "{steps} line {line}: the run has no seal in `{ledger}`"),

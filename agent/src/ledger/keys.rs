@@ -10,7 +10,7 @@ use ed25519_dalek::{Signer as _, SigningKey, VerifyingKey};
 use serde::{Deserialize, Serialize};
 
 use super::chain::{Hash, hex, of, unhex};
-use crate::store::create_folder;
+use crate::folder::create_folder;
 
 /// A folder of keys that only its owner can read. For each tenant it contains a secret key and the
 /// public key that verifies the tenant's traces.

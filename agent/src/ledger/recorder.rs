@@ -5,15 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use wattle_capability::files::{cut_torn_line, read_own};
+use wattle_capability::files::{TRACE_FILE, cut_torn_line, read_own};
 
 use super::chain::{Hash, genesis, hex, next, of, unhex};
 use super::file::LockedLedger;
 use super::seal::{PreviousLine, Seal, Subject};
 use super::{FinalSeal, LEDGER_FILE, Signer};
-use crate::lines::{Line, LineReader};
-use crate::trace::append;
-use crate::{STEPS_FILE, now_ms};
+use crate::lines::{Line, LineReader, append};
+use crate::sink::now_ms;
 
 /// A recorder that appends the lines of one run to `_steps.jsonl`, and their seals to
 /// `_ledger.jsonl`.
@@ -66,7 +65,7 @@ impl Recorder {
         if let Some(chain) = &mut recorder.chain {
             chain.resume(&folder.join(LEDGER_FILE))?;
         }
-        let steps = folder.join(STEPS_FILE);
+        let steps = folder.join(TRACE_FILE);
         cut_torn_line(&steps)?;
         let Some(file) = read_own(&steps)? else { return Ok(recorder) };
         let mut lines = LineReader::of(file);
@@ -96,7 +95,7 @@ impl Recorder {
     /// # Errors
     /// A file cannot be written.
     pub fn line(&mut self, line: &impl Serialize) -> io::Result<()> {
-        let (bytes, steps) = (serde_json::to_vec(line)?, self.folder.join(STEPS_FILE));
+        let (bytes, steps) = (serde_json::to_vec(line)?, self.folder.join(TRACE_FILE));
         self.lines += 1;
         let Some(chain) = &mut self.chain else { return append(&steps, &bytes) };
         // The lock is held for both writes, so that lines and seals have the same order.

@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
+use wattle_capability::files::TRACE_FILE;
 
 use super::chain::{Hash, genesis, hex, next, of, unhex};
 use super::diagnosis::{diagnose, first_out_of_order};
 use super::finding::Finding;
 use super::seal::{Seal, VERSION};
 use super::{FinalSeal, KeyError, Keys, LEDGER_FILE, PublicKey};
-use crate::STEPS_FILE;
 use crate::lines::{Line, LineReader};
 
 /// Maximum number of runs of one trace.
@@ -92,7 +92,7 @@ pub enum VerifyError {
 /// # Errors
 /// There is no trace, or a file cannot be read.
 pub fn verify(folder: &Path, pins: &Pins, known: &[FinalSeal]) -> Result<Verification, VerifyError> {
-    let files = Files { steps: folder.join(STEPS_FILE), ledger: folder.join(LEDGER_FILE) };
+    let files = Files { steps: folder.join(TRACE_FILE), ledger: folder.join(LEDGER_FILE) };
     let has_ledger = files.ledger()?.is_some();
     let mut found = Findings::default();
     found.read_ledger(&files, pins)?;
@@ -306,11 +306,11 @@ impl Findings {
         }
         let (last, is_ended) = files.each_step(|number, line| {
             let Line::Whole(bytes) = line else {
-                self.report(Finding::TooLong { file: STEPS_FILE, line: number });
+                self.report(Finding::TooLong { file: TRACE_FILE, line: number });
                 return Ok(());
             };
             if bytes.is_empty() {
-                self.report(Finding::Empty { file: STEPS_FILE, line: number });
+                self.report(Finding::Empty { file: TRACE_FILE, line: number });
                 return Ok(());
             }
             let run = self.run(&run_of(bytes), &files.steps)?;
@@ -326,7 +326,7 @@ impl Findings {
             Ok(())
         })?;
         if !is_ended {
-            self.report(Finding::NoLineBreak { file: STEPS_FILE, line: last });
+            self.report(Finding::NoLineBreak { file: TRACE_FILE, line: last });
         }
         Ok(())
     }

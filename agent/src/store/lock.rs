@@ -9,7 +9,8 @@ use std::time::Duration;
 use rusqlite::{OptionalExtension, TransactionBehavior, params};
 use tokio::task::JoinHandle;
 
-use super::{StoreError, TenantStore, now};
+use super::{TenantStore, now};
+use crate::error::StoreError;
 use crate::journal::Lock;
 
 /// Interval between heartbeats, and maximum age of the last one in milliseconds.

@@ -12,56 +12,29 @@ mod schema;
 mod secret;
 mod session;
 mod state;
-mod tenant;
 
-use std::path::{Path, PathBuf};
+use std::fmt;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 use wattle_machine::Role;
 
-pub(crate) use private::create_folder;
+use crate::error::{Cause, StoreError};
+use crate::tenant::Tenant;
+
 pub use private::{Privacy, privacy};
 pub use runs::own_session;
 pub use secret::{LazySecrets, StoredSecrets};
 pub use session::{ExportedSession, SESSION_ID, SessionLine, StateValue, is_session_id};
 pub use state::{LazyState, State};
-pub use tenant::{DEFAULT_TENANT, Tenant, TenantError, TenantStore};
 
 /// The file of a store. Cheap to clone.
 #[derive(Clone)]
 pub struct Store {
     connection: Arc<Mutex<Connection>>,
     ttl: Duration,
-}
-
-/// A failure of the store.
-#[derive(Debug, thiserror::Error)]
-#[error("failed to {what} the store{}: {cause}", .path.as_ref().map(|p| format!(" `{}`", p.display())).unwrap_or_default())]
-pub struct StoreError {
-    what: &'static str,
-    path: Option<PathBuf>,
-    cause: Cause,
-}
-
-/// The cause of a failure.
-type Cause = Box<dyn std::error::Error + Send + Sync>;
-
-impl StoreError {
-    /// Creates the error for a store that cannot be opened.
-    pub fn open(path: &Path, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> StoreError {
-        StoreError { what: "open", path: Some(path.to_owned()), cause: cause.into() }
-    }
-
-    /// Creates the error for content that is invalid.
-    pub(crate) fn unreadable(cause: impl Into<Cause>) -> StoreError {
-        StoreError { what: "read", path: None, cause: cause.into() }
-    }
-
-    pub(crate) fn new(what: &'static str) -> impl FnOnce(Cause) -> StoreError {
-        move |cause| StoreError { what, path: None, cause }
-    }
 }
 
 impl Store {
@@ -114,6 +87,38 @@ impl Store {
             Ok(done) => done.map_err(|cause| failed(cause.into())),
             Err(stopped) => Err(failed(stopped.into())),
         }
+    }
+}
+
+/// One tenant's part of a store: its sessions, state, secrets and runs. Cheap to clone.
+///
+/// Rows of other tenants are unreachable from here, because each statement has the tenant in its
+/// key.
+#[derive(Clone)]
+pub struct TenantStore {
+    store: Store,
+    tenant: Tenant,
+}
+
+impl TenantStore {
+    /// Returns the tenant.
+    #[must_use]
+    pub fn tenant(&self) -> &Tenant {
+        &self.tenant
+    }
+}
+
+impl Store {
+    /// Returns the part of the store that belongs to `tenant`.
+    #[must_use]
+    pub fn tenant(&self, tenant: &Tenant) -> TenantStore {
+        TenantStore { store: self.clone(), tenant: tenant.clone() }
+    }
+}
+
+impl fmt::Debug for TenantStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TenantStore({})", self.tenant)
     }
 }
 

@@ -1,16 +1,16 @@
 //! Privacy of the store's files: only their owner has access, whatever the umask is. They are the
 //! database, its write-ahead log and the index of the log.
 
-use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use super::Cause;
+use crate::error::Cause;
+use crate::folder::create_folder;
 
-/// The mode of the store's files, and of folders that are created for them.
+/// The mode of the store's files.
 const FILE_MODE: u32 = 0o600;
-const FOLDER_MODE: u32 = 0o700;
 
 /// The suffixes of the files that SQLite keeps beside a database.
 const SUFFIXES: &[&str] = &["-wal", "-shm", "-journal"];
@@ -29,25 +29,6 @@ pub(super) fn prepare(path: &Path) -> Result<PathBuf, Cause> {
         tighten(&beside(&path, suffix), false)?;
     }
     Ok(path)
-}
-
-/// Creates a folder and its missing parents, for the owner only. An existing folder stays as it is.
-///
-/// # Errors
-/// The folder cannot be created.
-pub(crate) fn create_folder(folder: &Path) -> io::Result<()> {
-    if folder.is_dir() {
-        return Ok(());
-    }
-    if let Some(parent) = folder.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        create_folder(parent)?;
-    }
-    match DirBuilder::new().mode(FOLDER_MODE).create(folder) {
-        // The umask may have removed permissions that the owner needs.
-        Ok(()) => std::fs::set_permissions(folder, Permissions::from_mode(FOLDER_MODE)),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),
-        Err(error) => Err(error),
-    }
 }
 
 /// Rejects a folder in which others could replace the store's files.

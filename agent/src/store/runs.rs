@@ -11,9 +11,11 @@ use wattle_rt::CallEffect;
 use wattle_rt::tape::{CallId, decode, encode};
 
 use super::session::write_turns;
-use super::{StoreError, Tenant, TenantStore, lock, now};
+use super::{TenantStore, lock, now};
+use crate::error::{Cause, StoreError};
 use crate::journal::{Journal, JournalFuture, Lock, RecordedCall, RunRecord, Status, Turn};
 use crate::ledger::FinalSeal;
+use crate::tenant::Tenant;
 
 /// Retention of ended runs: 30 days, in milliseconds.
 const RETENTION_MS: i64 = 30 * 24 * 3_600 * 1_000;
@@ -228,7 +230,7 @@ impl TenantStore {
     async fn journal<T: Send + 'static>(
         &self,
         what: &'static str,
-        work: impl FnOnce(&Transaction<'_>, &str) -> Result<T, super::Cause> + Send + 'static,
+        work: impl FnOnce(&Transaction<'_>, &str) -> Result<T, Cause> + Send + 'static,
     ) -> Result<T, StoreError> {
         let tenant = self.tenant.clone();
         let behavior = if what == "read" { TransactionBehavior::Deferred } else { TransactionBehavior::Immediate };
@@ -246,7 +248,7 @@ impl TenantStore {
     /// that the change survives a crash of the machine.
     async fn durably<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Transaction<'_>, &str) -> Result<T, super::Cause> + Send + 'static,
+        work: impl FnOnce(&Transaction<'_>, &str) -> Result<T, Cause> + Send + 'static,
     ) -> Result<T, StoreError> {
         let tenant = self.tenant.clone();
         let task = self.store.with(StoreError::new("write"), move |connection: &mut Connection| {
@@ -264,7 +266,7 @@ impl TenantStore {
     }
 }
 
-fn run_record(row: &Row<'_>) -> Result<RunRecord, super::Cause> {
+fn run_record(row: &Row<'_>) -> Result<RunRecord, Cause> {
     let status: String = row.get("status")?;
     let start: String = row.get("opening")?;
     Ok(RunRecord {
@@ -282,7 +284,7 @@ fn run_record(row: &Row<'_>) -> Result<RunRecord, super::Cause> {
     })
 }
 
-fn recorded_call(row: &Row<'_>) -> Result<RecordedCall, super::Cause> {
+fn recorded_call(row: &Row<'_>) -> Result<RecordedCall, Cause> {
     let path: String = row.get("path")?;
     let path: Result<Arc<[u32]>, _> = path.split('.').filter(|part| !part.is_empty()).map(str::parse).collect();
     let effect: String = row.get("effect")?;
@@ -301,14 +303,14 @@ fn recorded_call(row: &Row<'_>) -> Result<RecordedCall, super::Cause> {
 }
 
 /// Checks that exactly one run was changed.
-fn exactly_one(changed: usize) -> Result<(), super::Cause> {
+fn exactly_one(changed: usize) -> Result<(), Cause> {
     if changed == 1 { Ok(()) } else { Err("there is no such run".into()) }
 }
 
-fn json(value: &impl serde::Serialize) -> Result<String, super::Cause> {
+fn json(value: &impl serde::Serialize) -> Result<String, Cause> {
     Ok(serde_json::to_string(value)?)
 }
 
-fn parse<T: DeserializeOwned>(text: &str) -> Result<T, super::Cause> {
+fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Cause> {
     Ok(serde_json::from_str(text)?)
 }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use rusqlite::{Connection, TransactionBehavior};
 
+use crate::error::Cause;
+
 /// The migrations. Each entry leads from the version of its index to the next one. Entries are
 /// never changed, only added.
 const MIGRATIONS: &[&str] = &[
@@ -101,7 +103,7 @@ const MIGRATIONS: &[&str] = &[
 
 /// Migrates the file to the newest version and configures the connection: write-ahead log, waiting
 /// for other processes.
-pub(super) fn prepare(connection: &mut Connection) -> Result<(), super::Cause> {
+pub(super) fn prepare(connection: &mut Connection) -> Result<(), Cause> {
     connection.busy_timeout(Duration::from_secs(10))?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "NORMAL")?;

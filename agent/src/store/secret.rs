@@ -8,7 +8,8 @@ use wattle_capability::PortFuture;
 use wattle_capability::secrets::{Secret, SecretHost, Secrets};
 use wattle_rt::{Code, Failure};
 
-use super::{StoreError, TenantStore};
+use super::TenantStore;
+use crate::error::StoreError;
 use crate::ledger::Cipher;
 
 /// The secrets of one tenant.

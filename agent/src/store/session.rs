@@ -4,7 +4,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 use wattle_machine::{Message, Role};
 
-use super::{State, StoreError, TenantStore, now, role_name};
+use super::{State, TenantStore, now, role_name};
+use crate::error::StoreError;
 
 /// Maximum size of the history that a new run gets, in bytes. Older turns are left out.
 const HISTORY_BYTES: usize = 100_000;

@@ -8,7 +8,8 @@ use wattle_capability::PortFuture;
 use wattle_capability::kv::{Backend, Change};
 use wattle_rt::{Code, Failure};
 
-use super::{StoreError, TenantStore, now};
+use super::{TenantStore, now};
+use crate::error::{Cause, StoreError};
 
 /// Maximum size of the state of one session or one tenant, in bytes.
 const STATE_BYTES: i64 = 64 << 20;
@@ -131,7 +132,7 @@ fn size(key: &str, value: &[u8]) -> i64 {
     i64::try_from(key.len() + value.len()).unwrap_or(i64::MAX)
 }
 
-fn store_failure(cause: super::Cause) -> Failure {
+fn store_failure(cause: Cause) -> Failure {
     Failure::new(Code::EREMOTE, format!("the store failed: {cause}"))
 }
 

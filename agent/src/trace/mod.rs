@@ -6,7 +6,6 @@
 //! written, the run continues. [`read`] reads the lines of traces of any size one by one;
 //! [`Telemetry`], [`Digest`] and [`Feed`] summarize them.
 
-mod append;
 mod digest;
 mod org;
 mod steps;
@@ -26,7 +25,6 @@ use crate::now_ms;
 use org::Org;
 use written::WrittenLines;
 
-pub(crate) use append::append;
 pub use digest::{Digest, DigestBuilder, Feed, FeedBuilder, Ticket};
 pub use org::EVENTS_FILE;
 pub use steps::{ReadSummary, read};

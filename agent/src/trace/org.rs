@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use super::{Step, append, clip};
+use super::{Step, clip};
+use crate::lines::append;
 
 /// The file's name in the workdir.
 pub const EVENTS_FILE: &str = wattle_capability::files::EVENTS_FILE;

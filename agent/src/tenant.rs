@@ -1,13 +1,10 @@
-//! Tenants, the owners of data. All data in a store belongs to one tenant, and only a
-//! [`TenantStore`] has access to it.
+//! Tenants, the owners of data.
 
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
-
-use super::Store;
 
 /// Maximum length of a tenant's name, in bytes.
 const NAME_BYTES: usize = 64;
@@ -81,38 +78,6 @@ impl FromStr for Tenant {
 
     fn from_str(name: &str) -> Result<Tenant, TenantError> {
         Tenant::new(name)
-    }
-}
-
-/// One tenant's part of a store: its sessions, state, secrets and runs. Cheap to clone.
-///
-/// Rows of other tenants are unreachable from here, because each statement has the tenant in its
-/// key.
-#[derive(Clone)]
-pub struct TenantStore {
-    pub(super) store: Store,
-    pub(super) tenant: Tenant,
-}
-
-impl TenantStore {
-    /// Returns the tenant.
-    #[must_use]
-    pub fn tenant(&self) -> &Tenant {
-        &self.tenant
-    }
-}
-
-impl Store {
-    /// Returns the part of the store that belongs to `tenant`.
-    #[must_use]
-    pub fn tenant(&self, tenant: &Tenant) -> TenantStore {
-        TenantStore { store: self.clone(), tenant: tenant.clone() }
-    }
-}
-
-impl fmt::Debug for TenantStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TenantStore({})", self.tenant)
     }
 }
 
