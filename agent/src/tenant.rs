@@ -34,8 +34,8 @@ impl Tenant {
     /// The text is not a valid tenant name.
     pub fn new(name: &str) -> Result<Tenant, TenantError> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-@+".contains(&byte);
-        let begins_well = name.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric);
-        if begins_well && name.len() <= NAME_BYTES && name.bytes().all(plain) {
+        let has_valid_start = name.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric);
+        if has_valid_start && name.len() <= NAME_BYTES && name.bytes().all(plain) {
             return Ok(Tenant(name.into()));
         }
         Err(TenantError(name.chars().take(NAME_BYTES).collect()))

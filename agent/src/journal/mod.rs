@@ -95,9 +95,7 @@ pub trait Journal: Send + Sync {
 }
 
 /// An exclusive lock of a name. It is released when this is dropped.
-pub struct Lock(
-    #[expect(dead_code, reason = "what counts is when it is dropped")] Box<dyn std::any::Any + Send + Sync>,
-);
+pub struct Lock(#[expect(dead_code, reason = "only its drop matters")] Box<dyn std::any::Any + Send + Sync>);
 
 impl Lock {
     /// Creates a lock that is released when `held` is dropped.
@@ -211,7 +209,7 @@ pub struct Turn {
     /// Duration of the run so far, in milliseconds.
     pub elapsed_ms: u64,
     /// Changes of the files' overlay since the previous turn; see
-    /// [`Files::changed`](wattle_capability::files::Files::changed).
+    /// [`Files::take_delta`](wattle_capability::files::Files::take_delta).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<String>,
 }

@@ -43,7 +43,7 @@ impl TurnRecorder {
     /// Creates the recorder of a new run.
     pub(crate) fn new(journal: SharedJournal, run: String, files: Option<Arc<Files>>) -> TurnRecorder {
         if let Some(files) = &files {
-            files.keep_all();
+            files.mark_all_changed();
         }
         TurnRecorder { run, journal, files, effects: Mutex::default(), turns: AtomicU32::new(0), resumed: None }
     }
@@ -98,7 +98,7 @@ impl TurnRecorder {
         elapsed: Duration,
     ) -> Result<(), StoreError> {
         let effects = self.effects.lock().unwrap_or_else(PoisonError::into_inner).record(effects);
-        let files = self.files.as_ref().and_then(|files| files.changed());
+        let files = self.files.as_ref().and_then(|files| files.take_delta());
         let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
         self.journal.turn(&self.run, Turn { spent, input: input.clone(), effects, seq, elapsed_ms, files }).await?;
         self.turns.fetch_add(1, Ordering::Relaxed);

@@ -6,7 +6,7 @@ use std::io::{self, Error, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use wattle_capability::files::own_lines;
+use wattle_capability::files::open_lines;
 
 use crate::lines::LINE_BYTES;
 
@@ -27,7 +27,7 @@ impl LockedLedger {
     /// # Errors
     /// The file is not a plain file, cannot be written, or stays locked by another process for 5 s.
     pub(super) fn open(path: &Path) -> io::Result<LockedLedger> {
-        let file = own_lines(path)?;
+        let file = open_lines(path)?;
         let until = Instant::now() + LOCK_TIMEOUT;
         loop {
             match file.try_lock() {

@@ -108,35 +108,35 @@ impl Drop for HeldLock {
 struct Holder {
     boot: String,
     pid: String,
-    began: String,
+    start_time: String,
 }
 
 impl Holder {
     fn me() -> Holder {
         let pid = std::process::id().to_string();
-        let began = if let Process::Began(began) = Process::of(&pid) { began } else { String::new() };
-        Holder { boot: boot(), began, pid }
+        let start_time = if let Process::Running(start_time) = Process::of(&pid) { start_time } else { String::new() };
+        Holder { boot: boot(), start_time, pid }
     }
 
     fn of(text: &str) -> Holder {
         let mut parts = text.split(' ').map(str::to_owned);
         let mut next = || parts.next().unwrap_or_default();
-        Holder { boot: next(), pid: next(), began: next() }
+        Holder { boot: next(), pid: next(), start_time: next() }
     }
 
     fn text(&self) -> String {
-        format!("{} {} {}", self.boot, self.pid, self.began)
+        format!("{} {} {}", self.boot, self.pid, self.start_time)
     }
 
     /// If true, the process is running, as far as `me` can know. `silent` is the age of its last
     /// heartbeat, in milliseconds.
     fn is_alive(&self, me: &Holder, silent: i64) -> bool {
-        if me.boot.is_empty() || me.began.is_empty() {
+        if me.boot.is_empty() || me.start_time.is_empty() {
             return silent < MAX_SILENCE_MS;
         }
         self.boot == me.boot
             && match Process::of(&self.pid) {
-                Process::Began(began) => began == self.began,
+                Process::Running(start_time) => start_time == self.start_time,
                 Process::Hidden => silent < MAX_SILENCE_MS,
                 Process::Ended => false,
             }
@@ -152,7 +152,7 @@ fn boot() -> String {
 #[derive(Debug, PartialEq, Eq)]
 enum Process {
     /// The process runs. Its start time is in ticks since the boot.
-    Began(String),
+    Running(String),
     /// The process runs, but this process is confined and cannot see more.
     Hidden,
     /// The process has ended.
@@ -162,7 +162,7 @@ enum Process {
 impl Process {
     fn of(pid: &str) -> Process {
         match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
-            Ok(stat) => Process::began(&stat).map_or(Process::Ended, Process::Began),
+            Ok(stat) => Process::start_time(&stat).map_or(Process::Ended, Process::Running),
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Process::Hidden,
             Err(_) => Process::Ended,
         }
@@ -170,7 +170,7 @@ impl Process {
 
     /// Parses the start time of a process: the twentieth field after the name, which ends with the
     /// last `)`. Returns `None` for a process that has ended but was not waited for.
-    fn began(stat: &str) -> Option<String> {
+    fn start_time(stat: &str) -> Option<String> {
         let (_, fields) = stat.rsplit_once(')')?;
         let mut fields = fields.split_ascii_whitespace();
         let state = fields.next()?;
@@ -185,17 +185,17 @@ mod tests {
     #[test]
     fn the_locks_of_a_process_that_ended_are_free() {
         let me = Holder::me();
-        let other = |boot: &str, pid: &str, began: &str| Holder {
+        let other = |boot: &str, pid: &str, start_time: &str| Holder {
             boot: boot.to_owned(),
             pid: pid.to_owned(),
-            began: began.to_owned(),
+            start_time: start_time.to_owned(),
         };
         assert_eq!(Holder::of(&format!("{} x", me.text())), me);
         assert!(me.is_alive(&me, i64::MAX));
         if !me.boot.is_empty() {
             assert!(!other(&me.boot, &me.pid, "1").is_alive(&me, 0), "another process had that number");
-            assert!(!other("another-boot", &me.pid, &me.began).is_alive(&me, 0));
-            assert!(!other(&me.boot, "999999999", &me.began).is_alive(&me, 0));
+            assert!(!other("another-boot", &me.pid, &me.start_time).is_alive(&me, 0));
+            assert!(!other(&me.boot, "999999999", &me.start_time).is_alive(&me, 0));
         }
         let blind = other("", "1", "");
         assert!(me.is_alive(&blind, MAX_SILENCE_MS - 1));
