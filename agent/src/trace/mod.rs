@@ -225,7 +225,7 @@ impl<'a> CallOutcome<'a> {
             Execution::Refused { reason } => (String::new(), Some(reason.clone())),
             Execution::Stopped { reason, results, .. } => (results.join("\n"), Some(reason.clone())),
         };
-        CallOutcome { exit_code: execution.exit_code(), output, error, mended: execution.mended() }
+        CallOutcome { exit_code: execution.exit_code(), output, error, mended: execution.fixes() }
     }
 }
 
