@@ -12,7 +12,7 @@ use wattle_shell::{Bounds, NoCommands, Output, Session, Shell, Stdio, Stream};
 fn bounds() -> Bounds {
     Bounds {
         commands: 2_000,
-        at_once: 16,
+        parallel: 16,
         depth: 60,
         variables: 1 << 20,
         substitution: 64 << 10,

@@ -158,7 +158,7 @@ pub(crate) enum Target {
     Append(Word),
     ReadWrite(Word),
     /// `n>&word`, `n<&word`: a number, a number and `-`, or `-`.
-    Same {
+    Duplicate {
         word: Word,
         input: bool,
     },

@@ -7,15 +7,14 @@ use std::time::Duration;
 use wattle_capability::files::Files;
 use wattle_rt::Account;
 
-use super::builtins;
 use super::interpreter::Interpreter;
 use super::parse;
 use super::run::Run;
-use crate::Commands;
+use super::{builtin_table, builtins};
+use crate::bounds::StageBounds;
 use crate::bounds::{Bounds, amount};
-use crate::command::Status;
+use crate::command::{Commands, Status};
 use crate::stream::{Captured, Stream};
-use crate::toolbox::StageBounds;
 
 /// The shell: commands and bounds, of which sessions are made.
 ///
@@ -90,7 +89,7 @@ impl Shell {
     pub fn session(&self, files: Arc<Files>) -> Session {
         let run = Run::new(Arc::clone(&self.commands), files, self.bounds.clone());
         let mut interpreter = Interpreter::new(Arc::new(run), BTreeMap::new());
-        interpreter.log_in();
+        interpreter.set_login_environment();
         Session { interpreter, before: None, exited: false }
     }
 
@@ -113,7 +112,7 @@ impl Shell {
     /// The names of all builtins and commands, sorted.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
-        let mut names: Vec<String> = builtins::names().map(str::to_owned).chain(self.commands.names()).collect();
+        let mut names: Vec<String> = builtin_table::names().map(str::to_owned).chain(self.commands.names()).collect();
         names.sort_unstable();
         names.dedup();
         names
@@ -161,16 +160,16 @@ impl Session {
         };
         run.begin();
         self.before = Some(Box::new(self.interpreter.clone()));
-        self.interpreter.fds = BTreeMap::from([(0, stdio.stdin), (1, stdio.stdout), (2, stdio.stderr)]);
+        self.interpreter.descriptors.open = BTreeMap::from([(0, stdio.stdin), (1, stdio.stdout), (2, stdio.stderr)]);
         let limit = deadline.unwrap_or(run.bounds.deadline);
         let interpreter = &mut self.interpreter;
         let line = async {
             // Whatever jumped, the status is set.
             let _ = interpreter.list(&list).await;
-            if whole || interpreter.left {
+            if whole || interpreter.lifecycle.exited {
                 interpreter.finish().await;
             }
-            interpreter.fds.clear();
+            interpreter.descriptors.open.clear();
             if whole {
                 for job in run.orphans() {
                     job.finish().await;
@@ -179,17 +178,17 @@ impl Session {
         };
         let reason = tokio::select! {
             biased;
-            words = run.ending() => Some((words, 125)),
+            words = run.wait_for_end() => Some((words, 125)),
             ran = tokio::time::timeout(limit, line) => ran.err().map(|_| (format!("the line took longer than its {} s", limit.as_secs_f64()), 124)),
         };
         drop(run.orphans());
         let before = self.before.take();
         let reason = reason.or_else(|| run.reason().map(|words| (words, 125)));
         let Some((words, status)) = reason else {
-            self.exited = self.interpreter.left;
-            self.interpreter.substitutions.clear();
-            self.interpreter.kept.clear();
-            return Status(self.interpreter.status);
+            self.exited = self.interpreter.lifecycle.exited;
+            self.interpreter.descriptors.substitutions.clear();
+            self.interpreter.descriptors.persistent.clear();
+            return Status(self.interpreter.last.status);
         };
         if let Some(before) = before {
             self.interpreter = *before;
@@ -199,7 +198,7 @@ impl Session {
     }
 
     fn ended(&mut self, status: u8) -> Status {
-        self.interpreter.status = status;
+        self.interpreter.last.status = status;
         Status(status)
     }
 
@@ -216,8 +215,8 @@ impl Session {
 
     /// Sets the words of `$0`, and of `$1`, `$2`, ….
     pub fn set_arguments(&mut self, name: impl Into<String>, arguments: impl IntoIterator<Item = String>) {
-        self.interpreter.name = name.into();
-        self.interpreter.arguments = arguments.into_iter().collect();
+        self.interpreter.parameters.name = name.into();
+        self.interpreter.parameters.arguments = arguments.into_iter().collect();
     }
 
     /// A variable's text, such as that of `PS1`.
@@ -229,7 +228,7 @@ impl Session {
     /// The working folder.
     #[must_use]
     pub fn folder(&self) -> &str {
-        &self.settled().cwd
+        &self.settled().folders.current
     }
 
     /// Whether a text breaks off in the middle of something, so that a further line could complete it.

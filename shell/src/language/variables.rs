@@ -35,11 +35,11 @@ impl Ledger {
     }
 
     /// Keeps a text, if there is room.
-    pub(crate) fn keep(self: &Arc<Ledger>, text: String) -> Result<Text, Refused> {
+    pub(crate) fn keep(self: &Arc<Ledger>, text: String) -> Result<Text, AssignError> {
         let cost = text.len() as u64 + OVERHEAD;
         if self.held.fetch_add(cost, Ordering::Relaxed).saturating_add(cost) > self.limit {
             self.held.fetch_sub(cost, Ordering::Relaxed);
-            return Err(Refused::Full(self.limit));
+            return Err(AssignError::Full(self.limit));
         }
         Ok(Text(Arc::new(Held { text, ledger: self.clone() })))
     }
@@ -70,20 +70,22 @@ impl Deref for Text {
 
 /// Why a variable was not set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub(crate) enum AssignError {
     ReadOnly(String),
     Full(u64),
     Index(String),
     Name(String),
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for AssignError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refused::ReadOnly(name) => write!(f, "{name}: readonly variable"),
-            Refused::Full(limit) => write!(f, "variables hold more than {}: write to a file instead", amount(*limit)),
-            Refused::Index(index) => write!(f, "[{index}]: bad array subscript"),
-            Refused::Name(name) => write!(f, "`{name}': not a valid identifier"),
+            AssignError::ReadOnly(name) => write!(f, "{name}: readonly variable"),
+            AssignError::Full(limit) => {
+                write!(f, "variables hold more than {}: write to a file instead", amount(*limit))
+            }
+            AssignError::Index(index) => write!(f, "[{index}]: bad array subscript"),
+            AssignError::Name(name) => write!(f, "`{name}': not a valid identifier"),
         }
     }
 }
@@ -223,30 +225,30 @@ impl Variables {
     }
 
     /// The variable to be changed; made where it is not there.
-    pub(crate) fn entry(&mut self, name: &str) -> Result<&mut Variable, Refused> {
+    pub(crate) fn entry(&mut self, name: &str) -> Result<&mut Variable, AssignError> {
         let name = self.resolve(name).to_owned();
         self.entry_itself(&name)
     }
 
     /// As [`Variables::entry`], of a reference itself.
-    pub(crate) fn entry_itself(&mut self, name: &str) -> Result<&mut Variable, Refused> {
+    pub(crate) fn entry_itself(&mut self, name: &str) -> Result<&mut Variable, AssignError> {
         if !is_name(name) {
-            return Err(Refused::Name(name.into()));
+            return Err(AssignError::Name(name.into()));
         }
         let variable = self.all.entry(name.to_owned()).or_default();
-        if variable.readonly { Err(Refused::ReadOnly(name.into())) } else { Ok(variable) }
+        if variable.readonly { Err(AssignError::ReadOnly(name.into())) } else { Ok(variable) }
     }
 
     /// Attributes are set on readonly variables as well.
-    pub(crate) fn attributes(&mut self, name: &str) -> Result<&mut Variable, Refused> {
+    pub(crate) fn attributes(&mut self, name: &str) -> Result<&mut Variable, AssignError> {
         if !is_name(name) {
-            return Err(Refused::Name(name.into()));
+            return Err(AssignError::Name(name.into()));
         }
         Ok(self.all.entry(name.to_owned()).or_default())
     }
 
     /// Sets a text; of an array the element 0.
-    pub(crate) fn set(&mut self, name: &str, text: impl Into<String>) -> Result<(), Refused> {
+    pub(crate) fn set(&mut self, name: &str, text: impl Into<String>) -> Result<(), AssignError> {
         let ledger = self.ledger.clone();
         let variable = self.entry(name)?;
         let text = ledger.keep(folded(variable.fold, text.into()))?;
@@ -263,14 +265,14 @@ impl Variables {
     }
 
     /// Sets one element of an indexed array; an index below 0 counts from behind.
-    pub(crate) fn set_at(&mut self, name: &str, index: i64, text: String) -> Result<(), Refused> {
+    pub(crate) fn set_at(&mut self, name: &str, index: i64, text: String) -> Result<(), AssignError> {
         let ledger = self.ledger.clone();
         let variable = self.entry(name)?;
         let text = ledger.keep(folded(variable.fold, text))?;
         variable.edit_list(|list| {
             let place = if index < 0 { past(list).saturating_add(index) } else { index };
             if place < 0 {
-                return Err(Refused::Index(index.to_string()));
+                return Err(AssignError::Index(index.to_string()));
             }
             list.insert(place, text);
             Ok(())
@@ -278,11 +280,11 @@ impl Variables {
     }
 
     /// Sets one element of an associative array.
-    pub(crate) fn set_key(&mut self, name: &str, key: String, text: String) -> Result<(), Refused> {
+    pub(crate) fn set_key(&mut self, name: &str, key: String, text: String) -> Result<(), AssignError> {
         let ledger = self.ledger.clone();
         let variable = self.entry(name)?;
         if !ledger.has_room(key.len() as u64) {
-            return Err(Refused::Full(ledger.limit()));
+            return Err(AssignError::Full(ledger.limit()));
         }
         let text = ledger.keep(folded(variable.fold, text))?;
         variable.edit_map(|map| map.insert(key, text));
@@ -290,7 +292,7 @@ impl Variables {
     }
 
     /// Replaces a variable's value by a list.
-    pub(crate) fn set_list(&mut self, name: &str, texts: impl IntoIterator<Item = String>) -> Result<(), Refused> {
+    pub(crate) fn set_list(&mut self, name: &str, texts: impl IntoIterator<Item = String>) -> Result<(), AssignError> {
         let ledger = self.ledger.clone();
         let variable = self.entry(name)?;
         let fold = variable.fold;
@@ -302,10 +304,10 @@ impl Variables {
         Ok(())
     }
 
-    pub(crate) fn unset(&mut self, name: &str) -> Result<(), Refused> {
+    pub(crate) fn unset(&mut self, name: &str) -> Result<(), AssignError> {
         let name = self.resolve(name).to_owned();
         match self.all.get(&name) {
-            Some(variable) if variable.readonly => Err(Refused::ReadOnly(name)),
+            Some(variable) if variable.readonly => Err(AssignError::ReadOnly(name)),
             _ => {
                 self.all.remove(&name);
                 Ok(())

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use wattle_capability::files::{EntryKind, Files, OVERLAY_LIMIT};
-use wattle_shell::{Ended, Errno, Status, Stream};
+use wattle_shell::{CommandOutcome, Errno, Status, Stream};
 
 use crate::guest::{Script, Told};
 
@@ -25,7 +25,7 @@ fn files() -> Arc<Files> {
 fn fails(told: &Told, errnos: &[Option<Errno>]) {
     let expected: Vec<u32> = errnos.iter().map(|errno| errno.map_or(0, |errno| errno.number().into())).collect();
     assert_eq!(told.answers, expected, "{told:?}");
-    assert_eq!(told.ended, Ended::Exited(Status(0)));
+    assert_eq!(told.ended, CommandOutcome::Exited(Status(0)));
 }
 
 fn word(told: &Told, at: usize) -> u32 {
@@ -331,7 +331,7 @@ async fn a_guest_starts_commands_by_the_shell() {
     script.call("spawn", &[argv.0, 0, env.0, env.1, 3, 0]);
     script.call("spawn", &[u64::from(u32::MAX), 50, 0, 0, 0, 0]);
     let told = script.run(&files()).await;
-    assert_eq!(told.ended, Ended::Exited(Status(0)));
+    assert_eq!(told.ended, CommandOutcome::Exited(Status(0)));
     let output = [told.answers.iter().flat_map(|word| word.to_le_bytes()).collect(), told.image].concat();
     let output = String::from_utf8_lossy(&output);
     let words = r#"["ls", "-l"] [("X", "y"), ("Z", "")] / Some(250ms) b"""#;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use wattle_capability::files::{Files, OVERLAY_LIMIT};
-use wattle_shell::{Command, Ended, StageBounds, Status, Stream, Toolbox};
+use wattle_shell::{Command, CommandOutcome, StageBounds, Status, Stream, Toolbox};
 
 use crate::guest::Echo;
 
@@ -19,7 +19,14 @@ fn files() -> Arc<Files> {
     Arc::new(files)
 }
 
-async fn stage(files: &Arc<Files>, cwd: &str, argv: &[&str], input: Stream, output: Stream, errors: Stream) -> Ended {
+async fn stage(
+    files: &Arc<Files>,
+    cwd: &str,
+    argv: &[&str],
+    input: Stream,
+    output: Stream,
+    errors: Stream,
+) -> CommandOutcome {
     let argv = argv.iter().map(|word| (*word).to_owned()).collect();
     let fds = vec![(0, input), (1, output), (2, errors)];
     let command = Command { argv, env: Vec::new(), cwd: cwd.to_owned(), fds };

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use wattle_capability::files::Files;
-use wattle_shell::{Command, Ended, Spawn, StageBounds, Status, Stream, Toolbox};
+use wattle_shell::{Command, CommandOutcome, Spawn, StageBounds, Status, Stream, Toolbox};
 
 /// The functions of preview 1, each with its operands: `i` for 32 bits, `I` for 64.
 const FUNCTIONS: &str = include_str!("preview1.txt");
@@ -135,7 +135,7 @@ pub(crate) struct Script {
 
 /// What came of a script.
 pub(crate) struct Told {
-    pub(crate) ended: Ended,
+    pub(crate) ended: CommandOutcome,
     pub(crate) answers: Vec<u32>,
     pub(crate) image: Vec<u8>,
     pub(crate) stderr: String,

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use wattle_capability::files::{Files, OVERLAY_LIMIT};
-use wattle_shell::{Command, Ended, Killed, StageBounds, Status, Stream};
+use wattle_shell::{Command, CommandOutcome, KillReason, StageBounds, Status, Stream};
 
 use crate::guest::{Echo, Script, toolbox};
 
 /// What a guest came to, and what was said of it.
-async fn run(wat: &str, bounds: &StageBounds, stdout: Stream) -> (Ended, String) {
+async fn run(wat: &str, bounds: &StageBounds, stdout: Stream) -> (CommandOutcome, String) {
     let files = Arc::new(Files::overlay(None, 1 << 20));
     let (errors, complaints) = Stream::capture(1 << 16);
     let fds = vec![(0, Stream::null()), (1, stdout), (2, errors)];
@@ -45,7 +45,7 @@ async fn a_loop_without_end_uses_up_its_time() {
     let wat = r#"(module (memory (export "memory") 1) (func (export "_start") (loop $l (br $l))))"#;
     let bounds = StageBounds { time: Duration::from_millis(100), ..StageBounds::default() };
     let (ended, said) = run(wat, &bounds, Stream::null()).await;
-    assert_eq!(ended, Ended::Killed(Killed::Time(bounds.time)));
+    assert_eq!(ended, CommandOutcome::Killed(KillReason::Time(bounds.time)));
     assert_eq!((ended.status(), ended.ends_pipeline()), (Status(152), true));
     assert_eq!(said, "guest: killed: used up its 0.1 s of processor time\n");
 }
@@ -59,7 +59,7 @@ async fn waiting_uses_up_no_time() {
     let (clock, _) = script.text(&clock);
     script.call("poll_oneoff", &[clock, 1024, 1, 0]);
     let told = script.run(&Arc::new(Files::overlay(None, OVERLAY_LIMIT))).await;
-    assert_eq!((told.ended, told.answers), (Ended::Exited(Status(0)), vec![0]));
+    assert_eq!((told.ended, told.answers), (CommandOutcome::Exited(Status(0)), vec![0]));
 }
 
 #[tokio::test]
@@ -75,10 +75,10 @@ async fn memory_is_bounded() {
     assert_eq!((ended.status(), ended.ends_pipeline()), (Status(137), true));
     assert_eq!(said, "guest: killed: out of memory (8 MiB)\n");
     let (ended, _) = run(&grow(""), &bounds, Stream::null()).await;
-    assert_eq!(ended, Ended::Exited(Status(0)), "who makes do with what there is goes on");
+    assert_eq!(ended, CommandOutcome::Exited(Status(0)), "who makes do with what there is goes on");
     let large = r#"(module (memory (export "memory") 200) (func (export "_start")))"#;
     let (ended, _) = run(large, &bounds, Stream::null()).await;
-    assert_eq!(ended, Ended::Killed(Killed::Memory(8 << 20)));
+    assert_eq!(ended, CommandOutcome::Killed(KillReason::Memory(8 << 20)));
 }
 
 #[tokio::test]
@@ -103,7 +103,7 @@ async fn what_is_no_command_is_told() {
     ] {
         let (ended, said) = run(wat, &StageBounds::default(), Stream::null()).await;
         if words.is_empty() {
-            assert_eq!(ended, Ended::Exited(Status(0)), "a guest needs no memory: {said}");
+            assert_eq!(ended, CommandOutcome::Exited(Status(0)), "a guest needs no memory: {said}");
         } else {
             assert_eq!(ended.status(), Status::CANNOT_RUN);
             assert!(said.contains(words), "{said}");
@@ -119,14 +119,14 @@ async fn writing_ends_with_its_reader() {
         assert!(!reader.read(1000).await.unwrap().is_empty());
         drop(reader);
     });
-    assert_eq!(ran, (Ended::Killed(Killed::Pipe), String::new()));
+    assert_eq!(ran, (CommandOutcome::Killed(KillReason::Pipe), String::new()));
     assert_eq!((ran.0.status(), ran.0.ends_pipeline()), (Status(141), false));
 }
 
 #[tokio::test]
 async fn writing_ends_where_the_files_are_full() {
     let (ended, said) = run(&writer(4), &StageBounds::default(), Stream::null()).await;
-    assert_eq!(ended, Ended::Exited(Status(51)));
+    assert_eq!(ended, CommandOutcome::Exited(Status(51)));
     assert!(said.starts_with("guest: no room for `endless`"), "{said}");
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use wattle_capability::files::{Files, OVERLAY_LIMIT};
-use wattle_shell::{Ended, Killed, Status, Stream};
+use wattle_shell::{CommandOutcome, KillReason, Status, Stream};
 
 use crate::guest::{Script, functions};
 
@@ -72,7 +72,7 @@ proptest! {
             tokio::time::timeout(Duration::from_secs(20), script.run(&Arc::new(files))).await
         });
         let told = told.expect("it ends");
-        if let Ended::Killed(Killed::Crash(why)) = &told.ended {
+        if let CommandOutcome::Killed(KillReason::Crash(why)) = &told.ended {
             prop_assert!(!why.contains("host"), "{why}");
         }
         prop_assert_eq!(std::fs::read_to_string(dir.path().join("outside")).unwrap(), "outside");
@@ -97,7 +97,7 @@ proptest! {
         let told = runtime.block_on(async {
             tokio::time::timeout(Duration::from_secs(20), script.run(&files)).await
         });
-        prop_assert_eq!(told.expect("it ends").ended, Ended::Exited(Status(0)));
+        prop_assert_eq!(told.expect("it ends").ended, CommandOutcome::Exited(Status(0)));
     }
 }
 

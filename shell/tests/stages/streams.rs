@@ -4,7 +4,7 @@ use std::io::SeekFrom;
 use std::sync::Arc;
 
 use wattle_capability::files::{Files, OVERLAY_LIMIT};
-use wattle_shell::{Errno, OpenHow, Stream, StreamKind};
+use wattle_shell::{Errno, OpenMode, Stream, StreamKind};
 
 fn files() -> Arc<Files> {
     Arc::new(Files::overlay(None, OVERLAY_LIMIT))
@@ -107,11 +107,11 @@ async fn clones_share_their_place_in_a_file() {
         let base = Files::open_base(dir.path()).unwrap();
         let files =
             Arc::new(if through { Files::write_through(base) } else { Files::overlay(Some(base), OVERLAY_LIMIT) });
-        let output = Stream::open(&files, "/out", OpenHow::WRITE).await.unwrap();
+        let output = Stream::open(&files, "/out", OpenMode::WRITE).await.unwrap();
         output.write(b"one ").await.unwrap();
         output.clone().write(b"two").await.unwrap();
         assert_eq!(files.read("out").unwrap(), "one two", "it is there at once");
-        let input = Stream::open(&files, "/out", OpenHow::READ).await.unwrap();
+        let input = Stream::open(&files, "/out", OpenMode::READ).await.unwrap();
         assert_eq!(input.clone().read(4).await.unwrap(), "one ");
         assert_eq!(input.read(9).await.unwrap(), "two");
         output.write(b"!").await.unwrap();
@@ -120,15 +120,15 @@ async fn clones_share_their_place_in_a_file() {
         assert_eq!(input.read(9).await.unwrap(), "o!");
         assert_eq!(input.write(b"x").await, Err(Errno::BADF));
         assert_eq!(output.read(1).await, Err(Errno::BADF));
-        let both = Stream::open(&files, "/out", OpenHow::BOTH).await.unwrap();
+        let both = Stream::open(&files, "/out", OpenMode::READ_WRITE).await.unwrap();
         both.write(b"ONE").await.unwrap();
         assert_eq!(both.read(4).await.unwrap(), " two");
         assert_eq!(both.kind(), StreamKind::File);
-        let more = Stream::open(&files, "/out", OpenHow::APPEND).await.unwrap();
+        let more = Stream::open(&files, "/out", OpenMode::APPEND).await.unwrap();
         more.seek(SeekFrom::Start(0)).unwrap();
         more.write(b"?").await.unwrap();
         assert_eq!(files.read("out").unwrap(), "ONE two!?");
-        let refused = Stream::open(&files, "/out", OpenHow::NEW).await.unwrap_err();
+        let refused = Stream::open(&files, "/out", OpenMode::CREATE_NEW).await.unwrap_err();
         assert_eq!(refused.errno, Errno::EXIST);
     }
 }
@@ -137,16 +137,16 @@ async fn clones_share_their_place_in_a_file() {
 async fn refusals_keep_their_words() {
     let files = files();
     for (path, how, words) in [
-        ("/../x", OpenHow::READ, "read blocked: path escapes your working dir"),
-        ("/x/../../y", OpenHow::WRITE, "write blocked: path escapes your working dir"),
+        ("/../x", OpenMode::READ, "read blocked: path escapes your working dir"),
+        ("/x/../../y", OpenMode::WRITE, "write blocked: path escapes your working dir"),
         (
             "/_steps.jsonl",
-            OpenHow::APPEND,
+            OpenMode::APPEND,
             "write blocked: `_steps.jsonl` is the run's trace, which only the host writes",
         ),
-        ("/none", OpenHow::READ, "No such file or directory"),
-        ("/none/x", OpenHow::WRITE, "No such file or directory"),
-        ("/", OpenHow::WRITE, "Is a directory"),
+        ("/none", OpenMode::READ, "No such file or directory"),
+        ("/none/x", OpenMode::WRITE, "No such file or directory"),
+        ("/", OpenMode::WRITE, "Is a directory"),
     ] {
         assert_eq!(Stream::open(&files, path, how).await.unwrap_err().to_string(), words, "{path}");
     }
@@ -155,7 +155,7 @@ async fn refusals_keep_their_words() {
 #[tokio::test]
 async fn many_small_writes_are_not_slow() {
     let files = files();
-    let output = Stream::open(&files, "/out", OpenHow::BOTH).await.unwrap();
+    let output = Stream::open(&files, "/out", OpenMode::READ_WRITE).await.unwrap();
     // Each would copy the whole file if anything held it as it was.
     for _ in 0..20_000 {
         output.write(&[b'x'; 1000]).await.unwrap();

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Flow, Interpreter};
 use crate::language::escape;
-use crate::language::expand::{Given, Setting, SettingValue};
+use crate::language::interpreter::{Flow, Interpreter};
+use crate::language::setting::{ExpandedWord, Setting, SettingValue, split_index, texts};
 use crate::language::variables::{Fold, Value, Variable, is_name, past};
 
 /// What the options of a declaration ask for.
@@ -80,7 +80,7 @@ impl Interpreter {
         })
     }
 
-    pub(super) async fn declare(&mut self, builtin: &str, given: Vec<Given>) -> Flow<u8> {
+    pub(super) async fn declare(&mut self, builtin: &str, given: Vec<ExpandedWord>) -> Flow<u8> {
         let mut asked = Asked {
             readonly: builtin == "readonly",
             exported: (builtin == "export").then_some(true),
@@ -90,8 +90,8 @@ impl Interpreter {
         let mut options = true;
         for one in given {
             match &one {
-                Given::Text(word) if options && word == "--" => options = false,
-                Given::Text(word) if options && word.len() > 1 && word.starts_with(['-', '+']) => {
+                ExpandedWord::Text(word) if options && word == "--" => options = false,
+                ExpandedWord::Text(word) if options && word.len() > 1 && word.starts_with(['-', '+']) => {
                     if let Err(letter) = asked.take(word, builtin) {
                         return self.usage(format!("{builtin}: {word}: invalid option `{letter}`")).await;
                     }
@@ -99,7 +99,7 @@ impl Interpreter {
                 _ => rest.push(one),
             }
         }
-        if builtin == "local" && self.calls.is_empty() {
+        if builtin == "local" && self.execution.calls.is_empty() {
             return self.refuse("local: can only be used in a function").await;
         }
         if asked.functions {
@@ -108,20 +108,20 @@ impl Interpreter {
         if rest.is_empty() || asked.print {
             return self.print_declarations(builtin, asked, rest).await;
         }
-        let local =
-            builtin == "local" || (matches!(builtin, "declare" | "typeset") && !self.calls.is_empty() && !asked.global);
+        let local = builtin == "local"
+            || (matches!(builtin, "declare" | "typeset") && !self.execution.calls.is_empty() && !asked.global);
         let mut status = 0;
         for one in rest {
             let setting = match one {
-                Given::Setting(setting) => Ok((setting, true)),
-                Given::Text(word) => from_word(&word),
+                ExpandedWord::Setting(setting) => Ok((setting, true)),
+                ExpandedWord::Text(word) => from_word(&word),
             };
             let done = match setting {
                 Ok((setting, has_value)) => self.declare_one(setting, has_value, &asked, local).await?,
                 Err(words) => Err(words),
             };
             if let Err(words) = done {
-                self.complain(&format!("{builtin}: {words}")).await;
+                self.report(&format!("{builtin}: {words}")).await;
                 status = 1;
             }
         }
@@ -180,10 +180,10 @@ impl Interpreter {
         Ok(Ok(()))
     }
 
-    async fn declare_functions(&mut self, asked: &Asked, rest: Vec<Given>, builtin: &str) -> Flow<u8> {
+    async fn declare_functions(&mut self, asked: &Asked, rest: Vec<ExpandedWord>, builtin: &str) -> Flow<u8> {
         let names: Vec<String> = match rest.is_empty() {
-            true => self.functions.keys().cloned().collect(),
-            false => super::simple_texts(rest),
+            true => self.definitions.functions.keys().cloned().collect(),
+            false => texts(rest),
         };
         if builtin == "export" || asked.readonly {
             return Ok(0);
@@ -192,12 +192,12 @@ impl Interpreter {
         names.sort_unstable();
         let mut status = 0;
         for name in names {
-            match self.functions.contains_key(&name) {
+            match self.definitions.functions.contains_key(&name) {
                 true if asked.names_only => {
-                    self.out(format!("{name}\n")).await?;
+                    self.print(format!("{name}\n")).await?;
                 }
                 true => {
-                    self.out(format!("declare -f {name}\n")).await?;
+                    self.print(format!("declare -f {name}\n")).await?;
                 }
                 false => status = 1,
             }
@@ -205,14 +205,14 @@ impl Interpreter {
         Ok(status)
     }
 
-    async fn print_declarations(&mut self, builtin: &str, asked: Asked, rest: Vec<Given>) -> Flow<u8> {
-        let names = super::simple_texts(rest);
+    async fn print_declarations(&mut self, builtin: &str, asked: Asked, rest: Vec<ExpandedWord>) -> Flow<u8> {
+        let names = texts(rest);
         let all = names.is_empty();
         let mut status = 0;
         for name in if all { self.variables.names() } else { names } {
             let Some(variable) = self.variables.get_itself(&name) else {
                 status = 1;
-                self.complain(&format!("{builtin}: {name}: not found")).await;
+                self.report(&format!("{builtin}: {name}: not found")).await;
                 continue;
             };
             let wanted = (!asked.readonly || variable.readonly)
@@ -222,7 +222,7 @@ impl Interpreter {
             if (!all || wanted)
                 && let Some(line) = self.declaration(&name)
             {
-                self.out(format!("{line}\n")).await?;
+                self.print(format!("{line}\n")).await?;
             }
         }
         Ok(status)
@@ -241,14 +241,14 @@ impl Interpreter {
                     let function = functions
                         || (!variables
                             && self.variables.get_itself(name).is_none()
-                            && self.functions.contains_key(name));
+                            && self.definitions.functions.contains_key(name));
                     if function {
-                        Arc::make_mut(&mut self.functions).remove(name);
+                        Arc::make_mut(&mut self.definitions.functions).remove(name);
                         continue;
                     }
                     if let Err(words) = self.unset_one(name, reference) {
                         status = 1;
-                        self.complain(&format!("unset: {words}")).await;
+                        self.report(&format!("unset: {words}")).await;
                     }
                 }
             }
@@ -329,10 +329,8 @@ fn from_word(word: &str) -> Result<(Setting, bool), String> {
         Some(left) if value.is_some() => (left, true),
         _ => (left, false),
     };
-    let (name, index) = match left.strip_suffix(']').and_then(|text| text.split_once('[')) {
-        Some((name, index)) => (name, Some(index.to_owned())),
-        None => (left, None),
-    };
+    let (name, index) = split_index(left);
+    let index = index.map(str::to_owned);
     if !is_name(name) {
         return Err(format!("`{word}': not a valid identifier"));
     }

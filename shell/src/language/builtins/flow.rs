@@ -1,9 +1,10 @@
 //! What changes where the script goes on: `break`, `return`, `exit`, `eval`, `source`, `shift`, `trap`, `command`.
 
-use super::{Flow, Interpreter};
+use crate::language::builtin_table;
 use crate::language::exec::Found;
-use crate::language::expand::Given;
 use crate::language::interpreter::Jump;
+use crate::language::interpreter::{Flow, Interpreter};
+use crate::language::setting::{ExpandedWord, texts};
 
 impl Interpreter {
     pub(super) async fn leave_loop(&mut self, name: &str, words: Vec<String>) -> Flow<u8> {
@@ -11,52 +12,52 @@ impl Interpreter {
             None => 1,
             Some(Ok(count)) if count > 0 => count,
             Some(_) => {
-                self.complain(&format!(
+                self.report(&format!(
                     "{name}: {}: expected a number above 0",
                     words.first().cloned().unwrap_or_default()
                 ))
                 .await;
-                self.status = 128;
+                self.last.status = 128;
                 return Err(Jump::Exit);
             }
         };
-        if self.loops == 0 {
-            self.complain(&format!("{name}: only meaningful in a loop")).await;
+        if self.execution.loops == 0 {
+            self.report(&format!("{name}: only meaningful in a loop")).await;
             return Ok(0);
         }
-        self.status = 0;
-        let count = count.min(self.loops);
+        self.last.status = 0;
+        let count = count.min(self.execution.loops);
         Err(if name == "break" { Jump::Break(count) } else { Jump::Continue(count) })
     }
 
     pub(super) async fn leave(&mut self, name: &str, words: Vec<String>) -> Flow<u8> {
-        if name == "return" && self.calls.is_empty() && self.sourced == 0 {
+        if name == "return" && self.execution.calls.is_empty() && self.execution.sourced == 0 {
             return self.refuse("return: can only `return' from a function or sourced script").await;
         }
         match words.first().map(|word| word.trim().parse::<i64>()) {
             None => {}
-            Some(Ok(status)) => self.status = (status & 0xff) as u8,
+            Some(Ok(status)) => self.last.status = (status & 0xff) as u8,
             Some(Err(_)) => {
-                self.complain(&format!(
+                self.report(&format!(
                     "{name}: {}: numeric argument required",
                     words.first().cloned().unwrap_or_default()
                 ))
                 .await;
-                self.status = 2;
+                self.last.status = 2;
             }
         }
         if name == "return" {
             return Err(Jump::Return);
         }
-        self.left = true;
+        self.lifecycle.exited = true;
         Err(Jump::Exit)
     }
 
     pub(super) async fn eval(&mut self, words: Vec<String>) -> Flow<u8> {
         let text = words.join(" ");
-        self.status = 0;
+        self.last.status = 0;
         self.evaluate(&text).await?;
-        Ok(self.status)
+        Ok(self.last.status)
     }
 
     pub(super) async fn source(&mut self, words: Vec<String>) -> Flow<u8> {
@@ -66,8 +67,8 @@ impl Interpreter {
         }
         let Some(path) = words.next() else { return self.usage("source: filename argument required").await };
         let full = self.path(&path);
-        let text = if let Some(crate::stream::Device::Descriptor(_)) = crate::stream::Device::named(&full) {
-            match self.open(&path, crate::stream::OpenHow::READ).await {
+        let text = if let Some(crate::stream::Device::Descriptor(_)) = crate::stream::Device::from_path(&full) {
+            match self.open(&path, crate::stream::OpenMode::READ).await {
                 Ok(stream) => Ok(String::from_utf8_lossy(&self.read_whole(&stream).await?.0).into_owned()),
                 Err(words) => Err((words, 1)),
             }
@@ -83,18 +84,22 @@ impl Interpreter {
             Err(error) => return self.usage(format!("{path}: {error}")).await,
         };
         let arguments: Vec<String> = words.collect();
-        let before = if arguments.is_empty() { None } else { Some(std::mem::replace(&mut self.arguments, arguments)) };
-        let line = self.line;
-        self.status = 0;
-        self.sourced += 1;
+        let before = if arguments.is_empty() {
+            None
+        } else {
+            Some(std::mem::replace(&mut self.parameters.arguments, arguments))
+        };
+        let line = self.execution.line;
+        self.last.status = 0;
+        self.execution.sourced += 1;
         let ran = self.nested(&list).await;
-        self.sourced -= 1;
-        self.line = line;
+        self.execution.sourced -= 1;
+        self.execution.line = line;
         if let Some(before) = before {
-            self.arguments = before;
+            self.parameters.arguments = before;
         }
         match ran {
-            Ok(()) | Err(Jump::Return) => Ok(self.status),
+            Ok(()) | Err(Jump::Return) => Ok(self.last.status),
             Err(other) => Err(other),
         }
     }
@@ -105,10 +110,10 @@ impl Interpreter {
             Some(Ok(count)) => count,
             Some(Err(_)) => return self.refuse("shift: numeric argument required").await,
         };
-        if count > self.arguments.len() {
+        if count > self.parameters.arguments.len() {
             return Ok(1);
         }
-        self.arguments.drain(..count);
+        self.parameters.arguments.drain(..count);
         Ok(0)
     }
 
@@ -143,29 +148,29 @@ impl Interpreter {
             for word in words {
                 if let Some((short, long)) = self.describe(&word).await {
                     status = 0;
-                    self.out(format!("{}\n", if brief { short } else { long })).await?;
+                    self.print(format!("{}\n", if brief { short } else { long })).await?;
                 } else if verbose {
-                    self.complain(&format!("command: {word}: not found")).await;
+                    self.report(&format!("command: {word}: not found")).await;
                 }
             }
             return Ok(status);
         }
         let Some(first) = words.next() else { return Ok(0) };
-        if name == "builtin" && !super::is_builtin(&first) {
+        if name == "builtin" && !builtin_table::is_builtin(&first) {
             return self.refuse(format!("builtin: {first}: not a shell builtin")).await;
         }
-        let given: Vec<Given> = words.map(Given::Text).collect();
-        if super::is_builtin(&first) {
+        let given: Vec<ExpandedWord> = words.map(ExpandedWord::Text).collect();
+        if builtin_table::is_builtin(&first) {
             return Box::pin(self.builtin(&first, given)).await;
         }
         let env = self.variables.exported();
-        let argv = std::iter::once(first).chain(crate::language::exec::simple_texts(given)).collect();
+        let argv = std::iter::once(first).chain(texts(given)).collect();
         Ok(self.external(argv, env).await?.status().0)
     }
 
     /// What a name is: in short as `command -v` writes it, and as `type` does.
     pub(super) async fn describe(&mut self, name: &str) -> Option<(String, String)> {
-        if let Some(value) = self.aliases.get(name) {
+        if let Some(value) = self.definitions.aliases.get(name) {
             return Some((format!("alias {name}='{value}'"), format!("{name} is aliased to `{value}'")));
         }
         if matches!(
@@ -193,7 +198,7 @@ impl Interpreter {
         ) {
             return Some((name.into(), format!("{name} is a shell keyword")));
         }
-        if self.functions.contains_key(name) {
+        if self.definitions.functions.contains_key(name) {
             return Some((name.into(), format!("{name} is a function")));
         }
         match self.find(name) {
@@ -237,12 +242,12 @@ impl Interpreter {
                         } else {
                             long
                         };
-                        self.out(format!("{text}\n")).await?;
+                        self.print(format!("{text}\n")).await?;
                     }
                     None => {
                         status = 1;
                         if !kind_only && !path_only {
-                            self.complain(&format!("type: {name}: not found")).await;
+                            self.report(&format!("type: {name}: not found")).await;
                         }
                     }
                 },
@@ -253,7 +258,7 @@ impl Interpreter {
 
     pub(super) async fn alias(&mut self, name: &str, words: Vec<String>) -> Flow<u8> {
         let mut status = 0;
-        let aliases = std::sync::Arc::make_mut(&mut self.aliases);
+        let aliases = std::sync::Arc::make_mut(&mut self.definitions.aliases);
         let mut text = String::new();
         let mut unknown = Vec::new();
         for word in &words {
@@ -277,9 +282,9 @@ impl Interpreter {
         }
         for word in unknown {
             status = 1;
-            self.complain(&format!("alias: {word}: not found")).await;
+            self.report(&format!("alias: {word}: not found")).await;
         }
-        Ok(self.out(text).await?.max(status))
+        Ok(self.print(text).await?.max(status))
     }
 
     pub(super) async fn trap(&mut self, words: Vec<String>) -> Flow<u8> {
@@ -292,20 +297,21 @@ impl Interpreter {
             words.next();
             let chosen: Vec<String> = words.map(|word| signal(&word)).collect();
             let text: String = self
+                .definitions
                 .traps
                 .iter()
                 .filter(|(name, _)| chosen.is_empty() || chosen.contains(name))
                 .map(|(name, action)| format!("trap -- {} {name}\n", crate::language::escape::quoted(action)))
                 .collect();
-            return self.out(text).await;
+            return self.print(text).await;
         }
         if words.peek().is_some_and(|word| word == "-l") {
-            return self.out("EXIT ERR INT TERM HUP QUIT PIPE USR1 USR2\n").await;
+            return self.print("EXIT ERR INT TERM HUP QUIT PIPE USR1 USR2\n").await;
         }
         let Some(action) = words.next() else { return Ok(0) };
         let signals: Vec<String> = words.collect();
         if signals.is_empty() {
-            self.traps.remove(&signal(&action));
+            self.definitions.traps.remove(&signal(&action));
             return Ok(0);
         }
         if action.len() > self.run.bounds.script {
@@ -337,9 +343,9 @@ impl Interpreter {
                 return self.refuse(format!("trap: {name}: invalid signal specification")).await;
             }
             if action == "-" {
-                self.traps.remove(&name);
+                self.definitions.traps.remove(&name);
             } else {
-                self.traps.insert(name, action.clone());
+                self.definitions.traps.insert(name, action.clone());
             }
         }
         Ok(0)

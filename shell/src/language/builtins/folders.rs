@@ -2,7 +2,7 @@
 
 use wattle_capability::files::EntryKind;
 
-use super::{Flow, Interpreter};
+use crate::language::interpreter::{Flow, Interpreter};
 
 impl Interpreter {
     pub(super) async fn cd(&mut self, words: Vec<String>) -> Flow<u8> {
@@ -26,8 +26,8 @@ impl Interpreter {
             return self.refuse(format!("cd: {words}")).await;
         }
         if show {
-            let cwd = self.cwd.clone();
-            return self.out(format!("{cwd}\n")).await;
+            let cwd = self.folders.current.clone();
+            return self.print(format!("{cwd}\n")).await;
         }
         Ok(0)
     }
@@ -41,7 +41,7 @@ impl Interpreter {
             Ok(_) => return Ok(Err(format!("{path}: Not a directory"))),
             Err(fault) => return Ok(Err(format!("{path}: {fault}"))),
         }
-        let old = std::mem::replace(&mut self.cwd, full.clone());
+        let old = std::mem::replace(&mut self.folders.current, full.clone());
         for (name, value) in [("OLDPWD", old), ("PWD", full)] {
             if let Err(words) = self.set(name, value).await? {
                 return Ok(Err(words));
@@ -54,33 +54,34 @@ impl Interpreter {
         let word = words.into_iter().find(|word| !word.starts_with('-'));
         match name {
             "pushd" => {
-                let here = self.cwd.clone();
+                let here = self.folders.current.clone();
                 let path = match word {
                     Some(path) => path,
-                    None if self.folders.is_empty() => return self.refuse("pushd: no other directory").await,
-                    None => self.folders.remove(0),
+                    None if self.folders.stack.is_empty() => return self.refuse("pushd: no other directory").await,
+                    None => self.folders.stack.remove(0),
                 };
-                if self.folders.len() >= 100 {
+                if self.folders.stack.len() >= 100 {
                     return self.refuse("pushd: too many folders are remembered").await;
                 }
                 if let Err(words) = self.enter(&path).await? {
                     return self.refuse(format!("pushd: {words}")).await;
                 }
-                self.folders.insert(0, here);
+                self.folders.stack.insert(0, here);
             }
             "popd" => {
-                if self.folders.is_empty() {
+                if self.folders.stack.is_empty() {
                     return self.refuse("popd: directory stack empty").await;
                 }
-                let path = self.folders.remove(0);
+                let path = self.folders.stack.remove(0);
                 if let Err(words) = self.enter(&path).await? {
                     return self.refuse(format!("popd: {words}")).await;
                 }
             }
             _ => {}
         }
-        let all = std::iter::once(&self.cwd).chain(&self.folders).cloned().collect::<Vec<_>>().join(" ");
-        self.out(format!("{all}\n")).await
+        let all =
+            std::iter::once(&self.folders.current).chain(&self.folders.stack).cloned().collect::<Vec<_>>().join(" ");
+        self.print(format!("{all}\n")).await
     }
 
     /// `chmod +x script` is what scripts do before they run one; what is not there is told.
@@ -102,7 +103,7 @@ impl Interpreter {
         let mut status = 0;
         for path in paths {
             if self.stat(&path).await.is_none() {
-                self.complain(&format!("chmod: cannot access '{path}': No such file or directory")).await;
+                self.report(&format!("chmod: cannot access '{path}': No such file or directory")).await;
                 status = 1;
             }
         }

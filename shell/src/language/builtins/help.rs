@@ -1,23 +1,24 @@
 //! `help`.
 
-use super::{Flow, Interpreter, TABLE};
+use crate::language::builtin_table::{self, TABLE};
+use crate::language::interpreter::{Flow, Interpreter};
 
 impl Interpreter {
     pub(super) async fn help(&mut self, words: Vec<String>) -> Flow<u8> {
         let words: Vec<String> = words.into_iter().filter(|word| !word.starts_with('-') || word == "-").collect();
         if words.is_empty() {
             let text = help(self.run.commands.names());
-            return self.out(text).await;
+            return self.print(text).await;
         }
         let mut status = 0;
         for word in words {
             if let Some((name, says)) = TABLE.iter().find(|(name, _)| *name == word) {
-                self.out(format!("{name}: {says}\n")).await?;
+                self.print(format!("{name}: {says}\n")).await?;
             } else if self.run.commands.has(&word) {
-                self.out(format!("{word}: a command; `{word} --help` says how it is used\n")).await?;
+                self.print(format!("{word}: a command; `{word} --help` says how it is used\n")).await?;
             } else {
                 let words = self.not_found(&word);
-                self.complain(&format!("help: {words}")).await;
+                self.report(&format!("help: {words}")).await;
                 status = 1;
             }
         }
@@ -28,7 +29,7 @@ impl Interpreter {
 /// What there is, for people and models.
 pub(crate) fn help(mut commands: Vec<String>) -> String {
     commands.sort_unstable();
-    let builtins: Vec<&str> = super::names().collect();
+    let builtins: Vec<&str> = builtin_table::names().collect();
     let mut text = String::from(
         "A shell like bash over the run's files; no process of the operating system stands behind it.\n\nbuiltins:\n",
     );

@@ -1,8 +1,7 @@
 //! `set` and `shopt`.
 
-use super::{Flow, Interpreter};
 use crate::language::escape;
-use crate::language::interpreter::Options;
+use crate::language::interpreter::{Flow, Interpreter};
 
 /// The options of `set`, each with its letter where it has one.
 const SET: &[(&str, Option<char>)] = &[
@@ -64,41 +63,17 @@ const IDLE_SHOPT: &[&str] = &[
     "sourcepath",
 ];
 
-impl Options {
-    fn place(&mut self, name: &str) -> Option<&mut bool> {
-        Some(match name {
-            "allexport" => &mut self.allexport,
-            "errexit" => &mut self.errexit,
-            "noclobber" => &mut self.noclobber,
-            "noexec" => &mut self.noexec,
-            "noglob" => &mut self.noglob,
-            "nounset" => &mut self.nounset,
-            "pipefail" => &mut self.pipefail,
-            "xtrace" => &mut self.xtrace,
-            "dotglob" => &mut self.dotglob,
-            "extglob" => &mut self.extglob,
-            "globstar" => &mut self.globstar,
-            "inherit_errexit" => &mut self.inherit_errexit,
-            "nocaseglob" => &mut self.nocaseglob,
-            "nocasematch" => &mut self.nocasematch,
-            "nullglob" => &mut self.nullglob,
-            "xpg_echo" => &mut self.xpg_echo,
-            _ => return None,
-        })
-    }
-}
-
 impl Interpreter {
     /// Whether an option of `set -o` is on.
     pub(crate) fn option(&self, name: &str) -> Option<bool> {
         let mut options = self.options;
-        options.place(name).map(|on| *on)
+        options.by_name(name).map(|on| *on)
     }
 
     /// Sets an option of `set -o` or `shopt`.
     pub(crate) fn set_option(&mut self, name: &str, on: bool) -> Result<(), String> {
-        if let Some(place) = self.options.place(name) {
-            *place = on;
+        if let Some(slot) = self.options.by_name(name) {
+            *slot = on;
             return Ok(());
         }
         if IDLE.iter().any(|(known, _)| *known == name) || IDLE_SHOPT.contains(&name) {
@@ -135,20 +110,20 @@ impl Interpreter {
                     }
                 }
             }
-            return self.out(text).await;
+            return self.print(text).await;
         }
         let mut words = words.into_iter().peekable();
         while let Some(word) = words.peek().cloned() {
             if word == "--" {
                 words.next();
-                self.arguments = words.collect();
+                self.parameters.arguments = words.collect();
                 return Ok(0);
             }
             if word == "-" || !word.starts_with(['-', '+']) {
                 if word == "-" {
                     words.next();
                 }
-                self.arguments = words.collect();
+                self.parameters.arguments = words.collect();
                 return Ok(0);
             }
             words.next();
@@ -167,7 +142,7 @@ impl Interpreter {
                                     )
                                 })
                                 .collect();
-                            return self.out(text).await;
+                            return self.print(text).await;
                         }
                     }
                 } else {
@@ -201,7 +176,7 @@ impl Interpreter {
         for name in names {
             if let Some(on) = on {
                 if let Err(words) = self.set_option(&name, on) {
-                    self.complain(&format!("shopt: {words}")).await;
+                    self.report(&format!("shopt: {words}")).await;
                     status = 1;
                 }
                 continue;
@@ -210,7 +185,7 @@ impl Interpreter {
                 Some(state) => state,
                 None if IDLE_SHOPT.contains(&name.as_str()) => false,
                 None => {
-                    self.complain(&format!("shopt: {name}: invalid shell option name")).await;
+                    self.report(&format!("shopt: {name}: invalid shell option name")).await;
                     status = 1;
                     continue;
                 }
@@ -219,7 +194,7 @@ impl Interpreter {
                 status = 1;
             }
             if !quiet {
-                self.out(format!("{name:<15}\t{}\n", if state { "on" } else { "off" })).await?;
+                self.print(format!("{name:<15}\t{}\n", if state { "on" } else { "off" })).await?;
             }
         }
         Ok(status)

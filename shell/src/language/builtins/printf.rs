@@ -1,9 +1,9 @@
 //! `printf`: the format is used again until the words are used up.
 
-use super::{Flow, Interpreter};
 use crate::bounds::amount;
 use crate::language::arithmetic;
 use crate::language::escape::{self, Dialect};
+use crate::language::interpreter::{Flow, Interpreter};
 
 /// The widest field, and the most digits, that a format may ask for. Wider ones are an error.
 const WIDEST: usize = 1 << 20;
@@ -62,14 +62,14 @@ impl Interpreter {
         }
         let status = u8::from(!output.wrong.is_empty());
         for words in &output.wrong {
-            self.complain(&format!("printf: {words}")).await;
+            self.report(&format!("printf: {words}")).await;
         }
         match variable {
             Some(name) => match self.set(&name, String::from_utf8_lossy(&output.bytes).into_owned()).await? {
                 Ok(()) => Ok(status),
                 Err(words) => self.refuse(format!("printf: {words}")).await,
             },
-            None => Ok(self.out(output.bytes).await?.max(status)),
+            None => Ok(self.print(output.bytes).await?.max(status)),
         }
     }
 }

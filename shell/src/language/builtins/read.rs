@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Flow, Interpreter};
 use crate::bounds::amount;
 use crate::errno::Errno;
+use crate::language::interpreter::{Flow, Interpreter};
 use crate::stream::{Stream, StreamKind};
 
 /// What `read` was asked for.
@@ -52,11 +52,11 @@ impl Interpreter {
             Ok(asked) => asked,
             Err(words) => return self.usage(format!("read: {words}")).await,
         };
-        if let (Some(prompt), Some(stream)) = (&asked.prompt, self.fds.get(&2).cloned()) {
+        if let (Some(prompt), Some(stream)) = (&asked.prompt, self.descriptors.open.get(&2).cloned()) {
             // Whoever closed the place for messages does not want them.
             let _ = stream.write(prompt.as_bytes()).await;
         }
-        let Some(stream) = self.fds.get(&asked.fd).cloned() else {
+        let Some(stream) = self.descriptors.open.get(&asked.fd).cloned() else {
             return self.refuse(format!("read: {}: invalid file descriptor: Bad file descriptor", asked.fd)).await;
         };
         let limit = self.run.bounds.substitution;
@@ -102,7 +102,7 @@ impl Interpreter {
 
     /// A line of standard input for `select`; nothing at its end.
     pub(crate) async fn read_line(&mut self) -> Flow<Option<String>> {
-        let Some(stream) = self.fds.get(&0).cloned() else { return Ok(None) };
+        let Some(stream) = self.descriptors.open.get(&0).cloned() else { return Ok(None) };
         let asked = Asked { raw: true, ..Asked::default() };
         match read_line(&stream, &asked, self.run.bounds.substitution).await {
             Ok((line, End::Delimiter)) => Ok(Some(text(&line))),
@@ -166,7 +166,7 @@ impl Interpreter {
                 word => name = word.to_owned(),
             }
         }
-        let Some(stream) = self.fds.get(&fd).cloned() else {
+        let Some(stream) = self.descriptors.open.get(&fd).cloned() else {
             return self.refuse(format!("mapfile: {fd}: invalid file descriptor")).await;
         };
         let (data, over) = self.read_whole(&stream).await?;

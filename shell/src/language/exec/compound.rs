@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use super::Interpreter;
 use crate::language::ast::{Arm, Kind, List, Then, Word};
-use crate::language::interpreter::{Flow, Jump};
+use crate::language::interpreter::{Flow, Interpreter, Jump};
 
 impl Interpreter {
     /// Runs a compound command, without its redirections.
@@ -25,10 +24,10 @@ impl Interpreter {
             Kind::Count { start, test, step, body } => self.count_loop(start, test, step, body).await,
             Kind::Case { word, arms } => self.case(word, arms).await,
             Kind::Test(test) => {
-                self.status = match self.conditional(test).await? {
+                self.last.status = match self.conditional(test).await? {
                     Ok(truth) => u8::from(!truth),
                     Err(words) => {
-                        self.complain(&words).await;
+                        self.report(&words).await;
                         2
                     }
                 };
@@ -36,10 +35,10 @@ impl Interpreter {
             }
             Kind::Arithmetic(word) => {
                 let text = self.text(word).await?;
-                self.status = match super::super::arithmetic::evaluate(&text, self, 0) {
+                self.last.status = match super::super::arithmetic::evaluate(&text, self, 0) {
                     Ok(value) => u8::from(value == 0),
                     Err(words) => {
-                        self.complain(&format!("((: {words}")).await;
+                        self.report(&format!("((: {words}")).await;
                         1
                     }
                 };
@@ -50,31 +49,31 @@ impl Interpreter {
     }
 
     async fn parentheses(&mut self, list: &Arc<List>) -> Flow {
-        if let Err(words) = self.run.count() {
-            return Err(self.bound(words));
+        if let Err(words) = self.run.count_command() {
+            return Err(self.exceed(words));
         }
         let mut shell = self.fork();
         let ran = shell.nested(list).await;
         if self.run.is_ended() {
             return Err(Jump::Exit);
         }
-        if ran != Err(Jump::Exit) || !shell.traps.is_empty() {
+        if ran != Err(Jump::Exit) || !shell.definitions.traps.is_empty() {
             shell.finish().await;
         } else {
             let tasks = shell.jobs.release();
             self.run.adopt(tasks);
         }
-        self.status = shell.status;
-        self.killed = shell.killed;
+        self.last.status = shell.last.status;
+        self.last.killed = shell.last.killed;
         Ok(())
     }
 
     /// Runs a test, whose failure is no failure.
     async fn test(&mut self, list: &List) -> Flow<bool> {
-        self.tolerant += 1;
+        self.execution.errexit_suspended += 1;
         let ran = self.list(list).await;
-        self.tolerant -= 1;
-        ran.map(|()| self.status == 0)
+        self.execution.errexit_suspended -= 1;
+        ran.map(|()| self.last.status == 0)
     }
 
     async fn condition(&mut self, arms: &[(List, List)], otherwise: Option<&List>) -> Flow {
@@ -83,7 +82,7 @@ impl Interpreter {
                 return self.list(body).await;
             }
         }
-        self.status = 0;
+        self.last.status = 0;
         match otherwise {
             Some(body) => self.list(body).await,
             None => Ok(()),
@@ -92,10 +91,10 @@ impl Interpreter {
 
     /// Runs a loop's body once; false where the loop ends.
     async fn turn(&mut self, body: &List) -> Flow<bool> {
-        self.breathe().await?;
-        self.loops += 1;
+        self.checkpoint().await?;
+        self.execution.loops += 1;
         let ran = self.list(body).await;
-        self.loops -= 1;
+        self.execution.loops -= 1;
         match ran {
             Ok(()) | Err(Jump::Continue(1)) => Ok(true),
             Err(Jump::Break(1)) => Ok(false),
@@ -108,9 +107,9 @@ impl Interpreter {
     async fn while_loop(&mut self, until: bool, test: &List, body: &List) -> Flow {
         let mut status = 0;
         loop {
-            self.loops += 1;
+            self.execution.loops += 1;
             let tested = self.test(test).await;
-            self.loops -= 1;
+            self.execution.loops -= 1;
             let go = match tested {
                 Ok(truth) => truth != until,
                 Err(Jump::Break(1)) => break,
@@ -123,17 +122,17 @@ impl Interpreter {
                 break;
             }
             let on = self.turn(body).await?;
-            status = self.status;
+            status = self.last.status;
             if !on {
                 break;
             }
         }
-        self.status = status;
+        self.last.status = status;
         Ok(())
     }
 
     async fn loop_words(&mut self, words: Option<&[Word]>) -> Flow<Vec<String>> {
-        let Some(words) = words else { return Ok(self.arguments.clone()) };
+        let Some(words) = words else { return Ok(self.parameters.arguments.clone()) };
         let mut all = Vec::new();
         for word in words {
             all.extend(self.fields(word).await?);
@@ -142,7 +141,7 @@ impl Interpreter {
     }
 
     async fn for_loop(&mut self, name: &str, words: Vec<String>, body: &List) -> Flow {
-        self.status = 0;
+        self.last.status = 0;
         for word in words {
             if let Err(words) = self.set(name, word).await? {
                 return Err(self.fail(&words).await);
@@ -162,13 +161,13 @@ impl Interpreter {
                 break;
             }
             let on = self.turn(body).await?;
-            status = self.status;
+            status = self.last.status;
             if !on {
                 break;
             }
             self.value_of(step).await?;
         }
-        self.status = status;
+        self.last.status = status;
         Ok(())
     }
 
@@ -182,7 +181,7 @@ impl Interpreter {
 
     async fn case(&mut self, word: &Word, arms: &[Arm]) -> Flow {
         let text = self.text(word).await?;
-        self.status = 0;
+        self.last.status = 0;
         let mut fall = false;
         for arm in arms {
             let mut chosen = std::mem::take(&mut fall);
@@ -210,7 +209,7 @@ impl Interpreter {
     }
 
     async fn select(&mut self, name: &str, words: Vec<String>, body: &List) -> Flow {
-        self.status = 0;
+        self.last.status = 0;
         if words.is_empty() {
             return Ok(());
         }
@@ -220,12 +219,9 @@ impl Interpreter {
             let prompt = self.variable("PS3").map_or_else(|| "#? ".to_owned(), |text| text.to_string());
             let text = if shown { prompt } else { format!("{menu}{prompt}") };
             shown = true;
-            if let Some(stream) = self.fds.get(&2).cloned() {
-                // Whoever closed the place for messages does not want them.
-                let _ = stream.write(text.as_bytes()).await;
-            }
+            self.write_stderr(&text).await;
             let Some(answer) = self.read_line().await? else {
-                self.status = 1;
+                self.last.status = 1;
                 return Ok(());
             };
             if answer.is_empty() {

@@ -3,9 +3,8 @@
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use super::Interpreter;
 use crate::language::ast::Test;
-use crate::language::interpreter::Flow;
+use crate::language::interpreter::{Flow, Interpreter};
 use crate::language::pattern;
 
 impl Interpreter {
@@ -30,8 +29,8 @@ impl Interpreter {
                 Test::Binary(left, operator, right) => match operator.as_str() {
                     "=~" => {
                         let text = self.text(left).await?;
-                        let runs = self.runs(right).await?;
-                        self.search(&text, &pattern::extended_regex(&runs))?
+                        let fragments = self.fragments(right).await?;
+                        self.search(&text, &pattern::extended_regex(&fragments))?
                     }
                     "=" | "==" | "!=" => {
                         let text = self.text(left).await?;

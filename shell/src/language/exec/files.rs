@@ -2,7 +2,7 @@
 
 use wattle_capability::files::{EntryKind, Stat};
 
-use super::Interpreter;
+use crate::language::interpreter::Interpreter;
 use crate::stream::Device;
 
 /// Whether two numbers stand in the order that an operator names.
@@ -50,7 +50,7 @@ impl Interpreter {
             "-t" => return Ok(false),
             _ => {}
         }
-        let device = Device::named(&self.path(text)).filter(|_| !text.is_empty());
+        let device = Device::from_path(&self.path(text)).filter(|_| !text.is_empty());
         if let Some(device) = device {
             return Ok(match operator {
                 "-e" | "-a" | "-r" | "-w" => device != Device::Other,

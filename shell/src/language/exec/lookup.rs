@@ -2,10 +2,10 @@
 
 use wattle_capability::files::EntryKind;
 
-use super::Interpreter;
 use crate::bounds::amount;
-use crate::language::builtins;
-use crate::language::interpreter::{Flow, Jump};
+use crate::language::builtin_table;
+use crate::language::interpreter::{Flow, Interpreter, Jump};
+use crate::language::task::Task;
 
 /// What stands behind a name.
 #[derive(Debug)]
@@ -83,7 +83,7 @@ impl Interpreter {
         if matches!(plain, "sh" | "bash" | "dash" | "ash") {
             return Found::Shell;
         }
-        if builtins::is_builtin(plain) {
+        if builtin_table::is_builtin(plain) {
             return Found::Builtin(plain.to_owned());
         }
         if self.run.commands.has(plain) { Found::Tool(plain.to_owned()) } else { Found::Nothing }
@@ -112,9 +112,9 @@ impl Interpreter {
 
     /// All names that can be run: functions, builtins, the toolbox.
     pub(crate) fn known(&self) -> Vec<String> {
-        let mut names: Vec<String> = builtins::names().map(str::to_owned).collect();
+        let mut names: Vec<String> = builtin_table::names().map(str::to_owned).collect();
         names.extend(self.run.commands.names());
-        names.extend(self.functions.keys().cloned());
+        names.extend(self.definitions.functions.keys().cloned());
         names.extend(["sh".to_owned(), "bash".to_owned()]);
         names.sort_unstable();
         names.dedup();
@@ -133,7 +133,7 @@ impl Interpreter {
         let text = match text {
             Ok(text) => text,
             Err((words, status)) => {
-                self.complain(&format!("{name}: {words}")).await;
+                self.report(&format!("{name}: {words}")).await;
                 return Ok(status);
             }
         };
@@ -152,9 +152,9 @@ impl Interpreter {
         }
         words.push(path);
         words.extend(argv.into_iter().skip(1));
-        self.descend()?;
+        self.enter_level()?;
         let ended = self.external(words, env).await;
-        self.depth -= 1;
+        self.execution.depth -= 1;
         Ok(ended?.status().0)
     }
 
@@ -175,25 +175,25 @@ impl Interpreter {
     async fn run_script(&mut self, text: String, argv: Vec<String>, env: Vec<(String, String)>) -> Flow<u8> {
         let mut shell = self.fresh(env)?;
         let mut argv = argv.into_iter();
-        shell.name = argv.next().unwrap_or_default();
-        shell.arguments = argv.collect();
+        shell.parameters.name = argv.next().unwrap_or_default();
+        shell.parameters.arguments = argv.collect();
         self.in_shell(shell, text).await
     }
 
     /// A shell that knows nothing but an environment, one level deeper.
     fn fresh(&mut self, env: Vec<(String, String)>) -> Flow<Interpreter> {
-        let mut shell = Interpreter::new(self.run.clone(), self.fds.clone());
-        shell.cwd = self.cwd.clone();
-        shell.depth = self.depth;
-        shell.subshell = true;
-        shell.descend()?;
-        if let Err(words) = self.run.count() {
-            return Err(self.bound(words));
+        let mut shell = Interpreter::new(self.run.clone(), self.descriptors.open.clone());
+        shell.folders.current = self.folders.current.clone();
+        shell.execution.depth = self.execution.depth;
+        shell.lifecycle.subshell = true;
+        shell.enter_level()?;
+        if let Err(words) = self.run.count_command() {
+            return Err(self.exceed(words));
         }
         for (name, value) in &env {
             shell.preset(name, value, true);
         }
-        let cwd = shell.cwd.clone();
+        let cwd = shell.folders.current.clone();
         shell.preset("PWD", &cwd, true);
         Ok(shell)
     }
@@ -202,19 +202,19 @@ impl Interpreter {
         let list = match crate::language::parse::parse(&text, 1) {
             Ok(list) => std::sync::Arc::new(list),
             Err(error) => {
-                self.complain(&format!("{}: {error}", shell.name)).await;
+                self.report(&format!("{}: {error}", shell.parameters.name)).await;
                 return Ok(2);
             }
         };
-        shell.level = 0;
-        let task = super::jobs::Task::start(async move {
+        shell.execution.stack_level = 0;
+        let task = Task::start(async move {
             shell.whole(&list).await;
-            shell.status
+            shell.last.status
         });
         match task.finish().await {
             Some(_) if self.run.is_ended() => Err(Jump::Exit),
             Some(status) => Ok(status),
-            None => Err(self.bound("a shell failed: this is a bug in the host".into())),
+            None => Err(self.exceed("a shell failed: this is a bug in the host".into())),
         }
     }
 
@@ -234,7 +234,7 @@ impl Interpreter {
             words.next();
             if word.starts_with("--") {
                 if word == "--version" {
-                    self.out("bash 5.2 as wattle has it: no process of the operating system stands behind it\n")
+                    self.print("bash 5.2 as wattle has it: no process of the operating system stands behind it\n")
                         .await?;
                     return Ok(0);
                 }
@@ -259,43 +259,43 @@ impl Interpreter {
                     letter => shell.set_letter(letter, on).err(),
                 };
                 if let Some(wrong) = wrong {
-                    self.complain(&format!("bash: {wrong}")).await;
+                    self.report(&format!("bash: {wrong}")).await;
                     return Ok(2);
                 }
             }
         }
         let text = if command {
             let Some(text) = words.next() else {
-                self.complain("bash: -c: option requires an argument").await;
+                self.report("bash: -c: option requires an argument").await;
                 return Ok(2);
             };
             if let Some(name) = words.next() {
-                shell.name = name;
+                shell.parameters.name = name;
             }
             text
         } else if let Some(path) = words.next_if(|_| !from_input) {
             let full = self.path(&path);
-            shell.name = path.clone();
+            shell.parameters.name = path.clone();
             match self.script(&full).await? {
                 Ok(text) => text,
                 Err((said, status)) => {
-                    self.complain(&format!("{path}: {said}")).await;
+                    self.report(&format!("{path}: {said}")).await;
                     return Ok(status);
                 }
             }
         } else {
-            let input = self.fds.get(&0).cloned();
+            let input = self.descriptors.open.get(&0).cloned();
             let (text, over) = match input {
                 Some(stream) => self.read_whole(&stream).await?,
                 None => (Vec::new(), false),
             };
             if over || text.len() > self.run.bounds.script {
-                self.complain("bash: the script is too long").await;
+                self.report("bash: the script is too long").await;
                 return Ok(126);
             }
             String::from_utf8_lossy(&text).into_owned()
         };
-        shell.arguments = words.collect();
+        shell.parameters.arguments = words.collect();
         self.in_shell(shell, text).await
     }
 }

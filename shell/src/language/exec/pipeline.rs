@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::Interpreter;
-use super::jobs::Task;
 use crate::language::ast::{Command, Pipeline, Timed};
-use crate::language::interpreter::{Flow, Jump};
+use crate::language::interpreter::{Flow, Interpreter, Jump};
+use crate::language::task::Task;
 use crate::stream::Stream;
 
 /// How a stage ended.
@@ -20,15 +19,15 @@ impl Interpreter {
     pub(super) async fn pipeline(&mut self, pipeline: &Pipeline) -> Flow {
         let start = Instant::now();
         match pipeline.stages.as_slice() {
-            [] => self.status = 0,
+            [] => self.last.status = 0,
             [only] => {
                 self.command(only).await?;
-                self.note(vec![self.status]).await?;
+                self.note(vec![self.last.status]).await?;
             }
             stages => self.stages(stages).await?,
         }
         if pipeline.negated {
-            self.status = u8::from(self.status == 0);
+            self.last.status = u8::from(self.last.status == 0);
         }
         if let Some(timed) = pipeline.timed {
             self.tell_time(start, timed).await;
@@ -45,27 +44,27 @@ impl Interpreter {
     }
 
     async fn stages(&mut self, stages: &[Arc<Command>]) -> Flow {
-        if stages.len() > self.run.bounds.at_once {
-            let most = self.run.bounds.at_once;
-            return Err(self.bound(format!("the pipeline has more than {most} stages")));
+        if stages.len() > self.run.bounds.parallel {
+            let most = self.run.bounds.parallel;
+            return Err(self.exceed(format!("the pipeline has more than {most} stages")));
         }
-        let mut input = self.fds.get(&0).cloned();
+        let mut input = self.descriptors.open.get(&0).cloned();
         let mut tasks = Vec::new();
         for (place, stage) in stages.iter().enumerate() {
             let mut shell = self.fork();
-            shell.level = 0;
+            shell.execution.stack_level = 0;
             match input.take() {
-                Some(stream) => shell.fds.insert(0, stream),
-                None => shell.fds.remove(&0),
+                Some(stream) => shell.descriptors.open.insert(0, stream),
+                None => shell.descriptors.open.remove(&0),
             };
             if place + 1 < stages.len() {
                 let (output, next) = Stream::pipe();
-                shell.fds.insert(1, next);
+                shell.descriptors.open.insert(1, next);
                 input = Some(output);
             }
-            let place = match self.run.place() {
+            let place = match self.run.take_slot() {
                 Ok(place) => place,
-                Err(words) => return Err(self.bound(words)),
+                Err(words) => return Err(self.exceed(words)),
             };
             let command = Arc::clone(stage);
             tasks.push(Some(Task::start(async move {
@@ -75,34 +74,36 @@ impl Interpreter {
         }
         let mut statuses = vec![0; tasks.len()];
         while let Some((place, stage)) = next_ended(&mut tasks).await {
-            let Some(stage) = stage else { return Err(self.bound("a stage failed: this is a bug in the host".into())) };
+            let Some(stage) = stage else {
+                return Err(self.exceed("a stage failed: this is a bug in the host".into()));
+            };
             if let Some(status) = statuses.get_mut(place) {
                 *status = stage.status;
             }
             if stage.killed {
                 // Dropping them ends the other stages.
                 tasks.clear();
-                self.status = stage.status;
+                self.last.status = stage.status;
                 return Ok(());
             }
         }
-        self.status = statuses.last().copied().unwrap_or_default();
+        self.last.status = statuses.last().copied().unwrap_or_default();
         if self.options.pipefail {
-            self.status = statuses.iter().rev().copied().find(|status| *status != 0).unwrap_or_default();
+            self.last.status = statuses.iter().rev().copied().find(|status| *status != 0).unwrap_or_default();
         }
-        let status = self.status;
+        let status = self.last.status;
         self.note(statuses).await?;
-        self.status = status;
+        self.last.status = status;
         Ok(())
     }
 
     /// Runs one stage in this shell, which is its own.
     async fn stage(&mut self, command: &Command) -> Stage {
-        self.killed = false;
+        self.last.killed = false;
         if self.command(command).await != Err(Jump::Exit) || !self.run.is_ended() {
             self.finish().await;
         }
-        Stage { status: self.status, killed: self.killed }
+        Stage { status: self.last.status, killed: self.last.killed }
     }
 
     async fn tell_time(&mut self, start: Instant, timed: Timed) {
@@ -115,10 +116,7 @@ impl Interpreter {
                 format!("\nreal\t{minutes}m{rest:.3}s\nuser\t{minutes}m{rest:.3}s\nsys\t0m0.000s\n")
             }
         };
-        if let Some(stream) = self.fds.get(&2).cloned() {
-            // Whoever closed the place for messages does not want them.
-            let _ = stream.write(text.as_bytes()).await;
-        }
+        self.write_stderr(&text).await;
     }
 }
 

@@ -1,9 +1,8 @@
 //! Redirections: what descriptors stand for while a command runs.
 
-use super::Interpreter;
 use crate::language::ast::{Descriptor, Redirect, Target, Word};
-use crate::language::interpreter::Flow;
-use crate::stream::{Device, OpenHow, Stream};
+use crate::language::interpreter::{Flow, Interpreter};
+use crate::stream::{Device, OpenMode, Stream};
 
 /// What a redirection did: nothing, or words for whoever asked for it.
 type Done<T = ()> = Result<T, String>;
@@ -33,12 +32,12 @@ impl Interpreter {
                 text.push('\n');
                 return self.place(redirect, Stream::bytes(text)).await;
             }
-            Target::Same { word, input } => return self.same(redirect, word, *input).await,
-            Target::Read(word) => (word, OpenHow::READ),
-            Target::Append(word) => (word, OpenHow::APPEND),
-            Target::ReadWrite(word) => (word, OpenHow::BOTH),
-            Target::Write { path, clobber: false } if self.options.noclobber => (path, OpenHow::NEW),
-            Target::Write { path, .. } => (path, OpenHow::WRITE),
+            Target::Duplicate { word, input } => return self.same(redirect, word, *input).await,
+            Target::Read(word) => (word, OpenMode::READ),
+            Target::Append(word) => (word, OpenMode::APPEND),
+            Target::ReadWrite(word) => (word, OpenMode::READ_WRITE),
+            Target::Write { path, clobber: false } if self.options.noclobber => (path, OpenMode::CREATE_NEW),
+            Target::Write { path, .. } => (path, OpenMode::WRITE),
         };
         let path = match self.target(path).await? {
             Ok(path) => path,
@@ -61,19 +60,19 @@ impl Interpreter {
     }
 
     /// Opens a file or device for a redirection.
-    pub(crate) async fn open(&mut self, path: &str, how: OpenHow) -> Result<Stream, String> {
+    pub(crate) async fn open(&mut self, path: &str, how: OpenMode) -> Result<Stream, String> {
         let absolute = self.path(path);
-        let stream = match Device::named(&absolute) {
+        let stream = match Device::from_path(&absolute) {
             Some(Device::Null | Device::Other) => Stream::null(),
             Some(Device::Zero) => Stream::zero(),
             Some(Device::Full) => Stream::full(),
             Some(Device::Random) => Stream::random(),
             Some(Device::Terminal) => {
-                self.fds.get(if how.write { &2 } else { &0 }).cloned().unwrap_or_else(Stream::null)
+                self.descriptors.open.get(if how.write { &2 } else { &0 }).cloned().unwrap_or_else(Stream::null)
             }
-            Some(Device::Descriptor(fd)) => self.fds.get(&fd).cloned().unwrap_or_else(Stream::null),
+            Some(Device::Descriptor(fd)) => self.descriptors.open.get(&fd).cloned().unwrap_or_else(Stream::null),
             None => {
-                if how == OpenHow::NEW {
+                if how == OpenMode::CREATE_NEW {
                     let there = self.stat(path).await;
                     if let Some(stat) = there {
                         let words = if stat.kind == wattle_capability::files::EntryKind::Folder {
@@ -99,21 +98,23 @@ impl Interpreter {
                 Ok(first.and_then(|()| self.put(2, stream)))
             }
             Descriptor::Named(name) => {
-                let Some(free) = (10..).find(|number| !self.fds.contains_key(number)) else { return Ok(Ok(())) };
+                let Some(free) = (10..).find(|number| !self.descriptors.open.contains_key(number)) else {
+                    return Ok(Ok(()));
+                };
                 if let Err(words) = self.put(free, stream) {
                     return Ok(Err(words));
                 }
-                self.kept.push(free);
+                self.descriptors.persistent.push(free);
                 self.set(name, free.to_string()).await
             }
         }
     }
 
     fn put(&mut self, number: u32, stream: Stream) -> Done {
-        if self.fds.len() >= self.run.bounds.descriptors || number > 1023 {
+        if self.descriptors.open.len() >= self.run.bounds.descriptors || number > 1023 {
             return Err(format!("{number}: Bad file descriptor"));
         }
-        self.fds.insert(number, stream);
+        self.descriptors.open.insert(number, stream);
         Ok(())
     }
 
@@ -123,12 +124,12 @@ impl Interpreter {
         if text == "-" {
             match &redirect.fd {
                 Descriptor::Number(number) => {
-                    self.fds.remove(number);
+                    self.descriptors.open.remove(number);
                 }
                 Descriptor::Named(name) => {
                     if let Some(number) = self.value(name).and_then(|text| text.parse().ok()) {
-                        self.fds.remove(&number);
-                        self.kept.push(number);
+                        self.descriptors.open.remove(&number);
+                        self.descriptors.persistent.push(number);
                     }
                 }
                 Descriptor::Both => {}
@@ -140,19 +141,19 @@ impl Interpreter {
             None => (text.as_str(), false),
         };
         if let Ok(number) = digits.parse::<u32>() {
-            let Some(stream) = self.fds.get(&number).cloned() else {
+            let Some(stream) = self.descriptors.open.get(&number).cloned() else {
                 return Ok(Err(format!("{number}: Bad file descriptor")));
             };
             let placed = self.place(redirect, stream).await?;
             if moved && placed.is_ok() {
-                self.fds.remove(&number);
+                self.descriptors.open.remove(&number);
             }
             return Ok(placed);
         }
         if input || !matches!(redirect.fd, Descriptor::Number(1)) {
             return Ok(Err(format!("{text}: ambiguous redirect")));
         }
-        match self.open(&text, OpenHow::WRITE).await {
+        match self.open(&text, OpenMode::WRITE).await {
             Ok(stream) => Ok(self.put(1, stream.clone()).and_then(|()| self.put(2, stream))),
             Err(words) => Ok(Err(words)),
         }

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use super::Interpreter;
-use super::jobs::Task;
 use crate::bounds::amount;
 use crate::language::ast::{Kind, List, Target};
-use crate::language::interpreter::{Flow, Jump};
-use crate::stream::{OpenHow, Stream};
+use crate::language::interpreter::{Flow, Interpreter, Jump};
+use crate::language::task::Task;
+use crate::stream::{OpenMode, Stream};
 
 /// The descriptor that the first process substitution gets; further ones count down.
 const FIRST: u32 = 63;
@@ -21,30 +20,30 @@ impl Interpreter {
             None => {
                 let (stream, captured) = Stream::capture(limit);
                 let mut shell = self.fork();
-                shell.fds.insert(1, stream);
+                shell.descriptors.open.insert(1, stream);
                 if !self.options.inherit_errexit {
                     shell.options.errexit = false;
                 }
-                if let Err(words) = self.run.count() {
-                    return Err(self.bound(words));
+                if let Err(words) = self.run.count_command() {
+                    return Err(self.exceed(words));
                 }
                 let ran = shell.nested(list).await;
                 if self.run.is_ended() {
                     return Err(Jump::Exit);
                 }
-                if ran != Err(Jump::Exit) || !shell.traps.is_empty() {
+                if ran != Err(Jump::Exit) || !shell.definitions.traps.is_empty() {
                     shell.finish().await;
                 }
                 shell.jobs.wait_all().await;
-                self.status = shell.status;
-                self.substituted = shell.status;
+                self.last.status = shell.last.status;
+                self.last.substitution_status = shell.last.status;
                 let over = captured.overflowed();
                 (captured.take(), over)
             }
         };
         if over {
             return Err(
-                self.bound(format!("a substitution gave more than {}: write to a file or use a pipe", amount(limit)))
+                self.exceed(format!("a substitution gave more than {}: write to a file or use a pipe", amount(limit)))
             );
         }
         let mut text = String::from_utf8_lossy(&text).into_owned();
@@ -69,17 +68,17 @@ impl Interpreter {
             return Ok(None);
         }
         let path = self.text(word).await?;
-        let stream = match self.open(&path, OpenHow::READ).await {
+        let stream = match self.open(&path, OpenMode::READ).await {
             Ok(stream) => stream,
             Err(words) => {
-                self.complain(&words).await;
-                self.status = 1;
-                self.substituted = 1;
+                self.report(&words).await;
+                self.last.status = 1;
+                self.last.substitution_status = 1;
                 return Ok(Some((Vec::new(), false)));
             }
         };
-        self.status = 0;
-        self.substituted = 0;
+        self.last.status = 0;
+        self.last.substitution_status = 0;
         self.read_whole(&stream).await.map(Some)
     }
 
@@ -92,7 +91,7 @@ impl Interpreter {
                 Ok(piece) if piece.is_empty() => return Ok((text, false)),
                 Ok(piece) => text.extend_from_slice(&piece),
                 Err(errno) => {
-                    self.complain(&format!("read error: {errno}")).await;
+                    self.report(&format!("read error: {errno}")).await;
                     return Ok((text, false));
                 }
             }
@@ -106,29 +105,29 @@ impl Interpreter {
     pub(crate) async fn process(&mut self, input: bool, list: Arc<List>) -> Flow<String> {
         let (output, entry) = Stream::pipe();
         let mut shell = self.fork();
-        for fd in shell.substitutions.drain(..) {
-            shell.fds.remove(&fd);
+        for fd in shell.descriptors.substitutions.drain(..) {
+            shell.descriptors.open.remove(&fd);
         }
         let own = if input {
-            shell.fds.insert(1, entry);
+            shell.descriptors.open.insert(1, entry);
             output
         } else {
-            shell.fds.insert(0, output);
+            shell.descriptors.open.insert(0, output);
             entry
         };
         let place = self.place_beside(&mut shell)?;
         let task = Task::start(async move {
             let _place = place;
             shell.whole(&list).await;
-            shell.status
+            shell.last.status
         });
         let pid = self.run.next_pid();
         self.jobs.add_hidden(pid, task);
-        let Some(fd) = (10..=FIRST).rev().find(|fd| !self.fds.contains_key(fd)) else {
-            return Err(self.bound("more process substitutions are open than fit".into()));
+        let Some(fd) = (10..=FIRST).rev().find(|fd| !self.descriptors.open.contains_key(fd)) else {
+            return Err(self.exceed("more process substitutions are open than fit".into()));
         };
-        self.fds.insert(fd, own);
-        self.substitutions.push(fd);
+        self.descriptors.open.insert(fd, own);
+        self.descriptors.substitutions.push(fd);
         Ok(format!("/dev/fd/{fd}"))
     }
 }

@@ -1,16 +1,11 @@
-//! Fields in the making: text with what was quoted of it, cut where values hold separators.
+//! Building the fields of a word: text with its quoting, split at separators in expanded values.
 
-/// A stretch of text that was quoted, or not.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Run {
-    pub(crate) text: String,
-    pub(crate) quoted: bool,
-}
+use crate::language::pattern::Fragment;
 
 /// Fields, the last of which is still open.
 pub(crate) struct Fields {
-    done: Vec<Vec<Run>>,
-    open: Vec<Run>,
+    done: Vec<Vec<Fragment>>,
+    open: Vec<Fragment>,
     /// The open field counts even if it is empty.
     started: bool,
     /// The separators; nothing where values are not split.
@@ -57,8 +52,8 @@ impl Fields {
         self.size += text.len() as u64;
         self.after_blank = false;
         match self.open.last_mut() {
-            Some(run) if run.quoted == quoted => run.text.push_str(text),
-            _ => self.open.push(Run { text: text.into(), quoted }),
+            Some(last) if last.quoted == quoted => last.text.push_str(text),
+            _ => self.open.push(Fragment { text: text.into(), quoted }),
         }
     }
 
@@ -138,22 +133,33 @@ impl Fields {
         if added || !self.empty_list {
             self.started = true;
             if self.open.is_empty() {
-                self.open.push(Run { text: String::new(), quoted: true });
+                self.open.push(Fragment { text: String::new(), quoted: true });
             }
         }
         self.empty_list = before.empty_list;
     }
 
-    pub(super) fn finish(mut self) -> Vec<Vec<Run>> {
+    pub(super) fn finish(mut self) -> Vec<Vec<Fragment>> {
         self.end_field();
         self.done
     }
 }
 
 /// The text of a field.
-pub(super) fn text(field: Vec<Run>) -> String {
-    let mut runs = field.into_iter();
-    let mut text = runs.next().map(|run| run.text).unwrap_or_default();
-    text.extend(runs.map(|run| run.text));
+pub(super) fn text(field: Vec<Fragment>) -> String {
+    let mut fragments = field.into_iter();
+    let mut text = fragments.next().map(|fragment| fragment.text).unwrap_or_default();
+    text.extend(fragments.map(|fragment| fragment.text));
     text
+}
+
+/// Rule by which the parts of a word are expanded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Quoting {
+    /// Outside quotes.
+    Unquoted,
+    /// Inside double quotes.
+    Quoted,
+    /// In the word of an unquoted `${x:-word}`: its plain text is split like an expanded value.
+    Operand,
 }

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use wattle_capability::files::{EntryKind, Files};
 
-use super::Run;
 use crate::language::interpreter::{Flow, Interpreter};
 use crate::language::paths;
-use crate::language::pattern::{self, Cache, Pattern};
+use crate::language::pattern::{self, Cache, Fragment, Pattern};
 
 /// The most names that a pattern may look at.
 const LOOKS: usize = 200_000;
@@ -34,14 +33,14 @@ enum Step {
 
 impl Interpreter {
     /// The paths that a field names, sorted; none where nothing matches.
-    pub(super) async fn glob(&mut self, field: &[Run], extended: bool) -> Flow<Vec<String>> {
+    pub(super) async fn glob(&mut self, field: &[Fragment], extended: bool) -> Flow<Vec<String>> {
         let how =
             How { extended, fold: self.options.nocaseglob, dots: self.options.dotglob, stars: self.options.globstar };
         let steps = steps(field, how);
         let absolute = field.first().is_some_and(|run| run.text.starts_with('/'));
         let folder_only = field.last().is_some_and(|run| run.text.ends_with('/'));
         let run = self.run.clone();
-        let cwd = self.cwd.clone();
+        let cwd = self.folders.current.clone();
         let look = move || {
             let mut search =
                 Search { files: &run.files, cache: &run.patterns, cwd: &cwd, how, looks: 0, found: Vec::new() };
@@ -55,22 +54,22 @@ impl Interpreter {
         match looked {
             Ok((found, true)) => Ok(found),
             Ok((_, false)) => {
-                Err(self.bound(format!("a pattern looked at more than {LOOKS} names: name the folder more closely")))
+                Err(self.exceed(format!("a pattern looked at more than {LOOKS} names: name the folder more closely")))
             }
             Err(_) => Ok(Vec::new()),
         }
     }
 }
 
-fn steps(field: &[Run], how: How) -> Vec<Step> {
-    let mut names: Vec<Vec<Run>> = vec![Vec::new()];
+fn steps(field: &[Fragment], how: How) -> Vec<Step> {
+    let mut names: Vec<Vec<Fragment>> = vec![Vec::new()];
     for run in field {
         for (place, piece) in run.text.split('/').enumerate() {
             if place > 0 {
                 names.push(Vec::new());
             }
             if let (Some(name), false) = (names.last_mut(), piece.is_empty()) {
-                name.push(Run { text: piece.into(), quoted: run.quoted });
+                name.push(Fragment { text: piece.into(), quoted: run.quoted });
             }
         }
     }
@@ -79,9 +78,9 @@ fn steps(field: &[Run], how: How) -> Vec<Step> {
         .into_iter()
         .map(|name| match name.as_slice() {
             [run] if how.stars && run.text == "**" && !run.quoted => Step::Folders,
-            runs if pattern::is_special(runs, how.extended) => {
-                let dot = runs.first().is_some_and(|run| run.text.starts_with('.'));
-                Step::Match { pattern: Pattern::new(runs, how.extended, how.fold), dot }
+            fragments if pattern::is_special(fragments, how.extended) => {
+                let dot = fragments.first().is_some_and(|run| run.text.starts_with('.'));
+                Step::Match { pattern: Pattern::new(fragments, how.extended, how.fold), dot }
             }
             _ => Step::Name(super::fields::text(name)),
         })

@@ -1,11 +1,11 @@
 //! Parameters: what `$name` and `${name…}` stand for.
 
 use super::fields::Fields;
-use super::{Setting, SettingValue, Sort};
+use super::{Quoting, Setting, SettingValue};
 use crate::language::ast::{Action, Index, Parameter, Place, Word};
 use crate::language::escape;
 use crate::language::interpreter::{Flow, Interpreter, Jump};
-use crate::language::pattern::{Matched, Pattern};
+use crate::language::pattern::{Matched, Pattern, TooCostly};
 use crate::language::variables::{Value, is_name, past};
 
 /// A parameter's values.
@@ -19,8 +19,8 @@ pub(super) enum Values {
 }
 
 impl Interpreter {
-    pub(super) async fn parameter(&mut self, parameter: &Parameter, sort: Sort, out: &mut Fields) -> Flow {
-        let quoted = sort == Sort::Quoted;
+    pub(super) async fn parameter(&mut self, parameter: &Parameter, quoting: Quoting, out: &mut Fields) -> Flow {
+        let quoted = quoting == Quoting::Quoted;
         let (mut name, mut index) = (parameter.name.clone(), self.index(parameter.index.as_ref()).await?);
         if parameter.indirect {
             if self.variables.get_itself(&name).is_some_and(|variable| variable.reference) {
@@ -64,7 +64,7 @@ impl Interpreter {
                     out.quoted("");
                 }
             }
-            Action::Default { word, .. } | Action::Alternative { word, .. } => self.operand(word, sort, out).await?,
+            Action::Default { word, .. } | Action::Alternative { word, .. } => self.operand(word, quoting, out).await?,
             Action::Assign { word, .. } => {
                 let text = self.text(word).await?;
                 if !is_name(&name) {
@@ -100,18 +100,18 @@ impl Interpreter {
 
     /// A variable that has to be set is not: the shell ends, with the status that bash gives.
     async fn missing(&mut self, words: &str) -> Jump {
-        self.complain(words).await;
-        self.status = if self.options.errexit { 1 } else { 127 };
+        self.report(words).await;
+        self.last.status = if self.options.errexit { 1 } else { 127 };
         Jump::Exit
     }
 
     /// Expands the word after `:-` and its like in place of the value.
-    async fn operand(&mut self, word: &Word, sort: Sort, out: &mut Fields) -> Flow {
-        if word.parts.is_empty() && sort == Sort::Quoted {
+    async fn operand(&mut self, word: &Word, quoting: Quoting, out: &mut Fields) -> Flow {
+        if word.parts.is_empty() && quoting == Quoting::Quoted {
             out.quoted("");
         }
-        let sort = if sort == Sort::Quoted { Sort::Quoted } else { Sort::Operand };
-        self.parts(&word.parts, sort, out).await
+        let quoting = if quoting == Quoting::Quoted { Quoting::Quoted } else { Quoting::Operand };
+        self.parts(&word.parts, quoting, out).await
     }
 
     /// Adds values as they are split, or kept apart, where they stand.
@@ -187,8 +187,8 @@ impl Interpreter {
 
     async fn values(&mut self, name: &str, index: Option<&Chosen>) -> Flow<Values> {
         match (name, index) {
-            ("@", _) => Ok(Values::Many { list: self.arguments.clone(), joined: false }),
-            ("*", _) => Ok(Values::Many { list: self.arguments.clone(), joined: true }),
+            ("@", _) => Ok(Values::Many { list: self.parameters.arguments.clone(), joined: false }),
+            ("*", _) => Ok(Values::Many { list: self.parameters.arguments.clone(), joined: true }),
             (_, Some(chosen @ (Chosen::Each | Chosen::Joined))) => {
                 let list = self.list_of(name);
                 Ok(Values::Many { list, joined: matches!(chosen, Chosen::Joined) })
@@ -204,7 +204,7 @@ impl Interpreter {
     /// All the texts of a variable.
     pub(crate) fn list_of(&self, name: &str) -> Vec<String> {
         if name == "FUNCNAME" {
-            return self.calls.iter().rev().cloned().collect();
+            return self.execution.calls.iter().rev().cloned().collect();
         }
         self.variables
             .get(name)
@@ -329,7 +329,9 @@ impl Interpreter {
     pub(crate) fn element(&mut self, name: &str, index: &str) -> Result<Option<String>, String> {
         if name == "FUNCNAME" {
             let place = crate::language::arithmetic::evaluate(index, self, 0)?;
-            return Ok(usize::try_from(place).ok().and_then(|place| self.calls.iter().rev().nth(place).cloned()));
+            return Ok(usize::try_from(place)
+                .ok()
+                .and_then(|place| self.execution.calls.iter().rev().nth(place).cloned()));
         }
         match self.variables.get(name).map(|variable| variable.value.clone()) {
             None | Some(Value::Unset) => Ok(None),
@@ -399,7 +401,7 @@ fn replaced(
                     at = end;
                 }
                 if out.len() > limit {
-                    return Err(crate::language::pattern::Costly);
+                    return Err(TooCostly);
                 }
                 if place == Place::First || at >= text.len() {
                     break;

@@ -38,7 +38,7 @@ impl Interpreter {
                 let length = length.and_then(|length| usize::try_from(length).ok()).unwrap_or(usize::MAX);
                 let list: Vec<String> = match (name, self.variables.get(name).map(|variable| &variable.value)) {
                     ("@" | "*", _) => {
-                        let all: Vec<String> = std::iter::once(self.name.clone()).chain(list).collect();
+                        let all: Vec<String> = std::iter::once(self.parameters.name.clone()).chain(list).collect();
                         let from = from_end(all.len(), offset);
                         from.map(|from| all.into_iter().skip(from).take(length).collect()).unwrap_or_default()
                     }

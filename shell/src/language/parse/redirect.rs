@@ -11,7 +11,7 @@ impl Redirect {
     /// What `|&` adds to a command: `2>&1`.
     pub(super) fn errors_to_output() -> Redirect {
         let word = Word::of(Part::Literal("1".into()));
-        Redirect { fd: Descriptor::Number(2), to: Target::Same { word, input: false } }
+        Redirect { fd: Descriptor::Number(2), to: Target::Duplicate { word, input: false } }
     }
 }
 
@@ -58,9 +58,9 @@ impl Parser {
         } else if self.take("<<") {
             self.document(false)?
         } else if self.take("<&") {
-            Target::Same { word: self.target("<&")?, input: true }
+            Target::Duplicate { word: self.target("<&")?, input: true }
         } else if self.take(">&") {
-            Target::Same { word: self.target(">&")?, input: false }
+            Target::Duplicate { word: self.target(">&")?, input: false }
         } else if self.take("<>") {
             Target::ReadWrite(self.target("<>")?)
         } else if self.take(">>") {
