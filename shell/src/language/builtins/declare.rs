@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::language::escape;
 use crate::language::interpreter::{Flow, Interpreter};
 use crate::language::setting::{ExpandedWord, Setting, SettingValue, split_index, texts};
-use crate::language::variables::{Fold, Value, Variable, is_name, past};
+use crate::language::variables::{CaseFold, Value, Variable, is_name, past};
 
 /// What the options of a declaration ask for.
 #[derive(Clone, Copy, Debug, Default)]
@@ -13,7 +13,7 @@ struct Asked {
     list: bool,
     map: bool,
     integer: Option<bool>,
-    fold: Option<Option<Fold>>,
+    fold: Option<Option<CaseFold>>,
     reference: Option<bool>,
     readonly: bool,
     exported: Option<bool>,
@@ -33,8 +33,8 @@ impl Variable {
             (self.reference, 'n'),
             (self.readonly, 'r'),
             (self.exported, 'x'),
-            (self.fold == Some(Fold::Lower), 'l'),
-            (self.fold == Some(Fold::Upper), 'u'),
+            (self.fold == Some(CaseFold::Lower), 'l'),
+            (self.fold == Some(CaseFold::Upper), 'u'),
         ];
         all.into_iter().filter(|(on, _)| *on).map(|(_, letter)| letter).collect()
     }
@@ -143,7 +143,7 @@ impl Interpreter {
             return Ok(Err(format!("{name}: readonly variable")));
         }
         if local {
-            self.variables.put_aside(&name);
+            self.variables.shadow(&name);
         }
         let prepared = self.variables.attributes(&name).map(|variable| {
             if asked.map && !matches!(variable.value, Value::Map(_)) {
@@ -298,8 +298,8 @@ impl Asked {
                 'a' => self.list = on,
                 'A' => self.map = on,
                 'i' => self.integer = Some(on),
-                'l' => self.fold = Some(on.then_some(Fold::Lower)),
-                'u' => self.fold = Some(on.then_some(Fold::Upper)),
+                'l' => self.fold = Some(on.then_some(CaseFold::Lower)),
+                'u' => self.fold = Some(on.then_some(CaseFold::Upper)),
                 'n' if builtin == "export" => self.exported = Some(false),
                 'n' => self.reference = Some(on),
                 'r' => self.readonly = on,

@@ -208,7 +208,7 @@ impl Interpreter {
                 Some((path.clone(), format!("{name} is {path}")))
             }
             Found::File(path) => self.stat(&path).await.map(|_| (name.to_owned(), format!("{name} is {name}"))),
-            Found::Nothing => None,
+            Found::Unknown => None,
         }
     }
 

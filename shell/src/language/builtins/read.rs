@@ -52,9 +52,8 @@ impl Interpreter {
             Ok(asked) => asked,
             Err(words) => return self.usage(format!("read: {words}")).await,
         };
-        if let (Some(prompt), Some(stream)) = (&asked.prompt, self.descriptors.open.get(&2).cloned()) {
-            // Whoever closed the place for messages does not want them.
-            let _ = stream.write(prompt.as_bytes()).await;
+        if let Some(prompt) = &asked.prompt {
+            self.write_stderr(prompt).await;
         }
         let Some(stream) = self.descriptors.open.get(&asked.fd).cloned() else {
             return self.refuse(format!("read: {}: invalid file descriptor: Bad file descriptor", asked.fd)).await;

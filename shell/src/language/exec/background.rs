@@ -8,7 +8,7 @@ use crate::language::task::Task;
 use crate::stream::Stream;
 
 impl Interpreter {
-    /// Starts a chain in the background.
+    /// Starts a chain as a background job.
     pub(super) async fn start_job(&mut self, chain: Arc<Chain>, text: String) -> Flow {
         while self.run.is_busy() && self.jobs.are_running() {
             self.jobs.wait_one().await;
@@ -16,9 +16,9 @@ impl Interpreter {
         self.checkpoint().await?;
         let mut shell = self.fork();
         shell.descriptors.open.insert(0, Stream::null());
-        let place = self.place_beside(&mut shell)?;
+        let slot = self.slot_for(&mut shell)?;
         let task = Task::start(async move {
-            let _place = place;
+            let _slot = slot;
             if shell.chain(&chain).await != Err(Jump::Exit) || !shell.run.is_ended() {
                 shell.finish().await;
             }

@@ -1,8 +1,8 @@
-//! Groups, subshells, conditions, loops, `case`, `select`.
+//! Running compound commands: groups, subshells, conditions, loops, `case`, `select`.
 
 use std::sync::Arc;
 
-use crate::language::ast::{Arm, Kind, List, Then, Word};
+use crate::language::ast::{Arm, CaseEnd, Kind, List, Word};
 use crate::language::interpreter::{Flow, Interpreter, Jump};
 
 impl Interpreter {
@@ -10,7 +10,7 @@ impl Interpreter {
     pub(super) async fn compound(&mut self, kind: &Kind) -> Flow {
         match kind {
             Kind::Group(list) => self.list(list).await,
-            Kind::Subshell(list) => self.parentheses(list).await,
+            Kind::Subshell(list) => self.subshell(list).await,
             Kind::If { arms, otherwise } => self.condition(arms, otherwise.as_ref()).await,
             Kind::While { until, test, body } => self.while_loop(*until, test, body).await,
             Kind::For { name, words, body } => {
@@ -48,7 +48,8 @@ impl Interpreter {
         }
     }
 
-    async fn parentheses(&mut self, list: &Arc<List>) -> Flow {
+    /// Runs a list in a subshell.
+    async fn subshell(&mut self, list: &Arc<List>) -> Flow {
         if let Err(words) = self.run.count_command() {
             return Err(self.exceed(words));
         }
@@ -68,7 +69,7 @@ impl Interpreter {
         Ok(())
     }
 
-    /// Runs a test, whose failure is no failure.
+    /// Runs the condition of a compound command. Its failure does not trigger `set -e`.
     async fn test(&mut self, list: &List) -> Flow<bool> {
         self.execution.errexit_suspended += 1;
         let ran = self.list(list).await;
@@ -89,8 +90,8 @@ impl Interpreter {
         }
     }
 
-    /// Runs a loop's body once; false where the loop ends.
-    async fn turn(&mut self, body: &List) -> Flow<bool> {
+    /// Runs a loop's body once. Returns false if the loop has to end.
+    async fn iterate(&mut self, body: &List) -> Flow<bool> {
         self.checkpoint().await?;
         self.execution.loops += 1;
         let ran = self.list(body).await;
@@ -110,7 +111,7 @@ impl Interpreter {
             self.execution.loops += 1;
             let tested = self.test(test).await;
             self.execution.loops -= 1;
-            let go = match tested {
+            let continues = match tested {
                 Ok(truth) => truth != until,
                 Err(Jump::Break(1)) => break,
                 Err(Jump::Break(more)) => return Err(Jump::Break(more - 1)),
@@ -118,12 +119,12 @@ impl Interpreter {
                 Err(Jump::Continue(more)) => return Err(Jump::Continue(more - 1)),
                 Err(other) => return Err(other),
             };
-            if !go {
+            if !continues {
                 break;
             }
-            let on = self.turn(body).await?;
+            let go_on = self.iterate(body).await?;
             status = self.last.status;
-            if !on {
+            if !go_on {
                 break;
             }
         }
@@ -146,7 +147,7 @@ impl Interpreter {
             if let Err(words) = self.set(name, word).await? {
                 return Err(self.fail(&words).await);
             }
-            if !self.turn(body).await? {
+            if !self.iterate(body).await? {
                 break;
             }
         }
@@ -154,24 +155,25 @@ impl Interpreter {
     }
 
     async fn count_loop(&mut self, start: &Word, test: &Word, step: &Word, body: &List) -> Flow {
-        self.value_of(start).await?;
+        self.evaluate_part(start).await?;
         let mut status = 0;
         loop {
-            if !test.parts.is_empty() && self.value_of(test).await? == 0 {
+            if !test.parts.is_empty() && self.evaluate_part(test).await? == 0 {
                 break;
             }
-            let on = self.turn(body).await?;
+            let go_on = self.iterate(body).await?;
             status = self.last.status;
-            if !on {
+            if !go_on {
                 break;
             }
-            self.value_of(step).await?;
+            self.evaluate_part(step).await?;
         }
         self.last.status = status;
         Ok(())
     }
 
-    async fn value_of(&mut self, word: &Word) -> Flow<i64> {
+    /// Evaluates a part of `for (( ; ; ))`. An empty one is 1.
+    async fn evaluate_part(&mut self, word: &Word) -> Flow<i64> {
         let text = self.text(word).await?;
         if text.trim().is_empty() {
             return Ok(1);
@@ -182,9 +184,9 @@ impl Interpreter {
     async fn case(&mut self, word: &Word, arms: &[Arm]) -> Flow {
         let text = self.text(word).await?;
         self.last.status = 0;
-        let mut fall = false;
+        let mut falls_through = false;
         for arm in arms {
-            let mut chosen = std::mem::take(&mut fall);
+            let mut chosen = std::mem::take(&mut falls_through);
             for pattern in &arm.patterns {
                 if chosen {
                     break;
@@ -200,9 +202,9 @@ impl Interpreter {
             }
             self.list(&arm.body).await?;
             match arm.then {
-                Then::Leave => break,
-                Then::Fall => fall = true,
-                Then::Test => {}
+                CaseEnd::Break => break,
+                CaseEnd::FallThrough => falls_through = true,
+                CaseEnd::TestNext => {}
             }
         }
         Ok(())
@@ -213,7 +215,7 @@ impl Interpreter {
         if words.is_empty() {
             return Ok(());
         }
-        let menu: String = words.iter().enumerate().map(|(place, word)| format!("{}) {word}\n", place + 1)).collect();
+        let menu: String = words.iter().enumerate().map(|(index, word)| format!("{}) {word}\n", index + 1)).collect();
         let mut shown = false;
         loop {
             let prompt = self.variable("PS3").map_or_else(|| "#? ".to_owned(), |text| text.to_string());
@@ -239,7 +241,7 @@ impl Interpreter {
                     return Err(self.fail(&words).await);
                 }
             }
-            if !self.turn(body).await? {
+            if !self.iterate(body).await? {
                 return Ok(());
             }
         }

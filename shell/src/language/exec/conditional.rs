@@ -1,4 +1,4 @@
-//! `[[ ]]`.
+//! Evaluating `[[ ]]`.
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -8,7 +8,7 @@ use crate::language::interpreter::{Flow, Interpreter};
 use crate::language::pattern;
 
 impl Interpreter {
-    /// Whether a test holds; words where it has no answer.
+    /// Evaluates a test, or returns the message of an invalid one.
     pub(super) fn conditional<'a>(&'a mut self, test: &'a Test) -> BoxFuture<'a, Flow<Result<bool, String>>> {
         async move {
             Ok(match test {
@@ -30,7 +30,7 @@ impl Interpreter {
                     "=~" => {
                         let text = self.text(left).await?;
                         let fragments = self.fragments(right).await?;
-                        self.search(&text, &pattern::extended_regex(&fragments))?
+                        self.regex_match(&text, &pattern::extended_regex(&fragments))?
                     }
                     "=" | "==" | "!=" => {
                         let text = self.text(left).await?;
@@ -54,15 +54,15 @@ impl Interpreter {
         .boxed()
     }
 
-    /// Numbers of `[[ ]]` are arithmetic.
+    /// Compares numbers. In `[[ ]]` both sides are arithmetic expressions.
     fn compare(&mut self, left: &str, operator: &str, right: &str) -> Result<bool, String> {
         let left = crate::language::arithmetic::evaluate(left, self, 0)?;
         let right = crate::language::arithmetic::evaluate(right, self, 0)?;
-        Ok(super::files::ordered(left, operator, right))
+        Ok(super::files::compare_numbers(left, operator, right))
     }
 
-    /// `=~`, with what matched in `BASH_REMATCH`.
-    fn search(&mut self, text: &str, regex: &str) -> Flow<Result<bool, String>> {
+    /// Evaluates `=~` and sets `BASH_REMATCH`.
+    fn regex_match(&mut self, text: &str, regex: &str) -> Flow<Result<bool, String>> {
         let regex = match self.run.patterns.regex(regex, self.options.nocasematch) {
             Ok(regex) => regex,
             Err(words) => return Ok(Err(format!("[[: the regular expression is not valid: {words}"))),

@@ -1,4 +1,4 @@
-//! What a command's name means; and words for a name that means nothing.
+//! Looking up a command by its name, and the message for an unknown one.
 
 use wattle_capability::files::EntryKind;
 
@@ -7,24 +7,26 @@ use crate::language::builtin_table;
 use crate::language::interpreter::{Flow, Interpreter, Jump};
 use crate::language::task::Task;
 
-/// What stands behind a name.
+/// The command that a name refers to.
 #[derive(Debug)]
 pub(crate) enum Found {
-    /// `sh`, `bash`
+    /// A shell: `sh`, `bash`, and the like.
     Shell,
     /// A command of the toolbox.
     Tool(String),
+    /// A builtin of the shell.
     Builtin(String),
-    /// A script in the run's files.
+    /// A path in the run's files.
     File(String),
-    Nothing,
+    /// No command has this name.
+    Unknown,
 }
 
-/// The folders that commands seem to be in.
-const FOLDERS: [&str; 6] = ["/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/", "/opt/bin/"];
+/// Folders whose prefix is ignored: commands are found below all of them.
+const COMMAND_FOLDERS: [&str; 6] = ["/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/", "/opt/bin/"];
 
-/// Commands that users know and that are not here, each with what to do instead.
-const ELSEWHERE: &[(&str, &str)] = &[
+/// Well-known commands that the shell lacks, with a hint for each group.
+const ABSENT: &[(&str, &str)] = &[
     (
         "apt apt-get yum dnf apk brew pacman pip pip3 npm npx yarn pnpm cargo gem conda uv",
         "nothing can be installed here; `help` lists the commands that there are",
@@ -70,9 +72,9 @@ const ELSEWHERE: &[(&str, &str)] = &[
 ];
 
 impl Interpreter {
-    /// What a name means, functions aside.
+    /// Returns the command that a name refers to, functions excluded.
     pub(crate) fn find(&self, name: &str) -> Found {
-        let plain = FOLDERS
+        let plain = COMMAND_FOLDERS
             .iter()
             .find_map(|folder| name.strip_prefix(folder))
             .filter(|rest| !rest.contains('/'))
@@ -86,20 +88,20 @@ impl Interpreter {
         if builtin_table::is_builtin(plain) {
             return Found::Builtin(plain.to_owned());
         }
-        if self.run.commands.has(plain) { Found::Tool(plain.to_owned()) } else { Found::Nothing }
+        if self.run.commands.has(plain) { Found::Tool(plain.to_owned()) } else { Found::Unknown }
     }
 
-    /// Says that there is no such command, what there is instead, and what has a name like it.
+    /// Returns the message for an unknown command, with a hint or the names most similar to it.
     pub(crate) fn not_found(&self, name: &str) -> String {
         let plain = name.rsplit('/').next().unwrap_or(name);
-        if let Some((_, words)) = ELSEWHERE.iter().find(|(names, _)| names.split(' ').any(|known| known == plain)) {
-            return format!("{name}: command not found: {words}");
+        if let Some((_, hint)) = ABSENT.iter().find(|(names, _)| names.split(' ').any(|known| known == plain)) {
+            return format!("{name}: command not found: {hint}");
         }
         let mut near: Vec<(usize, String)> = self
-            .known()
+            .command_names()
             .into_iter()
             .map(|known| (distance(plain, &known), known))
-            .filter(|(far, known)| *far <= 1 + known.len() / 4)
+            .filter(|(edits, known)| *edits <= 1 + known.len() / 4)
             .collect();
         near.sort();
         near.truncate(5);
@@ -110,8 +112,8 @@ impl Interpreter {
         }
     }
 
-    /// All names that can be run: functions, builtins, the toolbox.
-    pub(crate) fn known(&self) -> Vec<String> {
+    /// Returns the names of all functions, builtins and commands.
+    fn command_names(&self) -> Vec<String> {
         let mut names: Vec<String> = builtin_table::names().map(str::to_owned).collect();
         names.extend(self.run.commands.names());
         names.extend(self.definitions.functions.keys().cloned());
@@ -121,7 +123,8 @@ impl Interpreter {
         names
     }
 
-    /// Runs a script of the run's files as a command: by the shell, or by what its first line names.
+    /// Runs a script of the run's files as a command, with the interpreter that its first line names,
+    /// or else with the shell.
     pub(super) async fn run_file(&mut self, path: String, argv: Vec<String>, env: Vec<(String, String)>) -> Flow<u8> {
         let name = argv.first().cloned().unwrap_or_default();
         let text = match self.stat(&path).await.map(|stat| stat.kind) {
@@ -158,7 +161,7 @@ impl Interpreter {
         Ok(ended?.status().0)
     }
 
-    /// Reads a script from the run's files.
+    /// Reads a script from the run's files. Returns the message and status of a failure.
     pub(crate) async fn script(&mut self, path: &str) -> Flow<Result<String, (String, u8)>> {
         let limit = self.run.bounds.script;
         let path = path.to_owned();
@@ -171,17 +174,17 @@ impl Interpreter {
         })
     }
 
-    /// Runs a script in a shell that knows nothing but an environment.
+    /// Runs a script in a new shell with the given environment.
     async fn run_script(&mut self, text: String, argv: Vec<String>, env: Vec<(String, String)>) -> Flow<u8> {
-        let mut shell = self.fresh(env)?;
+        let mut shell = self.new_shell(env)?;
         let mut argv = argv.into_iter();
         shell.parameters.name = argv.next().unwrap_or_default();
         shell.parameters.arguments = argv.collect();
-        self.in_shell(shell, text).await
+        self.run_in(shell, text).await
     }
 
-    /// A shell that knows nothing but an environment, one level deeper.
-    fn fresh(&mut self, env: Vec<(String, String)>) -> Flow<Interpreter> {
+    /// Creates a new shell with the given environment, one nesting level deeper.
+    fn new_shell(&mut self, env: Vec<(String, String)>) -> Flow<Interpreter> {
         let mut shell = Interpreter::new(self.run.clone(), self.descriptors.open.clone());
         shell.folders.current = self.folders.current.clone();
         shell.execution.depth = self.execution.depth;
@@ -198,7 +201,8 @@ impl Interpreter {
         Ok(shell)
     }
 
-    async fn in_shell(&mut self, mut shell: Interpreter, text: String) -> Flow<u8> {
+    /// Runs a script in `shell` and returns its status.
+    async fn run_in(&mut self, mut shell: Interpreter, text: String) -> Flow<u8> {
         let list = match crate::language::parse::parse(&text, 1) {
             Ok(list) => std::sync::Arc::new(list),
             Err(error) => {
@@ -208,7 +212,7 @@ impl Interpreter {
         };
         shell.execution.stack_level = 0;
         let task = Task::start(async move {
-            shell.whole(&list).await;
+            shell.run_to_end(&list).await;
             shell.last.status
         });
         match task.finish().await {
@@ -218,9 +222,9 @@ impl Interpreter {
         }
     }
 
-    /// `sh`, `bash`: a script, `-c`, or what standard input holds.
+    /// Runs `sh` or `bash` on a script file, on the text of `-c`, or on standard input.
     pub(super) async fn run_shell(&mut self, words: Vec<String>, env: Vec<(String, String)>) -> Flow<u8> {
-        let mut shell = self.fresh(env)?;
+        let mut shell = self.new_shell(env)?;
         let mut words = words.into_iter().peekable();
         let (mut command, mut from_input) = (false, false);
         while let Some(word) = words.peek().cloned() {
@@ -278,8 +282,8 @@ impl Interpreter {
             shell.parameters.name = path.clone();
             match self.script(&full).await? {
                 Ok(text) => text,
-                Err((said, status)) => {
-                    self.report(&format!("{path}: {said}")).await;
+                Err((message, status)) => {
+                    self.report(&format!("{path}: {message}")).await;
                     return Ok(status);
                 }
             }
@@ -296,11 +300,11 @@ impl Interpreter {
             String::from_utf8_lossy(&text).into_owned()
         };
         shell.parameters.arguments = words.collect();
-        self.in_shell(shell, text).await
+        self.run_in(shell, text).await
     }
 }
 
-/// How many single changes lead from one word to another.
+/// Returns the edit distance of two words.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

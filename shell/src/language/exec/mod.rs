@@ -1,4 +1,5 @@
-//! Carrying a script out: lists, chains, pipelines; compound commands, simple commands, redirections and jobs beside it.
+//! Running a script: lists, chains and commands here; pipelines, compound and simple commands,
+//! redirections, substitutions and jobs in the submodules.
 
 mod background;
 mod compound;
@@ -16,15 +17,16 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use super::ast::{Chain, Command, Joint, Kind, List, Pipeline};
+use super::ast::{Chain, Command, Connector, Kind, List, Pipeline};
 use super::interpreter::{Flow, Interpreter, Jump};
 use super::run::Slot;
 use crate::language::task::Task;
 
 pub(crate) use lookup::Found;
 
-/// The levels on the host's stack after which a task of its own goes on.
-const LEVELS: u32 = 12;
+/// Maximum nesting depth of commands on the host's stack of one task. Deeper ones run in a task of
+/// their own.
+const MAX_STACK_LEVEL: u32 = 12;
 
 impl Interpreter {
     /// Runs commands one after another.
@@ -41,36 +43,38 @@ impl Interpreter {
         .boxed()
     }
 
-    /// Runs pipelines that `&&` and `||` join.
+    /// Runs pipelines joined by `&&` and `||`.
     pub(super) async fn chain(&mut self, chain: &Chain) -> Flow {
-        self.link(&chain.first, chain.rest.is_empty()).await?;
-        for (place, (joint, pipeline)) in chain.rest.iter().enumerate() {
-            if (self.last.status == 0) == (*joint == Joint::And) {
-                self.link(pipeline, place + 1 == chain.rest.len()).await?;
+        self.chained_pipeline(&chain.first, chain.rest.is_empty()).await?;
+        for (index, (connector, pipeline)) in chain.rest.iter().enumerate() {
+            if (self.last.status == 0) == (*connector == Connector::And) {
+                self.chained_pipeline(pipeline, index + 1 == chain.rest.len()).await?;
             }
         }
         Ok(())
     }
 
-    /// Runs one pipeline of a chain; a failure of the last one counts for `set -e`.
-    async fn link(&mut self, pipeline: &Pipeline, last: bool) -> Flow {
-        let tolerant = u32::from(!last || pipeline.negated);
-        self.execution.errexit_suspended += tolerant;
+    /// Runs a pipeline of a chain. Only a failure of the last one triggers `set -e`.
+    async fn chained_pipeline(&mut self, pipeline: &Pipeline, last: bool) -> Flow {
+        let suspended = u32::from(!last || pipeline.negated);
+        self.execution.errexit_suspended += suspended;
         let ran = self.pipeline(pipeline).await;
-        self.execution.errexit_suspended -= tolerant;
+        self.execution.errexit_suspended -= suspended;
         ran?;
-        let own = match pipeline.stages.as_slice() {
+        // The commands of other compounds have triggered it themselves.
+        let triggers = match pipeline.stages.as_slice() {
             [only] => matches!(only.kind, Kind::Simple(_) | Kind::Subshell(_) | Kind::Test(_) | Kind::Arithmetic(_)),
             stages => !stages.is_empty(),
         };
-        if last && !pipeline.negated && own && self.last.status != 0 && self.execution.errexit_suspended == 0 {
-            self.failed().await?;
+        if last && !pipeline.negated && triggers && self.last.status != 0 && self.execution.errexit_suspended == 0 {
+            self.handle_failure().await?;
         }
         Ok(())
     }
 
-    /// A command failed where nobody looks at it.
-    async fn failed(&mut self) -> Flow {
+    /// Handles a failure that no construct checks: runs the trap `ERR`, and ends the shell under
+    /// `set -e`.
+    async fn handle_failure(&mut self) -> Flow {
         let status = self.last.status;
         if let Some(action) = self.definitions.traps.get("ERR").cloned()
             && !action.is_empty()
@@ -122,14 +126,14 @@ impl Interpreter {
         .boxed()
     }
 
-    /// Runs a list one level deeper, on a stack of its own where this one has grown.
+    /// Runs a list one nesting level deeper. Moves to a new stack if this one is deep.
     pub(crate) async fn nested(&mut self, list: &Arc<List>) -> Flow {
         self.enter_level()?;
-        let ran = if self.execution.stack_level < LEVELS {
+        let ran = if self.execution.stack_level < MAX_STACK_LEVEL {
             self.list(list).await
         } else {
             let list = Arc::clone(list);
-            self.elsewhere(move |mut shell| {
+            self.on_new_stack(move |mut shell| {
                 async move {
                     let ran = shell.list(&list).await;
                     (shell, ran)
@@ -142,8 +146,8 @@ impl Interpreter {
         ran
     }
 
-    /// Takes a place for a shell that will run beside this one, a level deeper and on a stack of its own.
-    pub(super) fn place_beside(&mut self, shell: &mut Interpreter) -> Flow<Slot> {
+    /// Takes a slot for a shell that runs in parallel, one nesting level deeper and on a new stack.
+    fn slot_for(&mut self, shell: &mut Interpreter) -> Flow<Slot> {
         shell.execution.stack_level = 0;
         if let Err(jump) = shell.enter_level() {
             self.last.status = shell.last.status;
@@ -152,13 +156,13 @@ impl Interpreter {
         self.run.take_slot().map_err(|words| self.exceed(words))
     }
 
-    /// Lets another task go on with this shell, and takes it back.
-    pub(super) async fn elsewhere(
+    /// Runs `work` with this shell in a task of its own, which has a new stack.
+    async fn on_new_stack(
         &mut self,
         work: impl FnOnce(Interpreter) -> BoxFuture<'static, (Interpreter, Flow)>,
     ) -> Flow {
-        let (level, hollow) = (self.execution.stack_level, self.placeholder());
-        let mut moved = std::mem::replace(self, hollow);
+        let (level, placeholder) = (self.execution.stack_level, self.placeholder());
+        let mut moved = std::mem::replace(self, placeholder);
         moved.execution.stack_level = 0;
         let task = Task::start(work(moved));
         match task.finish().await {
@@ -171,7 +175,7 @@ impl Interpreter {
         }
     }
 
-    /// Reads a text as a script and runs it here.
+    /// Parses a text and runs it in this shell.
     pub(crate) async fn evaluate(&mut self, text: &str) -> Flow {
         let line = self.execution.line;
         match super::parse::parse(text, line) {
@@ -188,7 +192,7 @@ impl Interpreter {
         }
     }
 
-    /// Ends a shell: its traps are run, its jobs go on without it.
+    /// Ends the shell: runs its trap `EXIT`, and lets its jobs outlive it.
     pub(crate) async fn finish(&mut self) {
         if let Some(action) = self.definitions.traps.remove("EXIT")
             && !action.is_empty()
@@ -204,9 +208,9 @@ impl Interpreter {
         self.run.adopt(tasks);
     }
 
-    /// Runs a list as a whole shell does: jumps end here.
-    pub(super) async fn whole(&mut self, list: &List) {
-        // Whatever jumped, the status is set.
+    /// Runs a list as the whole script of this shell, and ends the shell.
+    async fn run_to_end(&mut self, list: &List) {
+        // The status is set, whatever jump ended the list.
         let _ = self.list(list).await;
         self.finish().await;
     }

@@ -1,15 +1,15 @@
-//! Redirections: what descriptors stand for while a command runs.
+//! Redirections of a command's descriptors.
 
 use crate::language::ast::{Descriptor, Redirect, Target, Word};
 use crate::language::interpreter::{Flow, Interpreter};
 use crate::stream::{Device, OpenMode, Stream};
 
-/// What a redirection did: nothing, or words for whoever asked for it.
-type Done<T = ()> = Result<T, String>;
+/// Result of a redirection: a value, or the message of a failure.
+type Redirected<T = ()> = Result<T, String>;
 
 impl Interpreter {
-    /// Carries redirections out, in order, on this shell's descriptors.
-    pub(crate) async fn redirect(&mut self, redirects: &[Redirect]) -> Flow<Done> {
+    /// Applies redirections to this shell's descriptors, in order.
+    pub(crate) async fn redirect(&mut self, redirects: &[Redirect]) -> Flow<Redirected> {
         for redirect in redirects {
             if let Err(words) = self.redirect_one(redirect).await? {
                 return Ok(Err(words));
@@ -18,21 +18,21 @@ impl Interpreter {
         Ok(Ok(()))
     }
 
-    async fn redirect_one(&mut self, redirect: &Redirect) -> Flow<Done> {
+    async fn redirect_one(&mut self, redirect: &Redirect) -> Flow<Redirected> {
         let (path, how) = match &redirect.to {
             Target::Here(body) => {
                 let text = match body.get() {
                     Some(word) => self.text(word).await?,
                     None => String::new(),
                 };
-                return self.place(redirect, Stream::bytes(text)).await;
+                return self.assign_stream(redirect, Stream::bytes(text)).await;
             }
             Target::HereString(word) => {
                 let mut text = self.text(word).await?;
                 text.push('\n');
-                return self.place(redirect, Stream::bytes(text)).await;
+                return self.assign_stream(redirect, Stream::bytes(text)).await;
             }
-            Target::Duplicate { word, input } => return self.same(redirect, word, *input).await,
+            Target::Duplicate { word, input } => return self.duplicate(redirect, word, *input).await,
             Target::Read(word) => (word, OpenMode::READ),
             Target::Append(word) => (word, OpenMode::APPEND),
             Target::ReadWrite(word) => (word, OpenMode::READ_WRITE),
@@ -44,13 +44,13 @@ impl Interpreter {
             Err(words) => return Ok(Err(words)),
         };
         match self.open(&path, how).await {
-            Ok(stream) => self.place(redirect, stream).await,
+            Ok(stream) => self.assign_stream(redirect, stream).await,
             Err(words) => Ok(Err(words)),
         }
     }
 
-    /// The one path that a word names.
-    async fn target(&mut self, word: &Word) -> Flow<Done<String>> {
+    /// Expands a word to exactly one path.
+    async fn target(&mut self, word: &Word) -> Flow<Redirected<String>> {
         let mut fields = self.fields(word).await?;
         match (fields.pop(), fields.is_empty()) {
             (Some(path), true) if path.is_empty() => Ok(Err(": No such file or directory".into())),
@@ -59,7 +59,7 @@ impl Interpreter {
         }
     }
 
-    /// Opens a file or device for a redirection.
+    /// Opens a file or device. Returns the message of a failure.
     pub(crate) async fn open(&mut self, path: &str, how: OpenMode) -> Result<Stream, String> {
         let absolute = self.path(path);
         let stream = match Device::from_path(&absolute) {
@@ -73,14 +73,13 @@ impl Interpreter {
             Some(Device::Descriptor(fd)) => self.descriptors.open.get(&fd).cloned().unwrap_or_else(Stream::null),
             None => {
                 if how == OpenMode::CREATE_NEW {
-                    let there = self.stat(path).await;
-                    if let Some(stat) = there {
-                        let words = if stat.kind == wattle_capability::files::EntryKind::Folder {
+                    if let Some(stat) = self.stat(path).await {
+                        let message = if stat.kind == wattle_capability::files::EntryKind::Folder {
                             "Is a directory"
                         } else {
                             "cannot overwrite existing file"
                         };
-                        return Err(format!("{path}: {words}"));
+                        return Err(format!("{path}: {message}"));
                     }
                 }
                 Stream::open(&self.run.files, &absolute, how).await.map_err(|fault| format!("{path}: {fault}"))?
@@ -89,19 +88,19 @@ impl Interpreter {
         Ok(stream)
     }
 
-    /// Puts a stream where a redirection wants it.
-    async fn place(&mut self, redirect: &Redirect, stream: Stream) -> Flow<Done> {
+    /// Sets the descriptor of a redirection to a stream.
+    async fn assign_stream(&mut self, redirect: &Redirect, stream: Stream) -> Flow<Redirected> {
         match &redirect.fd {
-            Descriptor::Number(number) => Ok(self.put(*number, stream)),
+            Descriptor::Number(number) => Ok(self.set_descriptor(*number, stream)),
             Descriptor::Both => {
-                let first = self.put(1, stream.clone());
-                Ok(first.and_then(|()| self.put(2, stream)))
+                let first = self.set_descriptor(1, stream.clone());
+                Ok(first.and_then(|()| self.set_descriptor(2, stream)))
             }
             Descriptor::Named(name) => {
                 let Some(free) = (10..).find(|number| !self.descriptors.open.contains_key(number)) else {
                     return Ok(Ok(()));
                 };
-                if let Err(words) = self.put(free, stream) {
+                if let Err(words) = self.set_descriptor(free, stream) {
                     return Ok(Err(words));
                 }
                 self.descriptors.persistent.push(free);
@@ -110,7 +109,7 @@ impl Interpreter {
         }
     }
 
-    fn put(&mut self, number: u32, stream: Stream) -> Done {
+    fn set_descriptor(&mut self, number: u32, stream: Stream) -> Redirected {
         if self.descriptors.open.len() >= self.run.bounds.descriptors || number > 1023 {
             return Err(format!("{number}: Bad file descriptor"));
         }
@@ -118,8 +117,8 @@ impl Interpreter {
         Ok(())
     }
 
-    /// `n>&m`, `n>&m-`, `n>&-`; with a word that is no number, `>&file`.
-    async fn same(&mut self, redirect: &Redirect, word: &Word, input: bool) -> Flow<Done> {
+    /// Applies `n>&m`, `n>&m-` or `n>&-`. A word that is not a number is a file, as in `>&file`.
+    async fn duplicate(&mut self, redirect: &Redirect, word: &Word, input: bool) -> Flow<Redirected> {
         let text = self.text(word).await?;
         if text == "-" {
             match &redirect.fd {
@@ -144,17 +143,17 @@ impl Interpreter {
             let Some(stream) = self.descriptors.open.get(&number).cloned() else {
                 return Ok(Err(format!("{number}: Bad file descriptor")));
             };
-            let placed = self.place(redirect, stream).await?;
-            if moved && placed.is_ok() {
+            let assigned = self.assign_stream(redirect, stream).await?;
+            if moved && assigned.is_ok() {
                 self.descriptors.open.remove(&number);
             }
-            return Ok(placed);
+            return Ok(assigned);
         }
         if input || !matches!(redirect.fd, Descriptor::Number(1)) {
             return Ok(Err(format!("{text}: ambiguous redirect")));
         }
         match self.open(&text, OpenMode::WRITE).await {
-            Ok(stream) => Ok(self.put(1, stream.clone()).and_then(|()| self.put(2, stream))),
+            Ok(stream) => Ok(self.set_descriptor(1, stream.clone()).and_then(|()| self.set_descriptor(2, stream))),
             Err(words) => Ok(Err(words)),
         }
     }

@@ -1,4 +1,4 @@
-//! Simple commands: assignments, functions, builtins, and what the toolbox has.
+//! Running simple commands: assignments, functions, builtins, and commands of the toolbox.
 
 use std::sync::Arc;
 
@@ -16,11 +16,11 @@ use crate::{Command, CommandOutcome, Status};
 impl Interpreter {
     pub(super) async fn simple(&mut self, simple: &Simple, redirects: &[Redirect]) -> Flow {
         let before = self.descriptors.open.clone();
-        let opened = self.descriptors.substitutions.len();
+        let first_substitution = self.descriptors.substitutions.len();
         self.last.substitution_status = 0;
         let ran = self.simple_here(simple, redirects).await;
-        let keep = matches!(ran, Ok(true));
-        if !keep {
+        let persists = matches!(ran, Ok(true));
+        if !persists {
             let mut before = before;
             for number in self.descriptors.persistent.drain(..) {
                 match self.descriptors.open.get(&number) {
@@ -30,13 +30,14 @@ impl Interpreter {
             }
             self.descriptors.open = before;
         }
-        for fd in self.descriptors.substitutions.split_off(opened.min(self.descriptors.substitutions.len())) {
+        for fd in self.descriptors.substitutions.split_off(first_substitution.min(self.descriptors.substitutions.len()))
+        {
             self.descriptors.open.remove(&fd);
         }
         ran.map(|_| ())
     }
 
-    /// Runs a simple command; true where its redirections stay, as those of `exec` do.
+    /// Runs a simple command. Returns true if its redirections persist, as those of `exec` do.
     async fn simple_here(&mut self, simple: &Simple, redirects: &[Redirect]) -> Flow<bool> {
         let given = self.arguments(&simple.words).await?;
         let mut given = given.into_iter();
@@ -79,7 +80,7 @@ impl Interpreter {
             if self.options.xtrace
                 && let SettingValue::Text(text) = &setting.value
             {
-                let line = format!("+ {}={}", setting.name, shown(text));
+                let line = format!("+ {}={}", setting.name, quoted_word(text));
                 self.trace_line(&line).await;
             }
             self.assign(setting).await?;
@@ -88,7 +89,7 @@ impl Interpreter {
         Ok(())
     }
 
-    /// Runs the command that a name and words are.
+    /// Runs the function, builtin or command of a name.
     pub(crate) fn call<'a>(
         &'a mut self,
         name: String,
@@ -97,24 +98,26 @@ impl Interpreter {
     ) -> BoxFuture<'a, Flow> {
         async move {
             if let Some(body) = self.definitions.functions.get(&name).cloned() {
-                return self.framed(settings, async |shell| shell.function(name, texts(given), body).await).await;
+                return self
+                    .with_settings(settings, async |shell| shell.function(name, texts(given), body).await)
+                    .await;
             }
             if builtin_table::is_builtin(&name) {
                 return self
-                    .framed(settings, async |shell| {
+                    .with_settings(settings, async |shell| {
                         let status = shell.builtin(&name, given).await?;
                         shell.last.status = status;
                         Ok(())
                     })
                     .await;
             }
-            self.outside(name, given, settings).await
+            self.call_external(name, given, settings).await
         }
         .boxed()
     }
 
-    /// Runs a command that is no function and no builtin.
-    async fn outside(&mut self, name: String, given: Vec<ExpandedWord>, settings: Vec<Setting>) -> Flow {
+    /// Runs a command that is neither a function nor a builtin.
+    async fn call_external(&mut self, name: String, given: Vec<ExpandedWord>, settings: Vec<Setting>) -> Flow {
         let mut env = self.variables.exported();
         for setting in settings {
             if self.variables.get(&setting.name).is_some_and(|variable| variable.readonly) {
@@ -131,18 +134,18 @@ impl Interpreter {
         let ended = self.external(argv, env).await?;
         self.last.status = ended.status().0;
         self.last.killed = ended.ends_pipeline();
-        // A stage whose reader has gone ends as a whole, or its loop would go on for nothing.
+        // A stage whose reader is gone ends as a whole. A loop in it would run on otherwise.
         if self.lifecycle.subshell && self.last.status == 141 { Err(Jump::Exit) } else { Ok(()) }
     }
 
-    /// Runs something with variables that were assigned before it; they come back afterwards as they were.
-    async fn framed(&mut self, settings: Vec<Setting>, run: impl AsyncFnOnce(&mut Interpreter) -> Flow) -> Flow {
+    /// Runs a command with the assignments before it, and restores the variables afterwards.
+    async fn with_settings(&mut self, settings: Vec<Setting>, run: impl AsyncFnOnce(&mut Interpreter) -> Flow) -> Flow {
         if settings.is_empty() {
             return run(self).await;
         }
         self.variables.push_frame();
         for setting in settings {
-            self.variables.remember(&setting.name);
+            self.variables.save(&setting.name);
             let name = setting.name.clone();
             if let Err(words) = self.try_assign(setting).await? {
                 self.variables.pop_frame();
@@ -166,10 +169,10 @@ impl Interpreter {
         let arguments = std::mem::replace(&mut self.parameters.arguments, arguments);
         let loops = std::mem::take(&mut self.execution.loops);
         let line = self.execution.line;
-        let ran = if self.execution.stack_level < super::LEVELS {
+        let ran = if self.execution.stack_level < super::MAX_STACK_LEVEL {
             self.command(&body).await
         } else {
-            self.elsewhere(move |mut shell| {
+            self.on_new_stack(move |mut shell| {
                 async move {
                     let ran = shell.command(&body).await;
                     (shell, ran)
@@ -190,7 +193,8 @@ impl Interpreter {
         }
     }
 
-    /// `exec`: keeps its redirections; with words it is the last command of this shell.
+    /// Runs `exec`. Without words it makes its redirections permanent. With words it runs them as the
+    /// last command of this shell.
     async fn exec(&mut self, settings: Vec<Setting>, given: Vec<ExpandedWord>) -> Flow<bool> {
         let mut words = texts(given);
         if words.first().is_some_and(|word| word == "--") {
@@ -202,7 +206,7 @@ impl Interpreter {
             return Ok(true);
         }
         let name = words.remove(0);
-        if matches!(self.find(&name), Found::Nothing) && !builtin_table::is_builtin(&name) {
+        if matches!(self.find(&name), Found::Unknown) && !builtin_table::is_builtin(&name) {
             self.report(&self.not_found(&name)).await;
             self.last.status = 127;
             return Err(Jump::Exit);
@@ -211,7 +215,7 @@ impl Interpreter {
         Err(Jump::Exit)
     }
 
-    /// Runs a command by its words, with an environment; functions are not looked at.
+    /// Runs a command or a builtin, not a function, with the given environment.
     pub(crate) fn external(
         &mut self,
         argv: Vec<String>,
@@ -239,7 +243,7 @@ impl Interpreter {
                     exited(self.builtin(&name, given).await?)
                 }
                 Found::File(path) => exited(self.run_file(path, argv, env).await?),
-                Found::Nothing => {
+                Found::Unknown => {
                     self.report(&self.not_found(&name)).await;
                     exited(127)
                 }
@@ -248,19 +252,19 @@ impl Interpreter {
         .boxed()
     }
 
-    /// `set -x`
+    /// Prints a command for `set -x`.
     async fn trace(&mut self, simple: &Simple, name: &str, given: &[ExpandedWord]) {
         if !self.options.xtrace {
             return;
         }
-        let mut line = format!("+ {}", shown(name));
-        for one in given {
-            match one {
-                ExpandedWord::Text(text) => line.push_str(&format!(" {}", shown(text))),
+        let mut line = format!("+ {}", quoted_word(name));
+        for word in given {
+            match word {
+                ExpandedWord::Text(text) => line.push_str(&format!(" {}", quoted_word(text))),
                 ExpandedWord::Setting(setting) => {
                     line.push_str(&format!(" {}", setting.name));
                     if let SettingValue::Text(text) = &setting.value {
-                        line.push_str(&format!("={}", shown(text)));
+                        line.push_str(&format!("={}", quoted_word(text)));
                     }
                 }
             }
@@ -276,7 +280,8 @@ impl Interpreter {
     }
 }
 
-fn shown(text: &str) -> String {
+/// Quotes a word for the output of `set -x`.
+fn quoted_word(text: &str) -> String {
     let plain = !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "_-./:=,+@%^".contains(c));
     if plain { text.to_owned() } else { escape::quoted(text) }
 }

@@ -1,4 +1,4 @@
-//! Commands that start further commands.
+//! Running commands on behalf of other commands, such as `xargs`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::command::{Command, Spawn, Status};
 use crate::language::interpreter::Interpreter;
 use crate::language::run::Run;
 
-/// Commands that start commands: each is run by a shell of its own.
+/// Runs each command in a shell of its own.
 pub(crate) struct Spawner {
     pub(crate) run: Arc<Run>,
     pub(crate) depth: u32,

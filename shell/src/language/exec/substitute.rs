@@ -1,4 +1,4 @@
-//! Substitutions: `$( )`, and `<( )` and `>( )`.
+//! Command substitutions `$( )`, and process substitutions `<( )` and `>( )`.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use crate::language::interpreter::{Flow, Interpreter, Jump};
 use crate::language::task::Task;
 use crate::stream::{OpenMode, Stream};
 
-/// The descriptor that the first process substitution gets; further ones count down.
-const FIRST: u32 = 63;
+/// Descriptor of the first process substitution. Further ones count down.
+const FIRST_DESCRIPTOR: u32 = 63;
 
 impl Interpreter {
-    /// What a list writes, without the line ends at its end.
+    /// Runs a command substitution and returns its output without trailing newlines.
     pub(crate) async fn substitute(&mut self, list: &Arc<List>) -> Flow<String> {
         let limit = self.run.bounds.substitution;
-        let (text, over) = match self.only_file(list).await? {
+        let (text, over) = match self.file_contents(list).await? {
             Some(read) => read,
             None => {
                 let (stream, captured) = Stream::capture(limit);
@@ -54,8 +54,9 @@ impl Interpreter {
         Ok(text)
     }
 
-    /// `$(<file)`: the file's content, and whether there is too much of it.
-    async fn only_file(&mut self, list: &List) -> Flow<Option<(Vec<u8>, bool)>> {
+    /// Returns the contents of the file of `$(<file)`, with true if they exceed the limit. Returns
+    /// `None` if the list is something else.
+    async fn file_contents(&mut self, list: &List) -> Flow<Option<(Vec<u8>, bool)>> {
         let [item] = list.items.as_slice() else { return Ok(None) };
         let [stage] = item.chain.first.stages.as_slice() else { return Ok(None) };
         let (Kind::Simple(simple), [redirect]) = (&stage.kind, stage.redirects.as_slice()) else { return Ok(None) };
@@ -82,14 +83,14 @@ impl Interpreter {
         self.read_whole(&stream).await.map(Some)
     }
 
-    /// All that a stream gives, and whether that is more than a substitution may.
+    /// Reads a stream to its end. Returns true with it if it exceeds the limit of a substitution.
     pub(crate) async fn read_whole(&mut self, stream: &Stream) -> Flow<(Vec<u8>, bool)> {
         let limit = self.run.bounds.substitution;
         let mut text = Vec::new();
         loop {
             match stream.read(64 << 10).await {
-                Ok(piece) if piece.is_empty() => return Ok((text, false)),
-                Ok(piece) => text.extend_from_slice(&piece),
+                Ok(chunk) if chunk.is_empty() => return Ok((text, false)),
+                Ok(chunk) => text.extend_from_slice(&chunk),
                 Err(errno) => {
                     self.report(&format!("read error: {errno}")).await;
                     return Ok((text, false));
@@ -101,29 +102,29 @@ impl Interpreter {
         }
     }
 
-    /// Starts a list whose output is read, or whose input is written, by way of a path.
+    /// Starts a process substitution and returns the path of its descriptor.
     pub(crate) async fn process(&mut self, input: bool, list: Arc<List>) -> Flow<String> {
-        let (output, entry) = Stream::pipe();
+        let (reader, writer) = Stream::pipe();
         let mut shell = self.fork();
         for fd in shell.descriptors.substitutions.drain(..) {
             shell.descriptors.open.remove(&fd);
         }
         let own = if input {
-            shell.descriptors.open.insert(1, entry);
-            output
+            shell.descriptors.open.insert(1, writer);
+            reader
         } else {
-            shell.descriptors.open.insert(0, output);
-            entry
+            shell.descriptors.open.insert(0, reader);
+            writer
         };
-        let place = self.place_beside(&mut shell)?;
+        let slot = self.slot_for(&mut shell)?;
         let task = Task::start(async move {
-            let _place = place;
-            shell.whole(&list).await;
+            let _slot = slot;
+            shell.run_to_end(&list).await;
             shell.last.status
         });
         let pid = self.run.next_pid();
         self.jobs.add_hidden(pid, task);
-        let Some(fd) = (10..=FIRST).rev().find(|fd| !self.descriptors.open.contains_key(fd)) else {
+        let Some(fd) = (10..=FIRST_DESCRIPTOR).rev().find(|fd| !self.descriptors.open.contains_key(fd)) else {
             return Err(self.exceed("more process substitutions are open than fit".into()));
         };
         self.descriptors.open.insert(fd, own);

@@ -1,10 +1,13 @@
-//! Words to texts: braces, tildes, parameters, substitutions, arithmetic, splitting, globbing, in bash's order.
+//! Expanding words: braces, tildes, parameters, substitutions, arithmetic, splitting and globbing, in
+//! the order of bash.
 
 mod brace;
 mod fields;
 mod glob;
 mod parameter;
 mod slice;
+mod transform;
+mod values;
 
 use std::sync::Arc;
 
@@ -19,7 +22,7 @@ use crate::bounds::amount;
 use fields::{Fields, Quoting};
 
 impl Interpreter {
-    /// The arguments of a command.
+    /// Expands the words of a command.
     pub(crate) async fn arguments(&mut self, words: &[Argument]) -> Flow<Vec<ExpandedWord>> {
         let mut given = Vec::new();
         for word in words {
@@ -37,7 +40,7 @@ impl Interpreter {
         Ok(given)
     }
 
-    /// The fields that a word of a command becomes.
+    /// Expands a word to its fields.
     pub(crate) async fn fields(&mut self, word: &Word) -> Flow<Vec<String>> {
         match word.parts.as_slice() {
             [Part::Quoted(text)] => return Ok(vec![text.clone()]),
@@ -75,7 +78,7 @@ impl Interpreter {
         Ok(all)
     }
 
-    /// The one text that a word becomes where nothing is split.
+    /// Expands a word to one text, without splitting and globbing.
     pub(crate) async fn text(&mut self, word: &Word) -> Flow<String> {
         if let [Part::Quoted(text) | Part::Literal(text)] = word.parts.as_slice() {
             return Ok(text.clone());
@@ -83,7 +86,7 @@ impl Interpreter {
         Ok(self.fragments(word).await?.into_iter().map(|fragment| fragment.text).collect())
     }
 
-    /// As [`Interpreter::text`], with what was quoted.
+    /// Expands a word like [`Interpreter::text`], and keeps the quoting.
     pub(crate) async fn fragments(&mut self, word: &Word) -> Flow<Vec<Fragment>> {
         let mut out = Fields::new(None);
         self.parts(&word.parts, Quoting::Unquoted, &mut out).await?;
@@ -96,13 +99,13 @@ impl Interpreter {
         Ok(all)
     }
 
-    /// The pattern that a word is.
+    /// Expands a word to a pattern.
     pub(crate) async fn pattern(&mut self, word: &Word, extended: bool, fold: bool) -> Flow<Pattern> {
         let fragments = self.fragments(word).await?;
         Ok(Pattern::new(&fragments, extended || word.extended || self.options.extglob, fold))
     }
 
-    /// What an assignment assigns.
+    /// Expands an assignment.
     pub(crate) async fn setting(&mut self, assignment: &Assignment) -> Flow<Setting> {
         let index = match &assignment.index {
             Some(word) => Some(self.text(word).await?),
@@ -131,13 +134,8 @@ impl Interpreter {
         Ok(Setting { name: assignment.name.clone(), index, append: assignment.append, value })
     }
 
-    /// Expands parts one after another into `out`.
-    fn parts<'a>(
-        &'a mut self,
-        parts: &'a [Part],
-        quoting: Quoting,
-        out: &'a mut Fields,
-    ) -> BoxFuture<'a, Flow> {
+    /// Expands parts into `out`, in order.
+    fn parts<'a>(&'a mut self, parts: &'a [Part], quoting: Quoting, out: &'a mut Fields) -> BoxFuture<'a, Flow> {
         async move {
             for part in parts {
                 self.part(part, quoting, out).await?;
@@ -189,6 +187,7 @@ impl Interpreter {
         Ok(())
     }
 
+    /// Returns the folder of a tilde prefix, if there is one.
     fn home(&self, name: &str) -> Option<String> {
         match name {
             "" => Some(self.variables.text("HOME").map_or_else(|| "/".into(), |text| text.to_string())),
@@ -199,7 +198,7 @@ impl Interpreter {
         }
     }
 
-    /// The value of an arithmetic text; what is wrong with it ends the shell, as in bash.
+    /// Evaluates an arithmetic expression. An invalid one ends the shell, as in bash.
     pub(crate) async fn arithmetic(&mut self, text: &str) -> Flow<i64> {
         match super::arithmetic::evaluate(text, self, 0) {
             Ok(value) => Ok(value),
@@ -207,23 +206,23 @@ impl Interpreter {
         }
     }
 
-    /// Tells what keeps a word from being expanded, and ends the shell.
-    pub(crate) async fn fail(&mut self, words: &str) -> Jump {
-        self.report(words).await;
+    /// Reports an error and ends the shell with status 1.
+    pub(crate) async fn fail(&mut self, message: &str) -> Jump {
+        self.report(message).await;
         self.last.status = 1;
         Jump::Exit
     }
 
-    /// What stands between fields: the variable `IFS`, or blanks.
-    pub(super) fn separators(&self) -> String {
+    /// Returns the field separators: the variable `IFS`, or whitespace if it is unset.
+    pub(crate) fn separators(&self) -> String {
         match self.variables.get("IFS") {
             Some(variable) => variable.text().map_or_else(|| " \t\n".into(), |text| text.to_string()),
             None => " \t\n".into(),
         }
     }
 
-    /// What joins the elements of `"$*"`.
-    pub(super) fn joint(&self) -> String {
+    /// Returns the text that joins the elements of `"$*"`.
+    fn list_separator(&self) -> String {
         self.separators().chars().next().map(String::from).unwrap_or_default()
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::cursor::ends_word;
 use super::{Parsed, Parser};
-use crate::language::ast::{Argument, Chain, Command, Item, Joint, Kind, List, Pipeline, Redirect, Simple, Timed};
+use crate::language::ast::{Argument, Chain, Command, Connector, Item, Kind, List, Pipeline, Redirect, Simple, Timed};
 
 /// The words that begin or end a construct where a command may begin.
 const RESERVED: [&str; 21] = [
@@ -104,9 +104,9 @@ impl Parser {
         loop {
             self.blanks();
             let joint = if self.take("&&") {
-                Joint::And
+                Connector::And
             } else if self.take("||") {
-                Joint::Or
+                Connector::Or
             } else {
                 return Ok(Chain { first, rest });
             };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::cursor::ends_word;
 use super::word::Until;
 use super::{MISREAD, Parsed, Parser, SyntaxError};
-use crate::language::ast::{Arm, Kind, List, Then, Word};
+use crate::language::ast::{Arm, CaseEnd, Kind, List, Word};
 
 impl Parser {
     /// A compound command, if one comes next.
@@ -217,13 +217,13 @@ impl Parser {
             }
             let body = self.deeper(Parser::list)?;
             let then = if self.take(";;&") {
-                Then::Test
+                CaseEnd::TestNext
             } else if self.take(";&") {
-                Then::Fall
+                CaseEnd::FallThrough
             } else if self.take(";;") {
-                Then::Leave
+                CaseEnd::Break
             } else {
-                arms.push(Arm { patterns, body, then: Then::Leave });
+                arms.push(Arm { patterns, body, then: CaseEnd::Break });
                 self.expect("esac", ("case", line))?;
                 return Ok(Kind::Case { word, arms });
             };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::cursor::{begins_name, in_name};
 use super::word::{Parts, Until};
 use super::{Parsed, Parser};
-use crate::language::ast::{Action, Index, Parameter, Part, Place, Word};
+use crate::language::ast::{Action, Index, Parameter, Part, ReplaceScope, Word};
 
 /// The parameters that are one sign.
 const SPECIAL: [char; 8] = ['@', '*', '#', '?', '-', '$', '!', '_'];
@@ -145,7 +145,7 @@ impl Parser {
             return Ok((name, None));
         }
         let index = if self.take("[@]") {
-            Index::Each
+            Index::All
         } else if self.take("[*]") {
             Index::Joined
         } else {
@@ -177,24 +177,24 @@ impl Parser {
                 if longest {
                     self.next();
                 }
-                Action::Cut { suffix: c == '%', longest, pattern: self.operand(quoted, false, None, line)? }
+                Action::Trim { suffix: c == '%', longest, pattern: self.operand(quoted, false, None, line)? }
             }
             '/' => {
                 self.next();
-                let place = match self.peek() {
-                    Some('/') => Place::All,
-                    Some('#') => Place::Start,
-                    Some('%') => Place::End,
-                    _ => Place::First,
+                let scope = match self.peek() {
+                    Some('/') => ReplaceScope::All,
+                    Some('#') => ReplaceScope::Start,
+                    Some('%') => ReplaceScope::End,
+                    _ => ReplaceScope::First,
                 };
-                if place != Place::First {
+                if scope != ReplaceScope::First {
                     self.next();
                 }
                 // After `//` a first `/` belongs to the pattern.
-                let least = usize::from(place == Place::All);
+                let least = usize::from(scope == ReplaceScope::All);
                 let pattern = self.operand(quoted, false, Some(('/', least)), line)?;
                 let with = if self.take("/") { self.operand(quoted, false, None, line)? } else { Word::default() };
-                Action::Replace { place, pattern, with }
+                Action::Replace { scope, pattern, with }
             }
             '^' | ',' => {
                 self.next();
