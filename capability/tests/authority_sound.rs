@@ -9,7 +9,7 @@ use std::time::Instant;
 use proptest::prelude::*;
 use wattle_capability::egress::{Incoming, Outgoing};
 use wattle_capability::http::{Backend, Http, Response};
-use wattle_capability::{ALL, Answer, pure_grants};
+use wattle_capability::{ALL, PortFuture, pure_grants};
 use wattle_rt::{Argument, Authority, Limits, Part, Runtime};
 
 /// Remembers what it is asked for.
@@ -17,7 +17,7 @@ use wattle_rt::{Argument, Authority, Limits, Part, Runtime};
 struct Web(Mutex<Vec<String>>);
 
 impl Backend for Web {
-    fn send(&self, request: Outgoing) -> Answer<'_, Incoming> {
+    fn send(&self, request: Outgoing) -> PortFuture<'_, Incoming> {
         self.0.lock().unwrap().push(request.request().url.clone());
         let response = Response { status: 200, headers: Default::default(), body: b"answer".to_vec() };
         Box::pin(async move { Ok(request.answer(response)) })

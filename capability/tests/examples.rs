@@ -17,7 +17,7 @@ async fn every_example_puts_out_what_its_row_says() {
                 if !outcome.calls.iter().any(|call| call.function == function.name) {
                     wrong.push(format!("{}: the example does not call it", function.name));
                 }
-                if !outcome.success() || outcome.texts() != function.gives {
+                if !outcome.success() || outcome.texts() != function.output {
                     let (texts, exit, failure) = (outcome.texts(), outcome.exit, outcome.failure);
                     wrong.push(format!("{}: gave {texts:?}, {exit:?} {failure:?}", function.name));
                 }
@@ -32,16 +32,7 @@ const HEAD: &str = include_str!("manual-head.md");
 
 #[test]
 fn the_manual_is_that_of_the_rows() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/capabilities.md");
-    let made = format!("{HEAD}\n{}", manual::markdown(ALL));
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(path, &made).unwrap();
-    }
-    let kept = std::fs::read_to_string(path).unwrap_or_default();
-    assert!(
-        kept == made,
-        "docs/capabilities.md is not that of the tables; run this test with UPDATE=1 and look at the difference"
-    );
+    wattle_cases::compare("../docs/capabilities.md", &format!("{HEAD}\n{}", manual::markdown(ALL)));
 }
 
 #[test]

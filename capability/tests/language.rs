@@ -5,14 +5,13 @@
 mod world;
 
 use std::fmt::Write;
-use std::path::Path;
 
 use wattle_rt::{Signatures, assemble, forms};
 
 #[tokio::test]
 async fn the_manual_of_the_language_is_what_happens() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/language.md");
-    let written = std::fs::read_to_string(&path).unwrap();
+    let path = "../docs/language.md";
+    let written = wattle_cases::read(path);
     let signatures = wattle_capability::ALL.iter().flat_map(|capability| capability.functions);
     let signatures = Signatures::new(signatures.map(|function| function.signature));
     let mut found = String::new();
@@ -38,11 +37,7 @@ async fn the_manual_of_the_language_is_what_happens() {
         writeln!(found, "| `{}` | {} |", form.usage, form.about).unwrap();
     }
     assert!(examples > 12, "{examples} examples");
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(&path, &found).unwrap();
-    } else {
-        assert!(found == written, "docs/language.md is not what happens; UPDATE=1 writes it anew");
-    }
+    wattle_cases::compare(path, &found);
 }
 
 /// What a program puts out, a result a line.

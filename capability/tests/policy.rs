@@ -14,7 +14,6 @@
 #![allow(clippy::panic, clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use std::fmt::Write;
-use std::path::Path;
 
 use wattle_capability::ALL;
 use wattle_capability::policy::{Policy, Rule, Verdict};
@@ -23,13 +22,11 @@ use wattle_rt::{Limits, Runtime};
 #[tokio::test]
 async fn policies_decide_as_they_are_said_to() {
     let runtime = Runtime::new(ALL, Limits::default()).unwrap();
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/policy.txt");
-    let expected = std::fs::read_to_string(&path).unwrap();
+    let path = "tests/data/policy.txt";
+    let text = wattle_cases::read(path);
     let mut found = String::new();
-    for case in expected.split("=== ").skip(1) {
-        let (title, rest) = case.split_once('\n').unwrap();
-        let mut parts = rest.split("---\n");
-        let (rules, source) = (parts.next().unwrap(), parts.next().unwrap());
+    for wattle_cases::Case { title, input: rules, expected } in wattle_cases::split(&text).1 {
+        let (source, _) = wattle_cases::split_line(expected);
         let program = runtime.prepare(source).await.unwrap_or_else(|why| panic!("{title}: {why}"));
         let args = source.lines().next().and_then(|line| line.strip_prefix(";; args:")).unwrap_or_default();
         let args: Vec<String> = args.split_whitespace().map(str::to_owned).collect();
@@ -46,13 +43,7 @@ async fn policies_decide_as_they_are_said_to() {
         }
         found.push('\n');
     }
-    let found = format!("{}\n", found.trim_end());
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(&path, &found).unwrap();
-    } else {
-        let diff = similar::TextDiff::from_lines(&expected, &found);
-        assert!(found == expected, "{}", diff.unified_diff());
-    }
+    wattle_cases::compare(path, &format!("{}\n", found.trim_end()));
 }
 
 fn policy(rules: &str) -> Policy {

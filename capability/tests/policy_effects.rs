@@ -50,8 +50,11 @@ async fn attempt(
     let service = Target::Service;
     let (files, public) = (Arc::new(files), Arc::new(Files::overlay(None, 1 << 20)));
     let (before, public_before) = (watch::snapshot(&files), watch::snapshot(&public));
-    let engine =
-        Engine::by(log.of(network(), service(Service::Engine), ""), EngineKind::Searxng, "https://search.example/");
+    let engine = Engine::with_backend(
+        log.of(network(), service(Service::Engine), ""),
+        EngineKind::Searxng,
+        "https://search.example/",
+    );
     let programs = Arc::new(world::Shelf(world.runtime.clone())) as Arc<dyn Programs>;
     let mut grants = (*world.grants())
         .clone()
@@ -86,7 +89,7 @@ async fn attempt(
     if let Ok(outcome) = outcome {
         let shown = format!("{:?} {:?} {:?}", outcome.texts(), outcome.log, outcome.failure);
         watch::read(&shown).into_iter().for_each(|(target, path)| log.add(target, path));
-        as_said = outcome.success() && outcome.texts() == function.gives;
+        as_said = outcome.success() && outcome.texts() == function.output;
     }
     Came {
         done: log.take(),
@@ -148,7 +151,7 @@ async fn no_row_has_an_effect_that_a_rule_denies_or_wants_asked_about() {
                 let is_decided_before = named.is_empty() && how.ends_with("call");
                 let by_name = (rule == function.name || rule == capability) && !is_decided_before;
                 let by_touch = named.iter().any(|(target, text)| forbids(&rule, *target, text));
-                let silent = function.gives.is_empty() || !function.signature.reaches_out();
+                let silent = function.output.is_empty() || !function.signature.reaches_out();
                 if as_said && !silent && (by_name || by_touch) {
                     wrong.push(format!("{} under `{how} {rule}` puts out what it would without", function.name));
                 }

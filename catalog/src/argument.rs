@@ -81,10 +81,7 @@ fn argument(arg: &Arg, given: Option<&String>) -> Result<String, Kind> {
 
 /// The beginning of a text, quoted, as a message shows it.
 pub(crate) fn excerpt(text: &str) -> String {
-    match text.char_indices().nth(60) {
-        Some((at, _)) => format!("{:?}…", text.get(..at).unwrap_or_default()),
-        None => format!("{text:?}"),
-    }
+    wattle_rt::quote(text, 60)
 }
 
 /// What texts a type takes, as a message says it.

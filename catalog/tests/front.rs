@@ -17,33 +17,16 @@ fn parse(text: &str) -> Result<Entry, Problem> {
 
 #[test]
 fn every_problem_has_its_words() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/front.txt");
-    let data = std::fs::read_to_string(path).unwrap();
-    let (head, cases) = data.split_once("\n=== ").unwrap();
+    let path = "tests/data/front.txt";
+    let data = wattle_cases::read(path);
+    let (head, cases) = wattle_cases::split(&data);
     let mut found = head.to_owned();
-    let mut wrong = String::new();
-    let mut count = 0;
-    for case in cases.split("\n=== ") {
-        let (title, rest) = case.split_once('\n').unwrap();
-        let at = rest.rfind("---\n").unwrap();
-        let (text, expected) = (&rest[..at], rest[at + 4..].trim_end());
-        let problem = match parse(text) {
-            Ok(_) => "no problem".to_owned(),
-            Err(problem) => problem.to_string(),
-        };
-        write!(found, "\n=== {title}\n{text}---\n{problem}\n").unwrap();
-        if problem != expected {
-            write!(wrong, "{title}\n- {}\n+ {}\n\n", expected.replace('\n', "\n- "), problem.replace('\n', "\n+ "))
-                .unwrap();
-        }
-        count += 1;
+    for case in &cases {
+        let problem = parse(case.input).map_or_else(|problem| problem.to_string(), |_| "no problem".to_owned());
+        write!(found, "=== {}\n{}---\n{problem}\n\n", case.title, case.input).unwrap();
     }
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(path, found).unwrap();
-    } else {
-        assert!(wrong.is_empty(), "expected (-) and found (+):\n\n{wrong}");
-    }
-    assert!(count > 50, "only {count} cases were read");
+    wattle_cases::compare(path, &(found.trim_end().to_owned() + "\n"));
+    assert!(cases.len() > 50, "only {} cases were read", cases.len());
 }
 
 const FULL: &str = r##"

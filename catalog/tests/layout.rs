@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests may panic")]
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use wattle_catalog::{Entry, Example, Meta, Origin, format};
 
@@ -34,35 +34,20 @@ fn checked(text: &str) -> String {
 
 #[test]
 fn files_get_their_layout() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/layout.txt");
-    let expected = std::fs::read_to_string(&path).unwrap();
+    let path = "tests/data/layout.txt";
+    let text = wattle_cases::read(path);
     let mut found = String::new();
-    for case in expected.split("=== ").skip(1) {
-        let (about, case) = case.split_once('\n').unwrap();
-        let text = case.split_once("---\n").map_or(case, |(text, _)| text);
-        writeln!(found, "=== {about}\n{text}---\n{}", checked(text)).unwrap();
+    for case in wattle_cases::split(&text).1 {
+        writeln!(found, "=== {}\n{}---\n{}", case.title, case.input, checked(case.input)).unwrap();
     }
-    let found = found.trim_end().to_owned() + "\n";
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(&path, &found).unwrap();
-    }
-    let expected = std::fs::read_to_string(&path).unwrap();
-    assert!(found == expected, "the layouts differ; UPDATE=1 writes them anew:\n{found}");
+    wattle_cases::compare(path, &(found.trim_end().to_owned() + "\n"));
 }
 
 #[test]
 fn built_in_programs_have_their_layout() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
-    let mut wrong = Vec::new();
-    for file in std::fs::read_dir(folder).unwrap() {
-        let path = file.unwrap().path();
-        let text = std::fs::read_to_string(&path).unwrap();
-        let formatted = checked(&text);
-        if formatted != text && std::env::var_os("UPDATE").is_some() {
-            std::fs::write(&path, formatted).unwrap();
-        } else if formatted != text {
-            wrong.push(path);
-        }
+    let mut comparison = wattle_cases::Comparison::new();
+    for path in wattle_cases::files("programs", "wat") {
+        comparison.add(&path, &checked(&wattle_cases::read(&path)));
     }
-    assert!(wrong.is_empty(), "not in their layout; `wattle catalog fmt` or UPDATE=1 mends it: {wrong:?}");
+    comparison.finish();
 }

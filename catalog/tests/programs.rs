@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 use wattle_capability::ai::{Ai, Budget, Embedding, Inference, Question, Reply};
 use wattle_capability::files::{Files, OVERLAY_LIMIT};
 use wattle_capability::fs::Fs;
-use wattle_capability::{ALL, Answer, pure_grants};
+use wattle_capability::{ALL, PortFuture, pure_grants};
 use wattle_catalog::{Catalog, Entry};
 use wattle_rt::{Code, Exit, Failure, Grants, Limits, Outcome, Program, Runtime};
 
@@ -21,7 +21,7 @@ struct Model {
 }
 
 impl Inference for Model {
-    fn ask(&self, question: Question) -> Answer<'_, Reply> {
+    fn ask(&self, question: Question) -> PortFuture<'_, Reply> {
         self.asked.lock().unwrap().push((question.text.chars().count(), question.instruction));
         let answer = self.answers.lock().unwrap().pop_front();
         Box::pin(async {
@@ -30,7 +30,7 @@ impl Inference for Model {
         })
     }
 
-    fn embed(&self, _: String) -> Answer<'_, Embedding> {
+    fn embed(&self, _: String) -> PortFuture<'_, Embedding> {
         Box::pin(async { Err(Failure::new(Code::EREMOTE, "the model embeds nothing")) })
     }
 }

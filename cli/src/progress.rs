@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use anstyle::Style;
 use wattle_agent::machine::{Event, Stop, Usage, Verdict};
+use wattle_agent::rt::truncate;
 
 use crate::output::{self, BAD, DIM, GOOD, NAME, WARN, paint, visible};
 
@@ -115,7 +116,7 @@ impl Progress {
             Some(body) if args.is_empty() => format!("a program of {}", counted(body.lines().count(), "line")),
             Some(body) => format!("a program of {} with {args}", counted(body.lines().count(), "line")),
         };
-        let _ = writeln!(lines, "  {} {}", tag(NAME, "run"), cut(&what, WIDTH));
+        let _ = writeln!(lines, "  {} {}", tag(NAME, "run"), truncate(&what, WIDTH));
         rows(lines, body.unwrap_or_default(), self.bound(12));
     }
 
@@ -137,7 +138,7 @@ pub(crate) fn counted(count: usize, what: &str) -> String {
 
 /// Arguments between quotes, each cut to a readable length.
 fn quoted(args: &[String]) -> String {
-    let one = |arg: &String| format!("{:?}", visible(&cut(arg, 60)));
+    let one = |arg: &String| format!("{:?}", visible(&truncate(arg, 60)));
     args.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
@@ -149,10 +150,10 @@ fn tag(style: Style, word: &str) -> String {
 fn block(lines: &mut String, style: Style, word: &str, text: &str, bound: usize) {
     let text = visible(text.trim());
     let mut rows = text.lines();
-    let _ = writeln!(lines, "  {} {}", tag(style, word), cut(rows.next().unwrap_or_default(), WIDTH));
+    let _ = writeln!(lines, "  {} {}", tag(style, word), truncate(rows.next().unwrap_or_default(), WIDTH));
     let rest = rows.clone().count();
     rows.take(bound.saturating_sub(1)).for_each(|row| {
-        let _ = writeln!(lines, "          {}", cut(row, WIDTH));
+        let _ = writeln!(lines, "          {}", truncate(row, WIDTH));
     });
     more(lines, rest.saturating_sub(bound.saturating_sub(1)));
 }
@@ -162,7 +163,7 @@ fn rows(lines: &mut String, text: &str, bound: usize) {
     let text = visible(text.trim_end());
     let count = text.lines().count();
     for row in text.lines().take(bound) {
-        let _ = writeln!(lines, "          {} {}", paint(DIM, "|"), cut(row, WIDTH));
+        let _ = writeln!(lines, "          {} {}", paint(DIM, "|"), truncate(row, WIDTH));
     }
     more(lines, count.saturating_sub(bound));
 }
@@ -170,13 +171,5 @@ fn rows(lines: &mut String, text: &str, bound: usize) {
 fn more(lines: &mut String, count: usize) {
     if count > 0 {
         let _ = writeln!(lines, "          {}", paint(DIM, &format!("… {} more", counted(count, "line"))));
-    }
-}
-
-/// The beginning of a line.
-fn cut(line: &str, width: usize) -> String {
-    match line.char_indices().nth(width) {
-        Some((at, _)) => format!("{}…", line.get(..at).unwrap_or_default()),
-        None => line.to_owned(),
     }
 }

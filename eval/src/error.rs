@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use strsim::osa_distance;
+use wattle_agent::rt::truncate;
 
 /// What is wrong with a file of a suite, a recording or a results file.
 ///
@@ -92,7 +93,7 @@ impl EvalError {
 /// The key and the known keys in serde's ``unknown field `x`, expected one of `a`, `b` ``.
 fn unknown_key(message: &str) -> Option<(String, Vec<String>)> {
     let (key, rest) = message.strip_prefix("unknown field `")?.split_once("`, expected ")?;
-    let key = key.chars().take(80).collect();
+    let key = truncate(key, 80).into_owned();
     Some((key, rest.split('`').skip(1).step_by(2).map(str::to_owned).collect()))
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use regex::Regex;
 use serde::Deserialize;
 use serde_json::Value as Json;
-use wattle_agent::rt::{Code, Exit};
+use wattle_agent::rt::{Code, Exit, quote};
 use wattle_agent::{Host, Scene};
 
 use crate::number::numbers;
@@ -174,16 +174,16 @@ impl Rule {
         let text = plain(text);
         let mut problems = Vec::new();
         if let Some(expected) = self.equals.as_deref().map(plain).filter(|expected| *expected != text) {
-            problems.push(format!("{subject} is {}, expected {}", shown(&text), shown(&expected)));
+            problems.push(format!("{subject} is {}, expected {}", quoted(&text), quoted(&expected)));
         }
         for part in self.contains.list().iter().filter(|part| !text.contains(plain(part).as_str())) {
-            problems.push(format!("{subject} lacks {}: {}", shown(part), shown(&text)));
+            problems.push(format!("{subject} lacks {}: {}", quoted(part), quoted(&text)));
         }
         for part in self.lacks.list().iter().filter(|part| text.contains(plain(part).as_str())) {
-            problems.push(format!("{subject} has {}, and should not: {}", shown(part), shown(&text)));
+            problems.push(format!("{subject} has {}, and should not: {}", quoted(part), quoted(&text)));
         }
         if let Some(Pattern(pattern)) = self.matches.as_ref().filter(|Pattern(pattern)| !pattern.is_match(&text)) {
-            problems.push(format!("{subject} does not match `{pattern}`: {}", shown(&text)));
+            problems.push(format!("{subject} does not match `{pattern}`: {}", quoted(&text)));
         }
         problems.extend(self.number.and_then(|expected| wrong_number(subject, &text, expected, self.within)));
         problems.extend(wrong_json(subject, &text, &self.json));
@@ -196,13 +196,9 @@ fn plain(text: &str) -> String {
     text.replace("\r\n", "\n").trim().to_owned()
 }
 
-/// The beginning of a text, in quotes.
-fn shown(text: &str) -> String {
-    const LIMIT: usize = 200;
-    match text.char_indices().nth(LIMIT) {
-        Some((at, _)) => format!("{:?}…", text.get(..at).unwrap_or_default()),
-        None => format!("{text:?}"),
-    }
+/// Returns a text in quotes, for a message.
+fn quoted(text: &str) -> String {
+    quote(text, 200)
 }
 
 fn wrong_number(subject: &str, text: &str, expected: f64, within: f64) -> Option<String> {
@@ -212,8 +208,8 @@ fn wrong_number(subject: &str, text: &str, expected: f64, within: f64) -> Option
         // What a decimal fraction cannot say exactly does not count.
         [number] if (number - expected).abs() <= within + expected.abs() * 1e-9 => None,
         [number] => Some(format!("{subject} gives {number}, expected {expected}")),
-        [] => Some(format!("{subject} has no number, expected {expected}: {}", shown(text))),
-        many => Some(format!("{subject} has {} numbers, expected {expected} alone: {}", many.len(), shown(text))),
+        [] => Some(format!("{subject} has no number, expected {expected}: {}", quoted(text))),
+        many => Some(format!("{subject} has {} numbers, expected {expected} alone: {}", many.len(), quoted(text))),
     }
 }
 
@@ -223,7 +219,7 @@ fn wrong_json(subject: &str, text: &str, expected: &BTreeMap<String, Value>) -> 
     }
     let document: Json = match serde_json::from_str(unfenced(text)) {
         Ok(document) => document,
-        Err(why) => return vec![format!("{subject} is no JSON ({why}): {}", shown(text))],
+        Err(why) => return vec![format!("{subject} is no JSON ({why}): {}", quoted(text))],
     };
     let wrong = |(pointer, Value(expected)): (&String, &Value)| match document.pointer(pointer) {
         Some(found) if same(found, expected) => None,

@@ -32,9 +32,9 @@ pub struct Function {
     /// A program that uses the function.
     pub example: &'static str,
     /// What the example puts out.
-    pub gives: &'static [&'static str],
+    pub output: &'static [&'static str],
     /// How much of the row a model's prompt has.
-    pub shown: Shown,
+    pub prompt_detail: PromptDetail,
     /// Whether the function waits: a program that imports only functions that do not needs no timer.
     pub waits: bool,
     /// What a call does outside the program.
@@ -45,7 +45,7 @@ pub struct Function {
 
 /// How much of a row a model's prompt has; the manual has all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shown {
+pub enum PromptDetail {
     /// The name alone: the function is seldom used.
     Name,
     /// How a call is written: names and parameters tell what it does.
@@ -64,7 +64,7 @@ pub enum Shown {
 /// fn name(param: type, …) -> result: type ! CODE CODE = rust_function;
 /// ```
 ///
-/// `#[prompt(…)]` may be left out: a model's prompt then has the sentence, else the `signature` alone, or the `name` ([`Shown`](crate::Shown)).
+/// `#[prompt(…)]` may be left out: a model's prompt then has the sentence, else the `signature` alone, or the `name` ([`PromptDetail`](crate::PromptDetail)).
 /// `#[effect(…)]` says what a call does outside the program ([`CallEffect`](crate::CallEffect)): `none`, `reads`, `repeatable`, `once`, `writes`, `changes`. Where
 /// it is left out an `fn` row does nothing and an `async` row is taken for one that must not be done twice.
 /// `#[touches(…)]` says what every call touches outside the program besides what its arguments name ([`Touch`](crate::Touch)): `model`,
@@ -78,9 +78,9 @@ pub enum Shown {
 /// program, which authority and policy go by: `url`, `read_path`, `write_path`, `tree_path` (with everything below), `key`, `key_prefix`,
 /// `program`, `agent` ([`Target`](crate::Target)), each `str` in all else. What only holds such names the function gets as an
 /// [`Unadmitted`](crate::Unadmitted), and has each name admitted by the [`Gate`](crate::Gate) that it opens with: `urls` and `programs`, handles of arrays,
-/// and the texts `script`, which may touch any file, `sought`, for which any file may be read, `plan`, which may name any program, and
+/// and the texts `script`, which may touch any file, `file_query`, for which any file may be read, `plan`, which may name any program, and
 /// `command`, which may name any program and any key.
-/// The Rust function takes [`&mut Run`](Run) and the arguments (`&str`, `Option<&str>`, `&[u8]`, `Option<&[u8]>`, `i32`, `i64`, `f64`, `wire::Any`;
+/// The Rust function takes [`&mut Run`](Run) and the arguments (`&str`, `Option<&str>`, `&[u8]`, `Option<&[u8]>`, `i32`, `i64`, `f64`, `abi::Untyped`;
 /// owned in `async` rows) and gives `Result<value, Failure>`, where a value is anything that is [`Value`](crate::Value).
 ///
 /// ```
@@ -104,22 +104,22 @@ pub enum Shown {
 #[macro_export]
 macro_rules! capability {
     (
-        #[doc = $about:literal]
+        $(#[doc = $about:literal])+
         $vis:vis const $constant:ident : $module:literal $version:literal;
         $(
             $(#[doc = $sentence:literal])+
-            #[example = $example:literal $(=> $($gives:literal),+)?]
-            $(#[prompt($shown:ident)])?
+            #[example = $example:literal $(=> $($output:literal),+)?]
+            $(#[prompt($detail:ident)])?
             $(#[effect($effect:ident)])?
             $(#[touches($($touch:ident $($at:literal)?),+)])?
             $kind:ident $name:ident ( $($param:ident : $ty:ident),* $(,)? ) $(-> $result:ident : $rty:ident)? $(! $($code:ident)+)? = $function:path;
         )*
     ) => {
-        #[doc = $about]
+        $(#[doc = $about])+
         $vis const $constant: $crate::Capability = $crate::Capability {
             name: $module,
             version: $version,
-            about: $about.trim_ascii(),
+            about: concat!($($about),+).trim_ascii(),
             functions: &[$(
                 $crate::Function {
                     name: concat!($module, ".", stringify!($name)),
@@ -146,8 +146,8 @@ macro_rules! capability {
                     ),
                     about: concat!($($sentence),+).trim_ascii(),
                     example: $example,
-                    gives: &[$($($gives),+)?],
-                    shown: $crate::__shown!($($shown)?),
+                    output: &[$($($output),+)?],
+                    prompt_detail: $crate::__prompt_detail!($($detail)?),
                     waits: $crate::__waits!($kind),
                     effect: $crate::__effect!($kind $($effect)?),
                     link: |linker, id| $crate::__link!(
@@ -191,15 +191,15 @@ macro_rules! __effect {
 
 #[doc(hidden)]
 #[macro_export]
-macro_rules! __shown {
+macro_rules! __prompt_detail {
     () => {
-        $crate::Shown::Sentence
+        $crate::PromptDetail::Sentence
     };
     (signature) => {
-        $crate::Shown::Signature
+        $crate::PromptDetail::Signature
     };
     (name) => {
-        $crate::Shown::Name
+        $crate::PromptDetail::Name
     };
 }
 
@@ -279,7 +279,7 @@ macro_rules! __link {
 macro_rules! __linked {
     (fn [], $linker:ident, $id:ident, $module:literal, $name:expr, ($($p:ident : $ty:ident),*), [$($rty:ident)?], [$($code:ident)*], $touches:expr, $function:path) => {
         $linker
-            .func_wrap($module, $name, move |mut caller: $crate::host::Caller<'_>, $($p: $crate::kind::Wire<$crate::kind::word::$ty>),*| {
+            .func_wrap($module, $name, move |mut caller: $crate::host::Caller<'_>, $($p: $crate::kind::Raw<$crate::kind::word::$ty>),*| {
                 let outcome = $crate::host::call::<_, $crate::Failure>(&mut caller, $id, |memory, run| {
                     let _ = memory;
                     $(let $p = $crate::kind::read::<$crate::kind::word::$ty>(memory, $p, concat!($module, ".", $name))?;)*
@@ -293,7 +293,7 @@ macro_rules! __linked {
     };
     (fn [$($effect:ident)+], $linker:ident, $id:ident, $module:literal, $name:expr, ($($p:ident : $ty:ident),*), [$($rty:ident)?], [$($code:ident)*], $touches:expr, $function:path) => {
         $linker
-            .func_wrap($module, $name, move |mut caller: $crate::host::Caller<'_>, $($p: $crate::kind::Wire<$crate::kind::word::$ty>),*| {
+            .func_wrap($module, $name, move |mut caller: $crate::host::Caller<'_>, $($p: $crate::kind::Raw<$crate::kind::word::$ty>),*| {
                 let outcome = $crate::host::call::<_, $crate::host::Stop>(&mut caller, $id, |memory, run| {
                     let _ = memory;
                     $(let $p = $crate::kind::read::<$crate::kind::word::$ty>(memory, $p, concat!($module, ".", $name))?;)*
@@ -323,7 +323,7 @@ macro_rules! __linked {
     };
     (async [], $linker:ident, $id:ident, $module:literal, $name:expr, ($($p:ident : $ty:ident),*), [$($rty:ident)?], [$($code:ident)*], $touches:expr, $function:path) => {
         $linker
-            .func_wrap_async($module, $name, move |mut caller: $crate::host::Caller<'_>, ($($p,)*): ($($crate::kind::Wire<$crate::kind::word::$ty>,)*)| {
+            .func_wrap_async($module, $name, move |mut caller: $crate::host::Caller<'_>, ($($p,)*): ($($crate::kind::Raw<$crate::kind::word::$ty>,)*)| {
                 Box::new(async move {
                     let read = $crate::host::begin(&mut caller, $id, |memory| {
                         let _ = memory;
@@ -346,7 +346,7 @@ macro_rules! __linked {
     };
     (async [$($effect:ident)+], $linker:ident, $id:ident, $module:literal, $name:expr, ($($p:ident : $ty:ident),*), [$($rty:ident)?], [$($code:ident)*], $touches:expr, $function:path) => {
         $linker
-            .func_wrap_async($module, $name, move |mut caller: $crate::host::Caller<'_>, ($($p,)*): ($($crate::kind::Wire<$crate::kind::word::$ty>,)*)| {
+            .func_wrap_async($module, $name, move |mut caller: $crate::host::Caller<'_>, ($($p,)*): ($($crate::kind::Raw<$crate::kind::word::$ty>,)*)| {
                 Box::new(async move {
                     let read = $crate::host::begin(&mut caller, $id, |memory| {
                         let _ = memory;

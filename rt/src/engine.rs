@@ -55,7 +55,7 @@ impl Default for Limits {
 
 impl Limits {
     /// How many programs of a level of nesting may run at once.
-    pub(crate) fn places(&self, level: usize) -> u32 {
+    pub(crate) fn slots(&self, level: usize) -> u32 {
         (self.instances >> level).max(1)
     }
 }
@@ -72,7 +72,7 @@ pub(crate) fn engine(limits: &Limits, tick: impl Fn() + Send + 'static) -> wasmt
 /// # Errors
 /// Where this build of the engine lacks what a setting needs.
 pub fn engine_config(limits: &Limits) -> wasmtime::Result<wasmtime::Config> {
-    let places = (0..LEVELS).fold(0u32, |all, level| all.saturating_add(limits.places(level)));
+    let places = (0..LEVELS).fold(0u32, |all, level| all.saturating_add(limits.slots(level)));
     let mut pool = PoolingAllocationConfig::new();
     pool.total_core_instances(places)
         .total_memories(places)

@@ -40,4 +40,4 @@ impl fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 /// The future result of a host function's backend.
-pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
+pub type PortFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;

@@ -20,13 +20,13 @@ pub struct Preview<'a> {
 
 /// What somebody said to a question about a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reply {
+pub enum QuestionReply {
     /// This, now or when the program was first about to run.
     Answer(String),
     /// Nobody can say anything now.
-    Nothing,
+    Unanswered,
     /// Nothing yet: the run waits for it, and the words say so.
-    Waiting(String),
+    Pending(String),
 }
 
 impl<'a> Preview<'a> {
@@ -41,23 +41,23 @@ impl<'a> Preview<'a> {
 
     /// Puts a question about the program to somebody, once: the answer stays with the run, and is there when the run is taken up or
     /// played back. `ask` gives nothing where nobody can answer now; a run that is recorded then waits for the answer.
-    pub async fn ask(&self, question: &str, ask: impl Future<Output = Option<String>>) -> Reply {
-        let Some(reel) = self.reel else { return ask.await.map_or(Reply::Nothing, Reply::Answer) };
-        let waiting = |Halt(words)| Reply::Waiting(words);
+    pub async fn ask(&self, question: &str, ask: impl Future<Output = Option<String>>) -> QuestionReply {
+        let Some(reel) = self.reel else { return ask.await.map_or(QuestionReply::Unanswered, QuestionReply::Answer) };
+        let waiting = |Halt(words)| QuestionReply::Pending(words);
         let mark = reel.question(question);
         match reel.tape.begin(&mark) {
             Err(halt) => return waiting(halt),
             Ok(Replay::Recorded(Ok(RecordedValue::Bytes(said))) | Replay::Again(Ok(RecordedValue::Bytes(said)))) => {
-                return Reply::Answer(String::from_utf8_lossy(&said).into_owned());
+                return QuestionReply::Answer(String::from_utf8_lossy(&said).into_owned());
             }
             Ok(_) => {}
         }
         match ask.await {
-            None => waiting(reel.tape.wait(&mark)),
+            None => waiting(reel.tape.suspend(&mark)),
             Some(said) => {
                 reel.tape.end(&mark, Ok(RecordedValue::Bytes(said.clone().into_bytes())));
-                match reel.tape.keep().await {
-                    Ok(()) => Reply::Answer(said),
+                match reel.tape.flush().await {
+                    Ok(()) => QuestionReply::Answer(said),
                     Err(halt) => waiting(halt),
                 }
             }
@@ -65,14 +65,13 @@ impl<'a> Preview<'a> {
     }
 
     /// Where in its text each of its uses stands; see [`Runtime::places`].
-    #[must_use]
-    pub fn places(&self) -> Vec<Option<Position>> {
-        self.runtime.places(self.program)
+    pub async fn use_positions(&self) -> Vec<Option<Position>> {
+        self.runtime.use_positions(self.program).await
     }
 }
 
 /// What a guard will have decided: the guard of one run, or why there is none.
-pub type Decided<'a> = Pin<Box<dyn Future<Output = Result<Arc<dyn Guard>, String>> + Send + 'a>>;
+pub type GuardFuture<'a> = Pin<Box<dyn Future<Output = Result<Arc<dyn Guard>, String>> + Send + 'a>>;
 
 /// Narrows what the programs of a run may do. It is part of the run's [`Grants`](crate::Grants), and so holds for every program
 /// that is started with them, by whomever.
@@ -80,7 +79,7 @@ pub trait Guard: Send + Sync {
     /// Decides about a program before anything of it runs, and gives the guard of this one run of it.
     ///
     /// The error is what the author of the program reads: why it may not run, and what would permit it.
-    fn before<'a>(&'a self, preview: Preview<'a>) -> Decided<'a>;
+    fn before<'a>(&'a self, preview: Preview<'a>) -> GuardFuture<'a>;
 
     /// Decides about a call of `function` (such as `http.get`, of the capability `http`) that is about to touch what `text` names.
     /// Called with every argument that names something, with all that a row says it touches, and by functions for what they come

@@ -14,89 +14,89 @@ pub type Caller<'a> = wasmtime::Caller<'a, Run>;
 const PAGE: u64 = 65_536;
 
 /// What a host function can give: a value, or nothing.
-pub trait Keep {
+pub trait Record {
     /// What a tape keeps of it.
-    fn kept(&self, run: &mut Run) -> RecordedValue;
+    fn record(&self, run: &mut Run) -> RecordedValue;
 }
 
-impl Keep for () {
-    fn kept(&self, _: &mut Run) -> RecordedValue {
+impl Record for () {
+    fn record(&self, _: &mut Run) -> RecordedValue {
         RecordedValue::Unit
     }
 }
 
 /// A value that a host function can give to a program.
-pub trait Value: Keep {
+pub trait Value: Record {
     /// What stands on the stack for it: the value itself, or a pointer.
-    type Wire: WasmTy + Default;
+    type Raw: WasmTy + Default;
 
     /// Puts the value where the program can read it.
     ///
     /// # Errors
     /// `ENOMEM` where the program's memory is full.
-    fn store(self, caller: &mut Caller<'_>) -> Result<Self::Wire, Failure>;
+    fn store(self, caller: &mut Caller<'_>) -> Result<Self::Raw, Failure>;
 
-    /// Puts what a tape kept of such a value where the program can read it.
+    /// Puts what a tape recorded of such a value where the program can read it.
     ///
     /// # Errors
-    /// As [`store`](Value::store), and [`misfit`] where it was kept of another type.
-    fn restore(kept: RecordedValue, caller: &mut Caller<'_>) -> Result<Self::Wire, Failure>;
+    /// As [`store`](Value::store), and [`wrong_recorded_type`] where it was recorded of another type.
+    fn restore(recorded: RecordedValue, caller: &mut Caller<'_>) -> Result<Self::Raw, Failure>;
 }
 
 /// A recording holds something else than the function gives.
 #[must_use]
-pub fn misfit() -> Failure {
+pub fn wrong_recorded_type() -> Failure {
     Failure::new(Code::EBOUND, "the recording holds another type of value than the function gives")
 }
 
 macro_rules! plain {
-    ($($ty:ty, $kept:ident;)*) => {$(
-        impl Keep for $ty {
-            fn kept(&self, _: &mut Run) -> RecordedValue { RecordedValue::$kept(*self) }
+    ($($ty:ty, $recorded:ident;)*) => {$(
+        impl Record for $ty {
+            fn record(&self, _: &mut Run) -> RecordedValue { RecordedValue::$recorded(*self) }
         }
         impl Value for $ty {
-            type Wire = $ty;
+            type Raw = $ty;
             fn store(self, _: &mut Caller<'_>) -> Result<$ty, Failure> { Ok(self) }
-            fn restore(kept: RecordedValue, _: &mut Caller<'_>) -> Result<$ty, Failure> {
-                if let RecordedValue::$kept(value) = kept { Ok(value) } else { Err(misfit()) }
+            fn restore(recorded: RecordedValue, _: &mut Caller<'_>) -> Result<$ty, Failure> {
+                if let RecordedValue::$recorded(value) = recorded { Ok(value) } else { Err(wrong_recorded_type()) }
             }
         }
     )*};
 }
 plain! { i32, Int; i64, Long; f64, Float; }
 
-impl Keep for bool {
-    fn kept(&self, _: &mut Run) -> RecordedValue {
+impl Record for bool {
+    fn record(&self, _: &mut Run) -> RecordedValue {
         RecordedValue::Int(i32::from(*self))
     }
 }
 
 impl Value for bool {
-    type Wire = i32;
+    type Raw = i32;
     fn store(self, _: &mut Caller<'_>) -> Result<i32, Failure> {
         Ok(i32::from(self))
     }
-    fn restore(kept: RecordedValue, caller: &mut Caller<'_>) -> Result<i32, Failure> {
-        i32::restore(kept, caller)
+    fn restore(recorded: RecordedValue, caller: &mut Caller<'_>) -> Result<i32, Failure> {
+        i32::restore(recorded, caller)
     }
 }
 
 /// Bytes go into the program's memory in wire format; the program gets the pointer.
 macro_rules! in_memory {
     ($($ty:ty),*) => {$(
-        impl Keep for $ty {
-            fn kept(&self, _: &mut Run) -> RecordedValue {
+        impl Record for $ty {
+            fn record(&self, _: &mut Run) -> RecordedValue {
                 RecordedValue::Bytes(AsRef::<[u8]>::as_ref(&**self).to_vec())
             }
         }
         impl Value for $ty {
-            type Wire = i32;
+            type Raw = i32;
             fn store(self, caller: &mut Caller<'_>) -> Result<i32, Failure> {
                 let bytes = AsRef::<[u8]>::as_ref(&*self);
                 store_bytes(caller, bytes)
             }
-            fn restore(kept: RecordedValue, caller: &mut Caller<'_>) -> Result<i32, Failure> {
-                if let RecordedValue::Bytes(bytes) = kept { store_bytes(caller, &bytes) } else { Err(misfit()) }
+            fn restore(recorded: RecordedValue, caller: &mut Caller<'_>) -> Result<i32, Failure> {
+                if let RecordedValue::Bytes(bytes) = recorded { store_bytes(caller, &bytes) } else { Err(wrong_recorded_type()) }
             }
         }
     )*};
@@ -105,53 +105,55 @@ in_memory!(String, &'static str, Vec<u8>, std::borrow::Cow<'static, str>, std::s
 
 /// Room in the program's memory, uninitialised or zero; the program gets its address, aligned to 8.
 #[derive(Clone, Copy, Debug)]
-pub struct Room(pub u32);
+pub struct Allocation(pub u32);
 
-impl Keep for Room {
-    fn kept(&self, _: &mut Run) -> RecordedValue {
+impl Record for Allocation {
+    fn record(&self, _: &mut Run) -> RecordedValue {
         RecordedValue::Long(i64::from(self.0))
     }
 }
 
-impl Value for Room {
-    type Wire = i32;
+impl Value for Allocation {
+    type Raw = i32;
     fn store(self, caller: &mut Caller<'_>) -> Result<i32, Failure> {
         reserve(caller, self.0 as usize).map(u32::cast_signed)
     }
-    fn restore(kept: RecordedValue, caller: &mut Caller<'_>) -> Result<i32, Failure> {
-        match kept {
-            RecordedValue::Long(size) => Room(u32::try_from(size).map_err(|_| misfit())?).store(caller),
-            _ => Err(misfit()),
+    fn restore(recorded: RecordedValue, caller: &mut Caller<'_>) -> Result<i32, Failure> {
+        match recorded {
+            RecordedValue::Long(size) => {
+                Allocation(u32::try_from(size).map_err(|_| wrong_recorded_type())?).store(caller)
+            }
+            _ => Err(wrong_recorded_type()),
         }
     }
 }
 
-/// What came of a call that stands on a tape: made now, or kept from before.
+/// What came of a call that stands on a tape: made now, or recorded from before.
 #[doc(hidden)]
 pub enum Given<V> {
     Made(V),
     RecordedValue(RecordedValue),
 }
 
-impl<V: Keep> Keep for Given<V> {
-    fn kept(&self, run: &mut Run) -> RecordedValue {
+impl<V: Record> Record for Given<V> {
+    fn record(&self, run: &mut Run) -> RecordedValue {
         match self {
-            Given::Made(value) => value.kept(run),
-            Given::RecordedValue(kept) => kept.clone(),
+            Given::Made(value) => value.record(run),
+            Given::RecordedValue(recorded) => recorded.clone(),
         }
     }
 }
 
 impl<V: Value> Value for Given<V> {
-    type Wire = V::Wire;
-    fn store(self, caller: &mut Caller<'_>) -> Result<V::Wire, Failure> {
+    type Raw = V::Raw;
+    fn store(self, caller: &mut Caller<'_>) -> Result<V::Raw, Failure> {
         match self {
             Given::Made(value) => value.store(caller),
-            Given::RecordedValue(kept) => V::restore(kept, caller),
+            Given::RecordedValue(recorded) => V::restore(recorded, caller),
         }
     }
-    fn restore(kept: RecordedValue, caller: &mut Caller<'_>) -> Result<V::Wire, Failure> {
-        V::restore(kept, caller)
+    fn restore(recorded: RecordedValue, caller: &mut Caller<'_>) -> Result<V::Raw, Failure> {
+        V::restore(recorded, caller)
     }
 }
 
@@ -207,13 +209,13 @@ impl Start {
     /// Makes the beginning safe, where that matters.
     pub async fn keep(&self) -> Result<(), Halt> {
         match &self.mark {
-            Some((tape, mark)) if tape.matters(mark) => tape.keep().await,
+            Some((tape, mark)) if tape.needs_flush(mark) => tape.flush().await,
             _ => Ok(()),
         }
     }
 
     /// Notes what came of it.
-    pub fn done<V: Keep>(self, run: &mut Run, outcome: Result<V, Failure>) -> Result<Given<V>, Failure> {
+    pub fn done<V: Record>(self, run: &mut Run, outcome: Result<V, Failure>) -> Result<Given<V>, Failure> {
         if let Some(reel) = run.reel.as_mut().filter(|_| self.mark.is_some() || self.came.is_some()) {
             reel.over();
         }
@@ -221,23 +223,23 @@ impl Start {
             return came.map(Given::RecordedValue);
         }
         if let Some((tape, mark)) = &self.mark {
-            tape.end(mark, outcome.as_ref().map(|value| value.kept(run)).map_err(Failure::clone));
+            tape.end(mark, outcome.as_ref().map(|value| value.record(run)).map_err(Failure::clone));
         }
         outcome.map(Given::Made)
     }
 
     /// Notes what came of it, and makes that safe where the call must not be performed twice.
-    pub async fn ended<V: Keep + Send>(
+    pub async fn ended<V: Record + Send>(
         self,
         caller: &mut Caller<'_>,
         outcome: Result<V, Failure>,
     ) -> Result<Result<Given<V>, Failure>, Halt> {
         let twice = |mark: &CallId| !matches!(mark.effect, CallEffect::Once | CallEffect::Changes);
-        let tape = self.mark.as_ref().filter(|(tape, mark)| !twice(mark) && tape.matters(mark));
+        let tape = self.mark.as_ref().filter(|(tape, mark)| !twice(mark) && tape.needs_flush(mark));
         let tape = tape.map(|(tape, _)| Arc::clone(tape));
         let given = self.done(caller.data_mut(), outcome);
         match tape {
-            Some(tape) => tape.keep().await.map(|()| given),
+            Some(tape) => tape.flush().await.map(|()| given),
             None => Ok(given),
         }
     }
@@ -365,7 +367,7 @@ pub fn value_or_trap<V: Value>(
     caller: &mut Caller<'_>,
     id: usize,
     outcome: Result<V, Failure>,
-) -> wasmtime::Result<V::Wire> {
+) -> wasmtime::Result<V::Raw> {
     outcome.and_then(|value| value.store(caller)).map_err(|failure| trap(caller, id, failure))
 }
 
@@ -382,10 +384,10 @@ pub fn value_and_err<V: Value>(
     caller: &mut Caller<'_>,
     id: usize,
     outcome: Result<V, Failure>,
-) -> wasmtime::Result<(V::Wire, i32)> {
+) -> wasmtime::Result<(V::Raw, i32)> {
     Ok(match outcome.and_then(|value| value.store(caller)) {
         Ok(value) => (value, Code::SUCCESS.number()),
-        Err(failure) => (V::Wire::default(), tell(caller, id, failure)),
+        Err(failure) => (V::Raw::default(), tell(caller, id, failure)),
     })
 }
 

@@ -8,14 +8,14 @@ use std::marker::PhantomData;
 
 use wasmtime::WasmTy;
 
+use crate::abi::{self, Untyped};
 use crate::tape::{Arg, Args};
-use crate::wire::{self, Any};
 use crate::{Failure, Gate, Names, Run, Target, Ty};
 
 /// A form on the wire: how a value is read from a program's memory.
 pub trait Form {
     /// The value on the stack.
-    type Wire: WasmTy;
+    type Raw: WasmTy;
     /// The value as a synchronous function gets it.
     type Borrowed<'m>: Arg;
     /// The value as an asynchronous function gets it.
@@ -26,8 +26,8 @@ pub trait Form {
     /// Reads a value.
     ///
     /// # Errors
-    /// `EBOUND` and `EPARSE` as [`wire::text`].
-    fn read(memory: &[u8], raw: Self::Wire) -> Result<Self::Borrowed<'_>, Failure>;
+    /// `EBOUND` and `EPARSE` as [`abi::text`].
+    fn read(memory: &[u8], raw: Self::Raw) -> Result<Self::Borrowed<'_>, Failure>;
 
     /// Copies a value out of the program's memory.
     fn own(value: Self::Borrowed<'_>) -> Self::Owned;
@@ -44,7 +44,7 @@ macro_rules! forms {
         pub struct $form;
 
         impl Form for $form {
-            type Wire = $wire;
+            type Raw = $wire;
             type Borrowed<'m> = $borrowed;
             type Owned = $owned;
             const TY: Ty = Ty::$ty;
@@ -69,15 +69,15 @@ macro_rules! forms {
 
 forms! {
     /// A text.
-    Str: Str, i32 => &'m str, String, |memory, raw| wire::text(memory, raw), |value| value.to_owned(), |lent| lent;
+    Str: Str, i32 => &'m str, String, |memory, raw| abi::text(memory, raw), |value| value.to_owned(), |lent| lent;
     /// A text, or none.
     OptStr: OptStr, i32 => Option<&'m str>, Option<String>,
-        |memory, raw| wire::optional_text(memory, raw), |value| value.map(str::to_owned), |lent| lent.as_deref();
+        |memory, raw| abi::optional_text(memory, raw), |value| value.map(str::to_owned), |lent| lent.as_deref();
     /// Bytes.
-    Bytes: Bytes, i32 => &'m [u8], Vec<u8>, |memory, raw| wire::bytes(memory, raw), |value| value.to_vec(), |lent| lent;
+    Bytes: Bytes, i32 => &'m [u8], Vec<u8>, |memory, raw| abi::bytes(memory, raw), |value| value.to_vec(), |lent| lent;
     /// Bytes, or none.
     OptBytes: OptBytes, i32 => Option<&'m [u8]>, Option<Vec<u8>>,
-        |memory, raw| wire::optional_bytes(memory, raw), |value| value.map(<[u8]>::to_vec), |lent| lent.as_deref();
+        |memory, raw| abi::optional_bytes(memory, raw), |value| value.map(<[u8]>::to_vec), |lent| lent.as_deref();
     /// A 32-bit integer.
     Int: Int, i32 => i32, i32, |_memory, raw| Ok(raw), |value| value, |lent| *lent;
     /// A 64-bit integer.
@@ -93,8 +93,8 @@ forms! {
     /// A raw address.
     Addr: Addr, i32 => i32, i32, |_memory, raw| Ok(raw), |value| value, |lent| *lent;
     /// A number of unknown meaning; only a synchronous function also sees the bytes that it points to.
-    Whatever: Any, i32 => Any<'m>, i32,
-        |memory, raw| Ok(Any::of(memory, raw)), |value| value.number, |lent| Any { number: *lent, bytes: None };
+    UntypedForm: Any, i32 => Untyped<'m>, i32,
+        |memory, raw| Ok(Untyped::of(memory, raw)), |value| value.number, |lent| Untyped { number: *lent, bytes: None };
 }
 
 mod sealed {
@@ -104,7 +104,7 @@ mod sealed {
 /// A kind of parameter or result: a [`Form`], with what its values name and how that is admitted. Its shapes are those of this module.
 pub trait Kind: sealed::Sealed {
     /// The value on the stack.
-    type Wire: WasmTy;
+    type Raw: WasmTy;
     /// The value as a synchronous function gets it.
     type Borrowed<'m>: Arg;
     /// The value as an asynchronous function gets it.
@@ -118,7 +118,7 @@ pub trait Kind: sealed::Sealed {
     ///
     /// # Errors
     /// As [`Form::read`].
-    fn read<'m>(memory: &'m [u8], raw: Self::Wire, function: &'static str) -> Result<Self::Borrowed<'m>, Failure>;
+    fn read<'m>(memory: &'m [u8], raw: Self::Raw, function: &'static str) -> Result<Self::Borrowed<'m>, Failure>;
 
     /// Copies a value out of the program's memory.
     fn own(value: Self::Borrowed<'_>) -> Self::Owned;
@@ -134,14 +134,14 @@ pub trait Kind: sealed::Sealed {
 }
 
 /// The value on the stack of a kind.
-pub type Wire<K> = <K as Kind>::Wire;
+pub type Raw<K> = <K as Kind>::Raw;
 
 /// Reads a value of a kind, for a function of that name.
 ///
 /// # Errors
 /// As [`Form::read`].
 #[inline]
-pub fn read<'m, K: Kind>(memory: &'m [u8], raw: K::Wire, function: &'static str) -> Result<K::Borrowed<'m>, Failure> {
+pub fn read<'m, K: Kind>(memory: &'m [u8], raw: K::Raw, function: &'static str) -> Result<K::Borrowed<'m>, Failure> {
     K::read(memory, raw, function)
 }
 
@@ -150,7 +150,7 @@ pub fn read<'m, K: Kind>(memory: &'m [u8], raw: K::Wire, function: &'static str)
 /// # Errors
 /// As [`Form::read`].
 #[inline]
-pub fn own<K: Kind>(memory: &[u8], raw: K::Wire, function: &'static str) -> Result<K::Owned, Failure> {
+pub fn own<K: Kind>(memory: &[u8], raw: K::Raw, function: &'static str) -> Result<K::Owned, Failure> {
     K::read(memory, raw, function).map(K::own)
 }
 
@@ -179,14 +179,14 @@ pub struct Plain<F>(PhantomData<F>);
 impl<F> sealed::Sealed for Plain<F> {}
 
 impl<F: Form> Kind for Plain<F> {
-    type Wire = F::Wire;
+    type Raw = F::Raw;
     type Borrowed<'m> = F::Borrowed<'m>;
     type Owned = F::Owned;
     const TY: Ty = F::TY;
     const NAMES: Names = Names::Nothing;
 
     #[inline]
-    fn read<'m>(memory: &'m [u8], raw: F::Wire, _: &'static str) -> Result<F::Borrowed<'m>, Failure> {
+    fn read<'m>(memory: &'m [u8], raw: F::Raw, _: &'static str) -> Result<F::Borrowed<'m>, Failure> {
         F::read(memory, raw)
     }
 
@@ -219,14 +219,14 @@ pub struct Named<N>(PhantomData<N>);
 impl<N> sealed::Sealed for Named<N> {}
 
 impl<N: Name> Kind for Named<N> {
-    type Wire = i32;
+    type Raw = i32;
     type Borrowed<'m> = &'m str;
     type Owned = String;
     const TY: Ty = Ty::Str;
     const NAMES: Names = Names::Itself(N::TARGET);
 
     fn read<'m>(memory: &'m [u8], raw: i32, _: &'static str) -> Result<&'m str, Failure> {
-        wire::text(memory, raw)
+        abi::text(memory, raw)
     }
 
     fn own(value: &str) -> String {
@@ -255,13 +255,13 @@ pub struct Holding<F, H>(PhantomData<(F, H)>);
 impl<F, H> sealed::Sealed for Holding<F, H> {}
 
 impl<F: Form, H: Holds> Kind for Holding<F, H> {
-    type Wire = F::Wire;
+    type Raw = F::Raw;
     type Borrowed<'m> = Unadmitted<F::Borrowed<'m>>;
     type Owned = Unadmitted<F::Owned>;
     const TY: Ty = F::TY;
     const NAMES: Names = Names::Inside(H::TARGETS);
 
-    fn read<'m>(memory: &'m [u8], raw: F::Wire, function: &'static str) -> Result<Self::Borrowed<'m>, Failure> {
+    fn read<'m>(memory: &'m [u8], raw: F::Raw, function: &'static str) -> Result<Self::Borrowed<'m>, Failure> {
         Ok(Unadmitted { value: F::read(memory, raw)?, function })
     }
 
@@ -331,7 +331,7 @@ holds! {
     /// A script, which may touch any file.
     Script: Tree;
     /// A query, which any file may be read for.
-    Sought: Read;
+    FileQuery: Read;
     /// A plan, which may name any program.
     Plan: Program;
     /// A command, which may name any program and any key.
@@ -366,7 +366,7 @@ pub mod word {
     /// A raw address.
     pub type addr = Plain<super::Addr>;
     /// A number of unknown meaning, with the bytes that it points to.
-    pub type any = Plain<super::Whatever>;
+    pub type any = Plain<super::UntypedForm>;
     /// A URL.
     pub type url = Named<super::Url>;
     /// A path that is read.
@@ -390,7 +390,7 @@ pub mod word {
     /// A shell's script.
     pub type script = Holding<super::Str, super::Script>;
     /// The query of a search in files.
-    pub type sought = Holding<super::Str, super::Sought>;
+    pub type file_query = Holding<super::Str, super::FileQuery>;
     /// A plan of programs.
     pub type plan = Holding<super::Str, super::Plan>;
     /// A command line of the project's own.

@@ -6,6 +6,7 @@
 //!
 //! This crate defines what a capability is ([`capability!`](crate::capability!)); it knows no network, no model and no agent.
 
+pub mod abi;
 mod account;
 mod authority;
 mod cache;
@@ -26,25 +27,24 @@ mod program;
 mod run;
 mod runtime;
 pub mod tape;
-pub mod wire;
 
 pub use account::{Account, AccountLimits, Held};
 pub use authority::{Argument, Authority, Part, Reach, Text, Use};
-pub use capability::{Capability, Function, Shown};
+pub use capability::{Capability, Function, PromptDetail};
 pub use compiled::CompiledFolder;
 pub use engine::{Limits, engine_config};
-pub use failure::{Answer, Failure};
+pub use failure::{Failure, PortFuture};
 pub use grants::{Config, Grants};
-pub use guard::{Decided, Gate, Guard, Preview, Reply};
+pub use guard::{Gate, Guard, GuardFuture, Preview, QuestionReply};
 pub use guest::{Guest, GuestAnswer, GuestBounds, GuestFault};
-pub use host::{Keep, Room, Value};
+pub use host::{Allocation, Record, Value};
 pub use kind::Unadmitted;
 pub use outcome::{Bug, CallFailure, Calls, Exit, Outcome, Trap, TrapKind};
 pub use program::Program;
 pub use run::{Nested, Run};
 pub use runtime::{EngineError, RunError, Runtime};
 pub use wattle_lang::{
-    Assembled, CallEffect, Certainty, Code, Diagnostic, Edit, EncodeError, Fix, FormDoc, Mended, Names, Param,
-    Position, Role, Service, Severity, Signature, Signatures, Target, Touch, Ty, Unfinished, ValType, assemble,
-    explain, faults, format, forms, locate, mend,
+    Assembled, CallEffect, Certainty, Code, Diagnostic, Edit, EncodeError, Fix, Fixed, FormDoc, Names, Param, Position,
+    Role, Service, Severity, Signature, Signatures, Target, Touch, Ty, Unfinished, ValType, assemble, check, explain,
+    fix, format, forms, locate, quote, truncate,
 };

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use wasmtime::{Memory, ResourceLimiter};
 
-use crate::host::{Given, Keep, Start, misfit};
+use crate::host::{Given, Record, Start, wrong_recorded_type};
 use crate::tape::{RecordedValue, TapeCursor};
 use crate::{Account, CallEffect, Calls, Code, Config, Failure, Grants, Held, Outcome, Target};
 
@@ -208,7 +208,7 @@ impl Run {
     ///
     /// # Errors
     /// As `make`; `ECANCEL` where the program must not go on, which then it does not.
-    pub fn recall<V: Keep>(
+    pub fn recall<V: Record>(
         &mut self,
         what: &'static str,
         make: impl FnOnce(&mut Run) -> Result<V, Failure>,
@@ -216,10 +216,10 @@ impl Run {
     ) -> Result<V, Failure> {
         let start =
             Start::new(self, what, CallEffect::Reads, |_| {}).map_err(|halt| Failure::new(Code::ECANCEL, halt.0))?;
-        let made = if start.performs() { make(self) } else { Err(misfit()) };
+        let made = if start.performs() { make(self) } else { Err(wrong_recorded_type()) };
         match start.done(self, made)? {
             Given::Made(value) => Ok(value),
-            Given::RecordedValue(kept) => again(kept).ok_or_else(misfit),
+            Given::RecordedValue(kept) => again(kept).ok_or_else(wrong_recorded_type),
         }
     }
 
@@ -268,7 +268,7 @@ impl Run {
     ///
     /// # Errors
     /// `ENOMEM` where the run holds too much already.
-    pub fn put_out(&mut self, result: &[u8]) -> Result<(), Failure> {
+    pub fn emit_result(&mut self, result: &[u8]) -> Result<(), Failure> {
         self.charge(result.len())?;
         self.results.push(result.to_vec());
         Ok(())
@@ -278,13 +278,13 @@ impl Run {
     /// and only if the program leaves with 0.
     ///
     /// # Errors
-    /// `EACCESS` in a program that another one started: that one has its own answer to give. `ENOMEM` as [`put_out`](Run::put_out).
+    /// `EACCESS` in a program that another one started: that one has its own answer to give. `ENOMEM` as [`emit_result`](Run::emit_result).
     pub fn answer(&mut self, answer: &str) -> Result<(), Failure> {
         if self.level > 0 {
             let words = "a program that another one started cannot end the run; it gives its result to that one";
             return Err(Failure::new(Code::EACCESS, words));
         }
-        self.put_out(answer.as_bytes())?;
+        self.emit_result(answer.as_bytes())?;
         self.answer = Some(answer.to_owned());
         Ok(())
     }
@@ -317,7 +317,7 @@ impl Run {
 
     /// How many more bytes the host may keep for this run.
     #[must_use]
-    pub fn room(&self) -> usize {
+    pub fn remaining_memory(&self) -> usize {
         self.budget.min(self.account.free())
     }
 

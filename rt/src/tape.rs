@@ -12,7 +12,7 @@ use std::fmt::Write;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use crate::wire::Any;
+use crate::abi::Untyped;
 use crate::{CallEffect, Code, Exit, Failure, Outcome, Position, Trap, TrapKind};
 
 /// One call, as a tape knows it.
@@ -103,16 +103,16 @@ pub trait Tape: Send + Sync {
     fn end(&self, mark: &CallId, came: CallResult);
 
     /// Whether what was noted is to be made safe before that call is performed, and again after it where it must not be performed twice.
-    fn matters(&self, mark: &CallId) -> bool;
+    fn needs_flush(&self, mark: &CallId) -> bool;
 
     /// The key of a call: the same when the program is run once more, and no other call's, in whatever run.
     fn key(&self, path: &[u32], number: u32) -> String;
 
     /// Makes what was noted safe.
-    fn keep(&self) -> Flush<'_>;
+    fn flush(&self) -> Flush<'_>;
 
     /// Notes that nobody can answer a question now: the program waits for it, and is halted.
-    fn wait(&self, mark: &CallId) -> Halt;
+    fn suspend(&self, mark: &CallId) -> Halt;
 
     /// Why the program must not go on, where it must not.
     fn halted(&self) -> Option<Halt>;
@@ -329,7 +329,7 @@ args! {
     String: |this, args| args.bytes(this.as_bytes());
     &[u8]: |this, args| args.bytes(this);
     Vec<u8>: |this, args| args.bytes(this);
-    Any<'_>: |this, args| match this.bytes {
+    Untyped<'_>: |this, args| match this.bytes {
         Some(bytes) => args.bytes(bytes),
         None => args.number(0, &this.number.to_le_bytes(), &this.number),
     };

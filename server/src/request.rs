@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde_json::{Map, Value as Json};
+use wattle_agent::rt::truncate;
 use wattle_agent::{SESSION_ID, is_session_id};
 
 use crate::error::ApiError;
@@ -65,7 +66,7 @@ pub(crate) fn read(body: &[u8]) -> Result<ChatRequest, ApiError> {
         Some(other) => return Err(wrong(format!("`exec` must be true or false, found {}", kind(&other)))),
     };
     match fields.keys().next() {
-        Some(unknown) => Err(wrong(format!("unknown field `{}`", shown(unknown)))),
+        Some(unknown) => Err(wrong(format!("unknown field `{}`", truncate(unknown, 40)))),
         None => Ok(ChatRequest { message, session, exec }),
     }
 }
@@ -96,11 +97,6 @@ fn kind(value: &Json) -> &'static str {
         Json::Array(_) => "an array",
         Json::Object(_) => "an object",
     }
-}
-
-/// A client's own words, kept short.
-fn shown(text: &str) -> String {
-    text.chars().take(40).collect()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use wattle_capability::Answer;
+use wattle_capability::PortFuture;
 use wattle_capability::files::Files;
 use wattle_capability::shell::{self, Captured};
 use wattle_rt::Account;
@@ -18,7 +18,7 @@ impl shell::Shell for Shell {
         script: String,
         stdin: Vec<u8>,
         deadline: Instant,
-    ) -> Answer<'_, Captured> {
+    ) -> PortFuture<'_, Captured> {
         let shell = self.charged_to(account.clone());
         Box::pin(async move {
             let left = deadline.saturating_duration_since(Instant::now());

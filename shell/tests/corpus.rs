@@ -85,10 +85,10 @@ fn written(script: &str, outcome: &Outcome) -> String {
 }
 
 async fn check(name: &str) {
-    let texts = std::fs::read_to_string(folder().join(name).with_extension("txt")).unwrap();
+    let texts = wattle_cases::read(folder().join(name).with_extension("txt"));
     let scripts = blocks(&texts);
     let expected_path = folder().join(name).with_extension("out");
-    if std::env::var_os("UPDATE").is_some() {
+    if wattle_cases::is_updating() {
         let mut all = String::new();
         for script in &scripts {
             let outcome = match by_bash(script) {
@@ -99,7 +99,7 @@ async fn check(name: &str) {
         }
         std::fs::write(&expected_path, all).unwrap();
     }
-    let expected = std::fs::read_to_string(&expected_path).unwrap();
+    let expected = wattle_cases::read(&expected_path);
     let (mut all, mut wrong) = (String::new(), String::new());
     let mut outcomes = expected.split("### ").skip(1);
     for script in &scripts {
@@ -108,8 +108,7 @@ async fn check(name: &str) {
         all.push_str(&ours);
         let theirs = format!("### {}", outcomes.next().unwrap_or_default());
         if ours != theirs {
-            let diff = similar::TextDiff::from_lines(&theirs, &ours);
-            let _ = writeln!(wrong, "{script}\n{}stderr: {stderr}", diff.unified_diff());
+            let _ = writeln!(wrong, "{script}\n{}stderr: {stderr}", wattle_cases::diff(&theirs, &ours));
         }
     }
     assert!(wrong.is_empty(), "{name}: other than expected:\n{wrong}");
@@ -192,11 +191,8 @@ macro_rules! corpus {
         #[test]
         fn every_file_is_checked() {
             let known = [$(stringify!($name)),*];
-            for entry in std::fs::read_dir(folder()).unwrap() {
-                let path = entry.unwrap().path();
-                if path.extension().is_some_and(|extension| extension == "txt") {
-                    assert!(known.contains(&path.file_stem().unwrap().to_str().unwrap()), "{}", path.display());
-                }
+            for path in wattle_cases::files(folder(), "txt") {
+                assert!(known.contains(&path.file_stem().unwrap().to_str().unwrap()), "{}", path.display());
             }
         }
 

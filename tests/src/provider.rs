@@ -1,6 +1,8 @@
-//! A chat-completions endpoint on loopback that answers from a script, and misbehaves as the script says.
+//! A chat-completions endpoint on loopback that answers from a script, and fails when the script
+//! says so.
 //!
-//! It runs on threads of its own, so that any test can use it: in this process or for a program that it starts.
+//! It runs on threads of its own, so a test can use it in its own process and for the programs that
+//! it starts.
 //!
 //! ```
 //! use wattle_tests::provider::{Answer, Provider};
@@ -20,7 +22,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// Is a running endpoint; it ends when it is dropped.
+/// A running endpoint. Dropping it stops it.
 #[derive(Debug)]
 pub struct Provider {
     address: SocketAddr,
@@ -30,13 +32,13 @@ pub struct Provider {
 #[derive(Default)]
 struct Shared {
     script: Mutex<VecDeque<Answer>>,
-    /// Answers once the script is over.
+    /// Makes the answers once the script is used up.
     respond: Option<Box<Respond>>,
     requests: Mutex<Vec<Recorded>>,
-    over: AtomicBool,
+    stopped: AtomicBool,
 }
 
-/// Answers a request by what it asks.
+/// Makes the answer to a request.
 type Respond = dyn Fn(&Recorded) -> Answer + Send + Sync;
 
 impl std::fmt::Debug for Shared {
@@ -45,36 +47,36 @@ impl std::fmt::Debug for Shared {
     }
 }
 
-/// Is a request as it came in.
+/// A request as it was received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recorded {
-    /// `POST`, …
+    /// The method, such as `POST`.
     pub method: String,
     /// The path and query.
     pub path: String,
-    /// The headers in their order, names in lower case.
+    /// The headers in the order received. The names are in lower case.
     pub headers: Vec<(String, String)>,
     /// The body as text.
     pub body: String,
 }
 
 impl Recorded {
-    /// Gives the first header of this name (in lower case).
+    /// Returns the first header of this name, which is in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
     }
 
-    /// Gives the body as JSON, null where it is none.
+    /// Returns the body as JSON, or null if the body is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_default()
     }
 
-    /// Returns the texts of the conversation that the request carries, [without nonces](crate::plain).
+    /// Returns the texts of the request's messages, [without nonces](crate::plain).
     pub fn messages(&self) -> Vec<String> {
-        self.messages_verbatim().iter().map(|said| crate::plain(said)).collect()
+        self.messages_verbatim().iter().map(|text| crate::plain(text)).collect()
     }
 
-    /// Returns the texts of the conversation that the request carries.
+    /// Returns the texts of the request's messages, byte for byte.
     pub fn messages_verbatim(&self) -> Vec<String> {
         let body = self.json();
         let list = body.get("messages").and_then(Value::as_array).into_iter().flatten();
@@ -86,7 +88,7 @@ impl Recorded {
     }
 }
 
-/// Is what the endpoint does with one request.
+/// The endpoint's response to one request.
 #[derive(Clone, Debug)]
 pub struct Answer {
     status: u16,
@@ -99,36 +101,36 @@ pub struct Answer {
 
 #[derive(Clone, Debug)]
 enum Body {
-    /// A message, framed as the request wants it.
+    /// A message, as JSON or as a stream. `None` leaves the choice to the request.
     Message { text: String, stream: Option<bool> },
-    /// The body's bytes.
+    /// The bytes of the body.
     Bytes(Vec<u8>),
-    /// All bytes, status line and headers included.
+    /// The bytes of the whole response, with status line and headers.
     Raw(Vec<u8>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// The body is whole.
-    Whole,
-    /// The connection closes although the framing promises more.
+    /// The body is complete.
+    Complete,
+    /// The connection closes before the announced length is reached.
     BreakOff,
-    /// Nothing more comes, and the connection stays open.
+    /// The connection stays open, and the rest is never sent.
     Hang,
 }
 
 impl Answer {
-    /// Answers with a message, as JSON or as a stream of words, whichever the request asks for.
+    /// Answers with a message: a stream of words if the request asks for one, JSON otherwise.
     pub fn text(text: impl Into<String>) -> Self {
         Self::new(200, Body::Message { text: text.into(), stream: None })
     }
 
-    /// Answers with a message as one JSON text, whatever the request asks for.
+    /// Answers with a message as JSON, even if the request asks for a stream.
     pub fn plain(text: impl Into<String>) -> Self {
         Self::new(200, Body::Message { text: text.into(), stream: Some(false) })
     }
 
-    /// Answers with a message as a stream of events, whatever the request asks for.
+    /// Answers with a message as a stream of events, even if the request asks for JSON.
     pub fn streamed(text: impl Into<String>) -> Self {
         Self::new(200, Body::Message { text: text.into(), stream: Some(true) })
     }
@@ -138,12 +140,12 @@ impl Answer {
         Self::new(status, Body::Bytes(Vec::new()))
     }
 
-    /// Answers with status 200 and these bytes as the body, of no declared type.
+    /// Answers with status 200 and these bytes as the body, without a content type.
     pub fn body(bytes: impl Into<Vec<u8>>) -> Self {
         Self::new(200, Body::Bytes(bytes.into()))
     }
 
-    /// Answers with an event for each of these texts (`data: …`), as a stream.
+    /// Answers with a stream that has one event (`data: …`) for each of these texts.
     pub fn events<T: AsRef<str>>(data: impl IntoIterator<Item = T>) -> Self {
         let stream: String = data.into_iter().map(|data| format!("data: {}\n\n", data.as_ref())).collect();
         Self::body(stream).header("content-type", "text/event-stream")
@@ -154,26 +156,26 @@ impl Answer {
         Self::new(200, Body::Raw(bytes.into()))
     }
 
-    /// Reads the request, and never answers.
+    /// Reads the request and never answers.
     pub fn hang() -> Self {
         Self::raw("").then_hang()
     }
 
-    /// Reads the request, and closes the connection.
+    /// Reads the request and closes the connection without an answer.
     pub fn close() -> Self {
         Self::raw("")
     }
 
     fn new(status: u16, body: Body) -> Self {
-        Self { status, headers: Vec::new(), body, piece: usize::MAX, pause: Duration::ZERO, end: End::Whole }
+        Self { status, headers: Vec::new(), body, piece: usize::MAX, pause: Duration::ZERO, end: End::Complete }
     }
 
-    /// Answers with another status.
+    /// Replaces the status.
     pub fn with_status(self, status: u16) -> Self {
         Self { status, ..self }
     }
 
-    /// Answers with another body.
+    /// Replaces the body.
     pub fn with_body(self, bytes: impl Into<Vec<u8>>) -> Self {
         Self { body: Body::Bytes(bytes.into()), ..self }
     }
@@ -184,7 +186,7 @@ impl Answer {
         self
     }
 
-    /// Sends the body in pieces of this many bytes, each in a packet of its own.
+    /// Sends the body in pieces of this many bytes, one packet for each piece.
     pub fn pieces(self, bytes: usize) -> Self {
         Self { piece: bytes.max(1), ..self }
     }
@@ -194,17 +196,17 @@ impl Answer {
         Self { pause: time, ..self }
     }
 
-    /// Closes the connection after the body, although the framing promises more.
+    /// Closes the connection after the body, before the announced length is reached.
     pub fn then_break_off(self) -> Self {
         Self { end: End::BreakOff, ..self }
     }
 
-    /// Keeps the connection open after the body, although the framing promises more.
+    /// Keeps the connection open after the body, and never sends the rest of the announced length.
     pub fn then_hang(self) -> Self {
         Self { end: End::Hang, ..self }
     }
 
-    /// Gives head and body as they go out.
+    /// Returns the head and the body as they are sent.
     fn wire(&self, request: &Recorded) -> (Vec<u8>, Vec<u8>) {
         let (kind, body) = match &self.body {
             Body::Raw(bytes) => return (Vec::new(), bytes.clone()),
@@ -219,13 +221,13 @@ impl Answer {
         for (name, value) in kind.iter().chain(&self.headers) {
             head += &format!("{name}: {value}\r\n");
         }
-        let more = if self.end == End::Whole { 0 } else { 1000 };
+        let more = if self.end == End::Complete { 0 } else { 1000 };
         head += &format!("content-length: {}\r\nconnection: close\r\n\r\n", body.len() + more);
         (head.into_bytes(), body)
     }
 }
 
-/// Gives a whole chat completion. The usage is made up: a token for each word.
+/// Returns a complete chat completion. It counts one token for each word.
 fn completion(text: &str, request: &Recorded) -> Value {
     json!({
         "id": "chatcmpl-0",
@@ -265,18 +267,18 @@ fn usage(text: &str, request: &Recorded) -> Value {
 }
 
 impl Provider {
-    /// Starts an endpoint that gives these answers in turn, and status 500 once they are used up.
+    /// Starts an endpoint that returns these answers in turn, and status 500 once they are used up.
     ///
     /// # Panics
-    /// Where no port can be opened on loopback.
+    /// If no port can be opened on loopback.
     pub fn start(script: impl IntoIterator<Item = Answer>) -> Self {
         Self::serving(Shared { script: Mutex::new(script.into_iter().collect()), ..Shared::default() })
     }
 
-    /// Starts an endpoint that answers each request by what it asks, the same for whoever asks however often.
+    /// Starts an endpoint that calls `respond` for each request and returns its answer.
     ///
     /// # Panics
-    /// Where no port can be opened on loopback.
+    /// If no port can be opened on loopback.
     pub fn answering(respond: impl Fn(&Recorded) -> Answer + Send + Sync + 'static) -> Self {
         Self::serving(Shared { respond: Some(Box::new(respond)), ..Shared::default() })
     }
@@ -289,11 +291,11 @@ impl Provider {
         let accepting = Arc::clone(&shared);
         thread::spawn(move || {
             for stream in listener.incoming() {
-                if accepting.over.load(Ordering::Relaxed) {
+                if accepting.stopped.load(Ordering::Relaxed) {
                     break;
                 }
                 let shared = Arc::clone(&accepting);
-                // A client that goes away ends its own connection only.
+                // A connection that fails affects no other one.
                 if let Ok(stream) = stream {
                     thread::spawn(move || serve(stream, &shared));
                 }
@@ -302,9 +304,14 @@ impl Provider {
         Self { address, shared }
     }
 
-    /// Gives the base URL: `http://127.0.0.1:PORT/v1`.
+    /// Returns the base URL: `http://127.0.0.1:PORT/v1`.
     pub fn base_url(&self) -> String {
         format!("http://{}/v1", self.address)
+    }
+
+    /// Returns the host and port, `127.0.0.1:PORT`, as rules about hosts spell them.
+    pub fn host(&self) -> String {
+        self.address.to_string()
     }
 
     /// Adds an answer to the script.
@@ -312,20 +319,20 @@ impl Provider {
         lock(&self.shared.script).push_back(answer);
     }
 
-    /// Gives the requests so far.
+    /// Returns the requests received so far.
     pub fn requests(&self) -> Vec<Recorded> {
         lock(&self.shared.requests).clone()
     }
 
-    /// Tells how many answers of the script were not asked for.
-    pub fn left(&self) -> usize {
+    /// Returns how many answers of the script are still unused.
+    pub fn unused_answers(&self) -> usize {
         lock(&self.shared.script).len()
     }
 }
 
 impl Drop for Provider {
     fn drop(&mut self) {
-        self.shared.over.store(true, Ordering::Relaxed);
+        self.shared.stopped.store(true, Ordering::Relaxed);
         // Wakes the thread that accepts.
         let _ = TcpStream::connect(self.address);
     }
@@ -345,7 +352,7 @@ fn serve(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
     };
     let respond = shared.respond.as_ref().map(|respond| respond(&request));
     let answer = answer.or(respond).unwrap_or_else(|| {
-        Answer::status(500).with_body(r#"{"error":{"message":"the script of the fake provider is over"}}"#)
+        Answer::status(500).with_body(r#"{"error":{"message":"the script of the fake provider is used up"}}"#)
     });
     let (head, body) = answer.wire(&request);
     stream.write_all(&head)?;
@@ -355,7 +362,7 @@ fn serve(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
     }
     if answer.end == End::Hang {
         stream.set_read_timeout(Some(Duration::from_millis(20)))?;
-        while !shared.over.load(Ordering::Relaxed) {
+        while !shared.stopped.load(Ordering::Relaxed) {
             match stream.read(&mut [0]) {
                 Ok(0) => break,
                 Err(why) if !matches!(why.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => break,

@@ -18,6 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("wattle-eval", &["wattle-agent"]),
     ("wattle-server", &["wattle-agent"]),
     ("wattle", &["wattle-agent", "wattle-eval", "wattle-server"]),
+    ("wattle-cases", &[]),
     ("wattle-tests", &["wattle-agent", "wattle-capability", "wattle-catalog", "wattle-machine", "wattle-rt"]),
 ];
 

@@ -1,10 +1,10 @@
-//! Plays every scripted run of the data files and compares the effects; `UPDATE=1` writes what came out.
+//! Plays every scripted run of the data files and compares the effects; `UPDATE=1` updates them.
 //!
-//! A script is a list of inputs, `>>> kind` and a payload, each followed by `<<<` and the effects that it has.
+//! A script is a list of inputs, `>>> kind` and a payload, each followed by `<<<` and its effects.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
-use std::{fmt::Write as _, fs, path::Path};
+use std::fmt::Write as _;
 
 use wattle_machine::{Effect, Execution, Input, Message, ModelAnswer, Role, Setup, State, Usage, step};
 
@@ -86,22 +86,11 @@ fn play(script: &str) -> String {
 
 #[test]
 fn every_run_has_the_effects_written_down() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/runs");
-    let mut files: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.sort();
+    let files = wattle_cases::files("tests/runs", "txt");
     assert!(files.len() >= 10, "only {} runs were found", files.len());
-    let mut failures = String::new();
+    let mut comparison = wattle_cases::Comparison::new();
     for file in files {
-        let script = fs::read_to_string(&file).unwrap();
-        let found = play(&script);
-        if found != script {
-            let line = script.lines().zip(found.lines()).take_while(|(a, b)| a == b).count();
-            let at = |text: &str| text.lines().nth(line).unwrap_or("(end)").to_owned();
-            writeln!(failures, "{}, line {}\n- {}\n+ {}\n", file.display(), line + 1, at(&script), at(&found)).unwrap();
-        }
-        if std::env::var_os("UPDATE").is_some() {
-            fs::write(&file, found).unwrap();
-        }
+        comparison.add(&file, &play(&wattle_cases::read(&file)));
     }
-    assert!(failures.is_empty() || std::env::var_os("UPDATE").is_some(), "{failures}");
+    comparison.finish();
 }

@@ -238,7 +238,7 @@ impl Tape for RunTape {
         });
     }
 
-    fn matters(&self, mark: &CallId) -> bool {
+    fn needs_flush(&self, mark: &CallId) -> bool {
         let in_memory = self.mode == Mode::Record { overlay: true } && is_of_files(mark.effect);
         (mark.effect != CallEffect::Reads && !in_memory) || self.lock().unwritten > FLUSH
     }
@@ -248,7 +248,7 @@ impl Tape for RunTape {
         format!("{}/{}.{}/{}/{number}", self.run, self.turn, self.program, path.join("."))
     }
 
-    fn keep(&self) -> Flush<'_> {
+    fn flush(&self) -> Flush<'_> {
         Box::pin(async move {
             let pending = {
                 let mut now = self.lock();
@@ -263,7 +263,7 @@ impl Tape for RunTape {
         })
     }
 
-    fn wait(&self, mark: &CallId) -> Halt {
+    fn suspend(&self, mark: &CallId) -> Halt {
         let mut now = self.lock();
         now.waiting.push(mark.args.clone());
         halted(&mut now, Halt("the run waits for the answer of a person".to_owned()))

@@ -4,7 +4,7 @@ use chacha20poly1305::XNonce;
 use chacha20poly1305::aead::{Aead as _, Payload};
 use rusqlite::{OptionalExtension, params};
 use tokio::sync::OnceCell;
-use wattle_capability::Answer;
+use wattle_capability::PortFuture;
 use wattle_capability::secrets::{Secret, SecretHost, Secrets};
 use wattle_rt::{Code, Failure};
 
@@ -119,7 +119,7 @@ impl StoredSecrets {
 }
 
 impl Secrets for StoredSecrets {
-    fn find(&self, name: String) -> Answer<'_, Option<Secret>> {
+    fn find(&self, name: String) -> PortFuture<'_, Option<Secret>> {
         Box::pin(async move {
             let row = self.row(&name).await.map_err(|why| Failure::new(Code::EREMOTE, why.to_string()))?;
             let Some(row) = row else { return Ok(None) };
@@ -131,7 +131,7 @@ impl Secrets for StoredSecrets {
         })
     }
 
-    fn all(&self) -> Answer<'_, Vec<Secret>> {
+    fn all(&self) -> PortFuture<'_, Vec<Secret>> {
         Box::pin(async move {
             let listed = self.list().await.map_err(|why| Failure::new(Code::EREMOTE, why.to_string()))?;
             let mut all = Vec::new();
@@ -171,11 +171,11 @@ impl LazySecrets {
 }
 
 impl Secrets for LazySecrets {
-    fn find(&self, name: String) -> Answer<'_, Option<Secret>> {
+    fn find(&self, name: String) -> PortFuture<'_, Option<Secret>> {
         Box::pin(async move { self.opened().await?.find(name).await })
     }
 
-    fn all(&self) -> Answer<'_, Vec<Secret>> {
+    fn all(&self) -> PortFuture<'_, Vec<Secret>> {
         Box::pin(async move {
             match (self.may_exist)() {
                 true => self.opened().await?.all().await,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use tokio::sync::OnceCell;
-use wattle_capability::Answer;
+use wattle_capability::PortFuture;
 use wattle_capability::kv::{Backend, Change};
 use wattle_rt::{Code, Failure};
 
@@ -130,21 +130,21 @@ fn broken(cause: super::Cause) -> Failure {
 }
 
 impl Backend for State {
-    fn get(&self, key: String) -> Answer<'_, Option<Vec<u8>>> {
+    fn get(&self, key: String) -> PortFuture<'_, Option<Vec<u8>>> {
         let (tables, session, tenant) = (self.tables, self.session.clone(), self.of.tenant.clone());
         let get = move |connection: &mut Connection| tables.value(connection, tenant.as_str(), &session, &key);
         Box::pin(self.of.store.with(broken, get))
     }
 
-    fn update(&self, key: String, change: Change) -> Answer<'_, ()> {
+    fn update(&self, key: String, change: Change) -> PortFuture<'_, ()> {
         Box::pin(self.change(None, key, change))
     }
 
-    fn update_once(&self, call: String, key: String, change: Change) -> Answer<'_, ()> {
+    fn update_once(&self, call: String, key: String, change: Change) -> PortFuture<'_, ()> {
         Box::pin(self.change(Some(call), key, change))
     }
 
-    fn keys(&self, prefix: String) -> Answer<'_, Vec<String>> {
+    fn keys(&self, prefix: String) -> PortFuture<'_, Vec<String>> {
         let (tables, session, tenant) = (self.tables, self.session.clone(), self.of.tenant.clone());
         Box::pin(self.of.store.with(broken, move |connection| {
             let mut statement = connection.prepare(tables.keys)?;
@@ -184,19 +184,19 @@ impl LazyState {
 }
 
 impl Backend for LazyState {
-    fn get(&self, key: String) -> Answer<'_, Option<Vec<u8>>> {
+    fn get(&self, key: String) -> PortFuture<'_, Option<Vec<u8>>> {
         Box::pin(async move { self.state().await?.get(key).await })
     }
 
-    fn update(&self, key: String, change: Change) -> Answer<'_, ()> {
+    fn update(&self, key: String, change: Change) -> PortFuture<'_, ()> {
         Box::pin(async move { self.state().await?.update(key, change).await })
     }
 
-    fn update_once(&self, call: String, key: String, change: Change) -> Answer<'_, ()> {
+    fn update_once(&self, call: String, key: String, change: Change) -> PortFuture<'_, ()> {
         Box::pin(async move { self.state().await?.update_once(call, key, change).await })
     }
 
-    fn keys(&self, prefix: String) -> Answer<'_, Vec<String>> {
+    fn keys(&self, prefix: String) -> PortFuture<'_, Vec<String>> {
         Box::pin(async move { self.state().await?.keys(prefix).await })
     }
 }

@@ -1,6 +1,6 @@
 //! The requests of programs, and what carries them.
 
-use wattle_rt::Answer;
+use wattle_rt::PortFuture;
 
 use crate::{HeaderMap, Incoming, Method, Outgoing};
 
@@ -33,7 +33,7 @@ pub struct Response {
 pub trait Backend: Send + Sync {
     /// Sends the request, and asks it about each URL that a redirect leads to. A refusal is `EACCESS`, a URL that cannot be read
     /// `EPARSE`, too late `ETIME`, anything else `EREMOTE`.
-    fn send(&self, outgoing: Outgoing) -> Answer<'_, Incoming>;
+    fn send(&self, outgoing: Outgoing) -> PortFuture<'_, Incoming>;
 }
 
 impl From<Request> for crate::Request {

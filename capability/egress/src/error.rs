@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use url::{Host, Url};
+use wattle_rt::truncate;
 
 use super::address::Class;
 use super::policy::{DomainPattern, Target};
@@ -128,7 +129,7 @@ impl EgressError {
     }
 
     pub(super) fn scheme(scheme: &str) -> Self {
-        let scheme = clip(scheme, 40);
+        let scheme = truncate(scheme, 40);
         error(EgressErrorKind::Refused, format!("refused: the scheme `{scheme}` is not `http` or `https`"))
     }
 
@@ -150,12 +151,14 @@ impl EgressError {
     }
 
     pub(super) fn no_host(url: &Url) -> Self {
-        error(EgressErrorKind::BadUrl, format!("invalid URL: `{}` has no host", clip(url.as_str(), 100)))
+        error(EgressErrorKind::BadUrl, format!("invalid URL: `{}` has no host", truncate(url.as_str(), 100)))
     }
 
     pub(super) fn method(method: &str) -> Self {
-        let text =
-            format!("method `{}` is not sent; use GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS", clip(method, 20));
+        let text = format!(
+            "method `{}` is not sent; use GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS",
+            truncate(method, 20)
+        );
         error(EgressErrorKind::BadRequest, text)
     }
 
@@ -184,7 +187,7 @@ impl EgressError {
     }
 
     pub(super) fn redirects(limit: usize, to: &Url) -> Self {
-        let text = format!("more than {limit} redirects, the last to {}", clip(to.as_str(), 200));
+        let text = format!("more than {limit} redirects, the last to {}", truncate(to.as_str(), 200));
         error(EgressErrorKind::Redirect, text)
     }
 
@@ -204,7 +207,7 @@ impl EgressError {
         let text = format!(
             "{} redirects to `{}`; set that as the endpoint's URL, redirects of an endpoint are not followed",
             origin_of(url),
-            clip(&to, 200)
+            truncate(&to, 200)
         );
         error(EgressErrorKind::Redirect, text)
     }
@@ -217,11 +220,11 @@ impl EgressError {
     }
 
     pub(super) fn unconnected(url: &Url, why: &str) -> Self {
-        error(EgressErrorKind::Connect, format!("failed to connect to {}: {}", origin_of(url), clip(why, 200)))
+        error(EgressErrorKind::Connect, format!("failed to connect to {}: {}", origin_of(url), truncate(why, 200)))
     }
 
     pub(super) fn broken(url: &Url, why: &str) -> Self {
-        error(EgressErrorKind::Broken, format!("the connection to {} broke: {}", origin_of(url), clip(why, 200)))
+        error(EgressErrorKind::Broken, format!("the connection to {} broke: {}", origin_of(url), truncate(why, 200)))
     }
 
     /// The same error in other words.
@@ -244,34 +247,37 @@ impl Error for RuleError {}
 
 impl RuleError {
     pub(super) fn scheme(text: &str) -> Self {
-        Self(format!("invalid host `{}`: give the host alone, without a scheme", clip(text, 100)))
+        Self(format!("invalid host `{}`: give the host alone, without a scheme", truncate(text, 100)))
     }
 
     pub(super) fn more_than_host(text: &str) -> Self {
-        Self(format!("invalid host `{}`: give HOST or HOST:PORT, without user, path or query", clip(text, 100)))
+        Self(format!("invalid host `{}`: give HOST or HOST:PORT, without user, path or query", truncate(text, 100)))
     }
 
     pub(super) fn wildcard(text: &str) -> Self {
-        Self(format!("invalid host `{}`: a wildcard is not allowed here, name each host", clip(text, 100)))
+        Self(format!("invalid host `{}`: a wildcard is not allowed here, name each host", truncate(text, 100)))
     }
 
     pub(super) fn inner_wildcard(text: &str) -> Self {
         Self(format!(
             "invalid domain `{}`: `*` may only stand for the names below a domain, `*.example.com`",
-            clip(text, 100)
+            truncate(text, 100)
         ))
     }
 
     pub(super) fn no_brackets(text: &str) -> Self {
-        Self(format!("invalid host `{}`: an IPv6 address stands in brackets, `[::1]` or `[::1]:8080`", clip(text, 100)))
+        Self(format!(
+            "invalid host `{}`: an IPv6 address stands in brackets, `[::1]` or `[::1]:8080`",
+            truncate(text, 100)
+        ))
     }
 
     pub(super) fn port(text: &str) -> Self {
-        Self(format!("invalid host `{}`: the port is a number from 1 to 65535", clip(text, 100)))
+        Self(format!("invalid host `{}`: the port is a number from 1 to 65535", truncate(text, 100)))
     }
 
     pub(super) fn host(text: &str, why: url::ParseError) -> Self {
-        Self(format!("invalid host `{}`: {why}", clip(text, 100)))
+        Self(format!("invalid host `{}`: {why}", truncate(text, 100)))
     }
 }
 
@@ -293,13 +299,5 @@ fn span(time: Duration) -> String {
     match time.subsec_nanos() {
         0 => format!("{} s", time.as_secs()),
         _ => format!("{} ms", time.as_millis()),
-    }
-}
-
-/// Cuts a foreign text to `limit` characters.
-fn clip(text: &str, limit: usize) -> String {
-    match text.char_indices().nth(limit) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text.to_owned(),
     }
 }

@@ -8,7 +8,7 @@ use wattle_rt::{Code, Failure, Guard, Run, Target};
 use super::{Egress, EgressError, EgressErrorKind, EndpointClient};
 use crate::backend::{Backend, Request, Response};
 use crate::secrets::{Cleaner, Known, Vault};
-use wattle_rt::Answer;
+use wattle_rt::PortFuture;
 
 /// What every request of a run's programs passes. The only source of an [`Outgoing`].
 #[derive(Clone)]
@@ -184,13 +184,13 @@ impl Outgoing {
 }
 
 impl Backend for Egress {
-    fn send(&self, outgoing: Outgoing) -> Answer<'_, Incoming> {
+    fn send(&self, outgoing: Outgoing) -> PortFuture<'_, Incoming> {
         Box::pin(async move { answered(Egress::send(self, &outgoing).await) })
     }
 }
 
 impl Backend for EndpointClient {
-    fn send(&self, outgoing: Outgoing) -> Answer<'_, Incoming> {
+    fn send(&self, outgoing: Outgoing) -> PortFuture<'_, Incoming> {
         Box::pin(
             async move { answered(self.send_cleaned(outgoing.request().clone().into(), &outgoing.cleaner()).await) },
         )

@@ -514,14 +514,9 @@ pub(super) fn kind_name(kind: EntryKind) -> &'static str {
 
 /// A path or a name as it may stand in a message: on one line, and no longer than the reader needs.
 pub(super) fn shown(text: impl fmt::Display) -> String {
-    const MOST: usize = 120;
     let text = text.to_string();
     let mut out = String::new();
-    for (count, c) in text.chars().enumerate() {
-        if count == MOST {
-            out.push('…');
-            break;
-        }
+    for c in wattle_lang::truncate(&text, 120).chars() {
         if c.is_control() { out.extend(c.escape_default()) } else { out.push(c) }
     }
     out

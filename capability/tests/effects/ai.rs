@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use wattle_capability::Answer;
+use wattle_capability::PortFuture;
 use wattle_capability::ai::{Ai, Budget, Embedding, Inference, Question, Reply};
 use wattle_rt::{Code, Failure, Grants};
 
@@ -17,7 +17,7 @@ struct Script {
 }
 
 impl Inference for Script {
-    fn ask(&self, question: Question) -> Answer<'_, Reply> {
+    fn ask(&self, question: Question) -> PortFuture<'_, Reply> {
         self.asked.lock().unwrap().push(question);
         let next = self.answers.lock().unwrap().pop_front();
         Box::pin(async {
@@ -26,7 +26,7 @@ impl Inference for Script {
         })
     }
 
-    fn embed(&self, text: String) -> Answer<'_, Embedding> {
+    fn embed(&self, text: String) -> PortFuture<'_, Embedding> {
         let vector = text.split(' ').map(|n| n.parse().unwrap_or(f64::NAN)).filter(|n| *n != 9.0).collect();
         Box::pin(async { Ok(Embedding { vector, tokens: 100 }) })
     }
@@ -138,8 +138,8 @@ async fn the_budget_names_the_setting_that_would_allow_more() {
     let one_call = Budget { calls: 1, ..Budget::default() };
     let few_tokens = Budget { tokens: 100, ..Budget::default() };
     for (budget, words) in [
-        (one_call, "the run's 1 calls of `ai` are used up; `--ai-calls N` would allow more"),
-        (few_tokens, "the run's 100 tokens for `ai` are used up (100); `--ai-tokens N` would allow more"),
+        (one_call, "the run's 1 calls of `ai` are used up; `--ai-calls N` allows more"),
+        (few_tokens, "the run's 100 tokens for `ai` are used up (100); `--ai-tokens N` allows more"),
     ] {
         let (script, grants) = granted(&world, &["x", "y", "z"], budget);
         let outcome = world.run_granted(&twice, &[], &grants).await.unwrap();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use wattle_capability::Answer;
+use wattle_capability::PortFuture;
 use wattle_capability::egress::{HeaderMap, Incoming, Outgoing};
 use wattle_capability::http::{Backend, Response};
 use wattle_rt::{Code, Failure};
@@ -35,7 +35,7 @@ impl Drop for Gone<'_> {
 }
 
 impl Backend for Slow {
-    fn send(&self, outgoing: Outgoing) -> Answer<'_, Incoming> {
+    fn send(&self, outgoing: Outgoing) -> PortFuture<'_, Incoming> {
         Box::pin(async move {
             self.begun.fetch_add(1, Ordering::SeqCst);
             let now = self.at_once.fetch_add(1, Ordering::SeqCst) + 1;

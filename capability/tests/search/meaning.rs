@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use wattle_capability::Answer;
+use wattle_capability::PortFuture;
 use wattle_capability::ai::{Embedding, Inference, Question, Reply};
 use wattle_capability::policy::{Policy, Preflight};
 use wattle_capability::search::Embedder;
@@ -18,11 +18,11 @@ struct Model {
 }
 
 impl Inference for Model {
-    fn ask(&self, _: Question) -> Answer<'_, Reply> {
+    fn ask(&self, _: Question) -> PortFuture<'_, Reply> {
         Box::pin(async { Err(Failure::new(Code::EREMOTE, "not asked for that")) })
     }
 
-    fn embed(&self, text: String) -> Answer<'_, Embedding> {
+    fn embed(&self, text: String) -> PortFuture<'_, Embedding> {
         let asked = self.asked.fetch_add(1, Ordering::SeqCst);
         Box::pin(async move {
             if asked >= self.fails_after {
@@ -64,7 +64,7 @@ async fn without_the_model_words_are_enough() {
         let outcome = place.outcome("ocean", 0).await;
         assert!(outcome.success() && outcome.texts()[0].contains("word.txt"), "{:?}", outcome.failure);
         assert!(
-            outcome.log.iter().any(|line| line.contains("by words alone: the endpoint is down")),
+            outcome.log.iter().any(|line| line.contains("by words only: the endpoint is down")),
             "{:?}",
             outcome.log
         );

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use wattle_capability::Answer;
+use wattle_capability::PortFuture;
 use wattle_capability::ai::{Embedding, Inference, Question, Reply};
 use wattle_capability::egress::{Incoming, Outgoing, Passage};
 use wattle_capability::files::{EntryKind, Files};
@@ -17,7 +17,7 @@ use wattle_capability::issue::{IssueTracker, Ticket};
 use wattle_capability::kv::{self, Change};
 use wattle_capability::par::{Programs, Work};
 use wattle_capability::policy::{Policy, Preflight, Rule, Verdict};
-use wattle_rt::{Decided, Grants, Guard, Nested, Outcome, Preview, Service, Target};
+use wattle_rt::{Grants, Guard, GuardFuture, Nested, Outcome, Preview, Service, Target};
 
 /// What was done, in order.
 #[derive(Clone, Default)]
@@ -46,33 +46,33 @@ pub(crate) struct Watched<T: ?Sized> {
 }
 
 impl http::Backend for Watched<dyn http::Backend> {
-    fn send(&self, outgoing: Outgoing) -> Answer<'_, Incoming> {
+    fn send(&self, outgoing: Outgoing) -> PortFuture<'_, Incoming> {
         self.log.add(self.target, outgoing.request().url.clone());
         self.inner.send(outgoing)
     }
 }
 
 impl Inference for Watched<dyn Inference> {
-    fn ask(&self, question: Question) -> Answer<'_, Reply> {
+    fn ask(&self, question: Question) -> PortFuture<'_, Reply> {
         self.log.add(self.target, "");
         self.inner.ask(question)
     }
 
-    fn embed(&self, text: String) -> Answer<'_, Embedding> {
+    fn embed(&self, text: String) -> PortFuture<'_, Embedding> {
         self.log.add(self.target, "");
         self.inner.embed(text)
     }
 }
 
 impl ImageGenerator for Watched<dyn ImageGenerator> {
-    fn paint(&self, prompt: String, passage: Passage) -> Answer<'_, Vec<u8>> {
+    fn generate(&self, prompt: String, passage: Passage) -> PortFuture<'_, Vec<u8>> {
         self.log.add(self.target, "");
-        self.inner.paint(prompt, passage)
+        self.inner.generate(prompt, passage)
     }
 }
 
 impl Repository for Watched<dyn Repository> {
-    fn commit_push(&self, message: String) -> Answer<'_, String> {
+    fn commit_push(&self, message: String) -> PortFuture<'_, String> {
         self.log.add(Target::ReadTree, "/");
         self.log.add(Target::Write, "/.git");
         self.log.add(self.target, "");
@@ -81,37 +81,37 @@ impl Repository for Watched<dyn Repository> {
 }
 
 impl IssueTracker for Watched<dyn IssueTracker> {
-    fn file(&self, ticket: Ticket) -> Answer<'_, ()> {
+    fn file(&self, ticket: Ticket) -> PortFuture<'_, ()> {
         self.log.add(self.target, "");
         self.inner.file(ticket)
     }
 }
 
 impl kv::Backend for Watched<dyn kv::Backend> {
-    fn get(&self, key: String) -> Answer<'_, Option<Vec<u8>>> {
+    fn get(&self, key: String) -> PortFuture<'_, Option<Vec<u8>>> {
         self.log.add(Target::Key, format!("{}{key}", self.prefix));
         self.inner.get(key)
     }
 
-    fn update(&self, key: String, change: Change) -> Answer<'_, ()> {
+    fn update(&self, key: String, change: Change) -> PortFuture<'_, ()> {
         self.log.add(Target::Key, format!("{}{key}", self.prefix));
         self.inner.update(key, change)
     }
 
-    fn keys(&self, prefix: String) -> Answer<'_, Vec<String>> {
+    fn keys(&self, prefix: String) -> PortFuture<'_, Vec<String>> {
         self.log.add(Target::Keys, format!("{}{prefix}", self.prefix));
         self.inner.keys(prefix)
     }
 }
 
 impl Programs for Watched<dyn Programs> {
-    fn run(&self, work: Work, args: Vec<String>, grants: Arc<Grants>, place: Nested) -> Answer<'_, Outcome> {
+    fn run(&self, work: Work, args: Vec<String>, grants: Arc<Grants>, place: Nested) -> PortFuture<'_, Outcome> {
         let name = if let Work::Named(name) = &work { name.clone() } else { String::new() };
         self.log.add(self.target, name);
         self.inner.run(work, args, grants, place)
     }
 
-    fn check(&self, work: Work) -> Answer<'_, ()> {
+    fn check(&self, work: Work) -> PortFuture<'_, ()> {
         self.inner.check(work)
     }
 
@@ -174,7 +174,7 @@ pub(crate) fn read(text: &str) -> Vec<(Target, String)> {
 pub(crate) struct Late(pub(crate) Preflight);
 
 impl Guard for Late {
-    fn before<'a>(&'a self, _: Preview<'a>) -> Decided<'a> {
+    fn before<'a>(&'a self, _: Preview<'a>) -> GuardFuture<'a> {
         Box::pin(async { Ok(Arc::new(Late(self.0.clone())) as Arc<dyn Guard>) })
     }
 

@@ -1,7 +1,5 @@
 //! What becomes of pages: `pages/NAME.html` is read as `pages/NAME.md`; `UPDATE=1` writes those anew.
 
-use std::fmt::Write as _;
-use std::path::Path;
 use std::sync::Arc;
 
 use wattle_capability::egress::{Egress, Policy};
@@ -37,10 +35,8 @@ fn failed(outcome: &Outcome, code: Code, words: &str) {
 
 #[tokio::test]
 async fn pages_are_read_as_people_read_them() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/web/pages");
-    let mut wrong = String::new();
-    let mut pages: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    pages.retain(|path| path.extension().is_some_and(|end| end == "html"));
+    let mut comparison = wattle_cases::Comparison::new();
+    let pages = wattle_cases::files("tests/web/pages", "html");
     assert!(pages.len() >= 14);
     for path in pages {
         let server = serve(vec![answer("200 OK", "content-type: text/html\r\n", &std::fs::read(&path).unwrap())]);
@@ -49,17 +45,9 @@ async fn pages_are_read_as_people_read_them() {
         let found = outcome.texts()[0].replace(&server.base, "http://site");
         // The length depends on the port.
         let found = format!("{}\n", found.rsplit_once("\n\n[characters").map_or(&*found, |(text, _)| text));
-        let path = path.with_extension("md");
-        if std::env::var_os("UPDATE").is_some() {
-            std::fs::write(&path, &found).unwrap();
-        }
-        let expected = std::fs::read_to_string(&path).unwrap_or_default();
-        if found != expected {
-            writeln!(wrong, "{}\n{}", path.display(), similar::TextDiff::from_lines(&expected, &found).unified_diff())
-                .unwrap();
-        }
+        comparison.add(path.with_extension("md"), &found);
     }
-    assert!(wrong.is_empty(), "{wrong}");
+    comparison.finish();
 }
 
 #[tokio::test]
@@ -73,7 +61,7 @@ async fn a_long_text_is_read_in_pieces() {
         let given = outcome.texts()[0].clone();
         let (piece, note) = given.rsplit_once("\n\n").unwrap();
         let end = (offset + 4_000).min(all);
-        let more = if end < all { format!("; read on with offset {end}") } else { String::new() };
+        let more = if end < all { format!("; continue at offset {end}") } else { String::new() };
         assert_eq!(note, format!("[characters {offset}–{end} of {all}{more}]"));
         whole.push_str(piece);
         if end == all {
@@ -82,7 +70,7 @@ async fn a_long_text_is_read_in_pieces() {
         offset = end;
     }
     assert_eq!(whole.replace(' ', ""), text.replace(' ', ""));
-    failed(&fetch("", b"short", "5").await, Code::EBOUND, "has 5 characters, and nothing stands at offset 5");
+    failed(&fetch("", b"short", "5").await, Code::EBOUND, "offset 5 is out of range: the text has 5 characters");
     failed(&fetch("", b"short", "-1").await, Code::EBOUND, "0 or more");
 }
 
@@ -180,12 +168,16 @@ async fn what_is_left_out_of_a_page_is_said() {
     let links = "<a>x".repeat(1_200_000);
     let outcome = fetch("content-type: text/html\r\n", links.as_bytes(), "0").await;
     let text = outcome.texts()[0].clone();
-    assert!(text.ends_with("; the page is too large for its structure to be read]"), "{}", &text[text.len() - 200..]);
+    assert!(
+        text.ends_with("; tags removed, because the page is too large to be parsed]"),
+        "{}",
+        &text[text.len() - 200..]
+    );
     let large = "word ".repeat(1_100_000);
     let outcome = fetch("content-type: text/plain\r\n", large.as_bytes(), "0").await;
     let text = outcome.texts()[0].clone();
     assert!(
-        text.ends_with("[characters 0–4000 of 5242879; read on with offset 4000; of the page's first 5 MiB]"),
+        text.ends_with("[characters 0–4000 of 5242879; continue at offset 4000; of the page's first 5 MiB]"),
         "{}",
         &text[text.len() - 200..]
     );

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use wattle_capability::Answer;
+use wattle_capability::PortFuture;
 use wattle_capability::ai::{Ai, Budget, Embedding, Inference, Question, Reply};
 use wattle_capability::egress::{HeaderMap, Incoming, Outgoing, Passage};
 use wattle_capability::files::Files;
@@ -22,7 +22,7 @@ use wattle_capability::par::{Par, Programs, Work};
 use wattle_capability::publish::Publish;
 use wattle_capability::search::Search;
 use wattle_capability::shell::{Captured, Sh, Shell};
-use wattle_capability::wattle::{CatalogIndex, Wattle};
+use wattle_capability::wattle::{CatalogIndex, ProgramSummary, Wattle};
 use wattle_capability::web::{self, Engine, EngineKind};
 use wattle_rt::{Account, Code, Failure, Grants, Limits, Nested, Outcome, RunError, Runtime};
 
@@ -55,7 +55,7 @@ impl World {
                 .with(Fs(Arc::clone(&self.files)))
                 .with(Search::new(None, None))
                 .with(web::Web::new(
-                    Engine::by(Arc::new(Web), EngineKind::Searxng, "https://search.example/").map(Arc::new),
+                    Engine::with_backend(Arc::new(Web), EngineKind::Searxng, "https://search.example/").map(Arc::new),
                 ))
                 .allow("vfs")
                 .allow("workbook")
@@ -85,7 +85,7 @@ impl World {
 pub(crate) struct Pushed;
 
 impl Repository for Pushed {
-    fn commit_push(&self, message: String) -> Answer<'_, String> {
+    fn commit_push(&self, message: String) -> PortFuture<'_, String> {
         Box::pin(async move { Ok(format!("committed and pushed: {message}")) })
     }
 }
@@ -94,7 +94,7 @@ impl Repository for Pushed {
 pub(crate) struct OnePicture;
 
 impl ImageGenerator for OnePicture {
-    fn paint(&self, _: String, _: Passage) -> Answer<'_, Vec<u8>> {
+    fn generate(&self, _: String, _: Passage) -> PortFuture<'_, Vec<u8>> {
         Box::pin(async { Ok(include_bytes!("../../../agent/src/scene.png").to_vec()) })
     }
 }
@@ -180,7 +180,7 @@ impl Shelf {
 }
 
 impl Programs for Shelf {
-    fn run(&self, work: Work, args: Vec<String>, grants: Arc<Grants>, place: Nested) -> Answer<'_, Outcome> {
+    fn run(&self, work: Work, args: Vec<String>, grants: Arc<Grants>, place: Nested) -> PortFuture<'_, Outcome> {
         Box::pin(async move {
             let prepared = self.0.prepare(&Shelf::text(&work)?).await.unwrap();
             let time = Duration::from_secs(60);
@@ -193,7 +193,7 @@ impl Programs for Shelf {
         })
     }
 
-    fn check(&self, work: Work) -> Answer<'_, ()> {
+    fn check(&self, work: Work) -> PortFuture<'_, ()> {
         Box::pin(async move {
             let prepared = self.0.prepare(&Shelf::text(&work)?).await;
             prepared.map(drop).map_err(|why| Failure::new(Code::EPARSE, why.to_string()))
@@ -206,12 +206,14 @@ impl Programs for Shelf {
 }
 
 impl CatalogIndex for Shelf {
-    fn list(&self) -> Vec<(String, String)> {
-        SHELF.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
+    fn list(&self) -> Vec<ProgramSummary> {
+        let summary =
+            |(name, about): &(&str, &str)| ProgramSummary { name: (*name).to_owned(), about: (*about).to_owned() };
+        SHELF.iter().map(summary).collect()
     }
 
-    fn search(&self, words: &str) -> Vec<(String, String)> {
-        self.list().into_iter().filter(|(name, _)| name == words).collect()
+    fn search(&self, words: &str) -> Vec<ProgramSummary> {
+        self.list().into_iter().filter(|program| program.name == words).collect()
     }
 
     fn show(&self, name: &str) -> Result<String, Failure> {
@@ -223,7 +225,14 @@ impl CatalogIndex for Shelf {
 pub(crate) struct Toy;
 
 impl Shell for Toy {
-    fn run(&self, _: &Account, files: Arc<Files>, script: String, stdin: Vec<u8>, _: Instant) -> Answer<'_, Captured> {
+    fn run(
+        &self,
+        _: &Account,
+        files: Arc<Files>,
+        script: String,
+        stdin: Vec<u8>,
+        _: Instant,
+    ) -> PortFuture<'_, Captured> {
         Box::pin(async move {
             let words: Vec<&str> = script.split_whitespace().collect();
             let failed =
@@ -252,7 +261,7 @@ impl Shell for Toy {
 pub(crate) struct Pile(pub(crate) Mutex<Vec<Ticket>>);
 
 impl IssueTracker for Pile {
-    fn file(&self, ticket: Ticket) -> Answer<'_, ()> {
+    fn file(&self, ticket: Ticket) -> PortFuture<'_, ()> {
         self.0.lock().unwrap().push(ticket);
         Box::pin(async { Ok(()) })
     }
@@ -262,13 +271,13 @@ impl IssueTracker for Pile {
 pub(crate) struct Echo;
 
 impl Inference for Echo {
-    fn ask(&self, question: Question) -> Answer<'_, Reply> {
+    fn ask(&self, question: Question) -> PortFuture<'_, Reply> {
         let Question { instruction, text, .. } = question;
         let text = if instruction.contains("JSON") { text } else { format!("{instruction} {text}") };
         Box::pin(async { Ok(Reply { text, tokens: 10 }) })
     }
 
-    fn embed(&self, text: String) -> Answer<'_, Embedding> {
+    fn embed(&self, text: String) -> PortFuture<'_, Embedding> {
         let vector = text.bytes().take(3).map(f64::from).collect();
         Box::pin(async { Ok(Embedding { vector, tokens: 1 }) })
     }

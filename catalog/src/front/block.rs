@@ -1,6 +1,7 @@
 //! The lines of front matter, and where in them an error stands.
 
 use toml::Spanned;
+use wattle_rt::truncate;
 
 use crate::front::Wrong;
 use crate::problem::Fault;
@@ -88,7 +89,7 @@ impl Block {
         } else if let Some(value) = message.strip_prefix("invalid type: ").or(message.strip_prefix("invalid value: ")) {
             Fault::Value(value_words(value))
         } else {
-            Fault::Toml(short(&message.split_whitespace().collect::<Vec<_>>().join(" ")))
+            Fault::Toml(truncate(&message.split_whitespace().collect::<Vec<_>>().join(" "), QUOTED).into_owned())
         };
         (line, fault)
     }
@@ -107,19 +108,14 @@ fn value_words(message: &str) -> String {
         other if other.starts_with("struct") => "a table",
         other => other,
     };
-    format!("found {}, expected {expected}", short(found))
+    format!("found {}, expected {expected}", truncate(found, QUOTED))
 }
 
-/// The beginning of a text that may be long.
-fn short(text: &str) -> String {
-    match text.char_indices().nth(80) {
-        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
-        None => text.to_owned(),
-    }
-}
+/// Maximum length of a text that an error quotes, in characters.
+const QUOTED: usize = 80;
 
 /// The word and the known words in serde's ``unknown field `x`, expected one of `a`, `b` ``.
 fn unknown(message: &str, kind: &str) -> Option<(String, Vec<String>)> {
     let (word, rest) = message.strip_prefix(kind)?.strip_prefix('`')?.split_once("`, expected ")?;
-    Some((short(word), rest.split('`').skip(1).step_by(2).map(str::to_owned).collect()))
+    Some((truncate(word, QUOTED).into_owned(), rest.split('`').skip(1).step_by(2).map(str::to_owned).collect()))
 }

@@ -6,14 +6,14 @@ use wattle_agent::rt::{Argument, Names, Part, Position, Program, Reach, Runtime,
 use crate::output::{DIM, NAME, paint, visible};
 
 /// The calls that reach outside the run, each with its place.
-fn reaching(runtime: &Runtime, program: &Program) -> Vec<(Use, Option<Position>)> {
-    let uses = program.authority().uses().iter().cloned().zip(runtime.places(program));
+async fn reaching(runtime: &Runtime, program: &Program) -> Vec<(Use, Option<Position>)> {
+    let uses = program.authority().uses().iter().cloned().zip(runtime.use_positions(program).await);
     uses.filter(|(one, _)| one.function.reaches_out()).collect()
 }
 
 /// What a program can touch, a line for each call and for each thing that it names.
-pub(super) fn shown(runtime: &Runtime, program: &Program) -> Vec<String> {
-    let uses = reaching(runtime, program);
+pub(super) async fn shown(runtime: &Runtime, program: &Program) -> Vec<String> {
+    let uses = reaching(runtime, program).await;
     if uses.is_empty() {
         return vec!["touches nothing outside the run".to_owned()];
     }
@@ -85,8 +85,8 @@ fn noun(target: Target) -> &'static str {
 }
 
 /// The same as JSON: one object for each call. `values` is null where it may be anything; `argument` is null where every call touches it.
-pub(super) fn to_json(runtime: &Runtime, program: &Program) -> Json {
-    let uses = reaching(runtime, program).into_iter().map(|(one, place)| {
+pub(super) async fn to_json(runtime: &Runtime, program: &Program) -> Json {
+    let uses = reaching(runtime, program).await.into_iter().map(|(one, place)| {
         let named = one.function.params.iter().zip(&one.arguments).flat_map(|(param, argument)| {
             let values = match (param.names, argument) {
                 (Names::Itself(_), Argument::OneOf(texts)) => texts.iter().map(value).collect(),

@@ -94,7 +94,10 @@ pub(crate) async fn check(args: CheckArgs, outer: Layer) -> Result<Exit, Fault> 
             let diagnostics: Vec<Json> = findings.iter().map(Finding::to_json).collect();
             let mut document = json!({"file": file, "ok": ok, "diagnostics": diagnostics});
             if let Some(object) = document.as_object_mut().filter(|_| args.authority) {
-                let authority = program.as_ref().map(|program| authority::to_json(&runtime, program));
+                let authority = match &program {
+                    Some(program) => Some(authority::to_json(&runtime, program).await),
+                    None => None,
+                };
                 object.insert("authority".to_owned(), authority.unwrap_or_default());
             }
             if let Some(object) = document.as_object_mut().filter(|_| args.fix) {
@@ -116,7 +119,7 @@ pub(crate) async fn check(args: CheckArgs, outer: Layer) -> Result<Exit, Fault> 
         }
         findings.iter().for_each(|finding| output::note(&finding.shown(&file, &source)));
         if let Some(program) = program.as_ref().filter(|_| args.authority) {
-            let lines = authority::shown(&runtime, program).into_iter().map(|line| format!("  {line}\n"));
+            let lines = authority::shown(&runtime, program).await.into_iter().map(|line| format!("  {line}\n"));
             output::styled(&format!("{}\n{}", visible(&file), lines.collect::<String>()))?;
         }
         match findings.iter().filter(|finding| finding.is_fixable()).count() {
@@ -147,7 +150,7 @@ async fn checked(runtime: &Runtime, path: &Path, text: Result<String, Fault>, fi
     };
     let mut fixed = Vec::new();
     if fix {
-        let mended = runtime.mend(&source).await;
+        let mended = runtime.fix(&source).await;
         if !mended.applied.is_empty()
             && path != Path::new("-")
             && let Err(error) = replace(path, &mended.source)
@@ -185,7 +188,7 @@ async fn findings(runtime: &Runtime, path: &Path, source: &str) -> (Vec<Finding>
     }
     let told = match &prepared {
         Ok(program) => program.warnings().to_vec(),
-        Err(first) => match runtime.faults(source, MOST).await {
+        Err(first) => match runtime.check(source, MOST).await {
             // What only the engine refuses.
             none if none.is_empty() => vec![(**first).clone()],
             all => all,

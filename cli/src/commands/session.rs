@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value as Json, json};
 use wattle_agent::journal::{self, Journal as _, Opened, SharedJournal, Status};
 use wattle_agent::machine::Role;
+use wattle_agent::rt::truncate;
 use wattle_agent::{Exported, SESSION_ID, SessionLine, StoreError, TenantStore, is_session_id, now_ms};
 
 use crate::args::{ReplArgs, SessionCommand, SessionFlags};
@@ -109,7 +110,7 @@ async fn runs((store, json): (TenantStore, bool)) -> Result<(), Fault> {
     }
     let line = |(run, waiting): &(&Opened, Vec<journal::PendingApproval>)| {
         let session = run.session.as_deref().unwrap_or("-");
-        let message: String = run.opening.message.lines().next().unwrap_or_default().chars().take(SHOWN).collect();
+        let message = truncate(run.opening.message.lines().next().unwrap_or_default(), SHOWN);
         let open = waiting.iter().map(|open| format!("  waits: call {}: {}\n", open.call, visible(&open.question)));
         let reason =
             run.reason.iter().map(|reason| format!("  {}; `wattle session release {}`\n", visible(reason), run.id));

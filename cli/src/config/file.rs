@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use wattle_agent::rt::truncate;
+
 use super::{File, KEYS, Kind, Layer, Places, plain};
 use crate::fault::Fault;
 
@@ -68,7 +70,7 @@ const SHOWN_KEY: usize = 80;
 /// Refuses unknown keys.
 pub(super) fn known(table: &toml::Table, path: &Path) -> Result<(), Fault> {
     let Some(unknown) = table.keys().find(|key| kind(key).is_none()) else { return Ok(()) };
-    let shown: String = unknown.chars().take(SHOWN_KEY).collect();
+    let shown = truncate(unknown, SHOWN_KEY);
     let fault = Fault::configuration(format!("unknown key `{shown}` in `{}`", path.display()));
     let nearest = KEYS
         .iter()

@@ -19,7 +19,7 @@ pub(crate) fn run(attack: &Attack) -> Vec<String> {
         values.set(name, place.at(path).to_str().unwrap());
     }
     let web = web(row, &attack.values);
-    values.set("web", host(&web));
+    values.set("web", web.host());
     let model = model(row, &values);
     values.set("model", model.base_url());
     values.set("token", TOKEN);
@@ -134,10 +134,4 @@ fn model(row: &Row, values: &Values) -> Provider {
         (None, None, Some(status)) => Answer::status(status),
         _ => panic!("an answer of the model has one of `text`, `raw`, `status`"),
     }))
-}
-
-/// The host and port of a server.
-fn host(server: &Provider) -> String {
-    let url = server.base_url();
-    url.trim_start_matches("http://").trim_end_matches("/v1").to_owned()
 }

@@ -35,12 +35,11 @@ pub(crate) fn wattle(place: &Place) -> Command {
 /// and filters: that can take longer than the bounds of an attack.
 pub(crate) fn warm_up() {
     let pages = Provider::answering(|_| Answer::body("<p>warm").header("content-type", "text/html"));
-    let url = pages.base_url();
-    let host = url.trim_start_matches("http://").trim_end_matches("/v1");
+    let (url, host) = (pages.base_url(), pages.host());
     for args in [
         &["shell", "-c", "echo warm | cat"][..],
         &["exec", "json_query", "1", "."],
-        &["exec", "fetch", &url, "--allow-host", host],
+        &["exec", "fetch", &url, "--allow-host", &host],
     ] {
         let done = wattle(&Place::new()).args(args).output().unwrap();
         assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));

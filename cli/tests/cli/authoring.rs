@@ -1,12 +1,9 @@
 //! The tutorial for authors: its files are written, its commands run, and their output is held against the page.
 //!
 //! A block behind a line that ends with a file's name and a colon is that file. A `console` block has commands behind `$ `, each followed by
-//! what it puts out: stdout, then stderr. `WATTLE_UPDATE=1` writes the outputs anew.
+//! what it puts out: stdout, then stderr. `UPDATE=1` updates the outputs.
 
 use std::fmt::Write;
-use std::path::Path;
-
-use similar::TextDiff;
 
 use crate::place::Place;
 
@@ -46,14 +43,8 @@ fn play(page: &str) -> (String, usize) {
 
 #[test]
 fn each_step_gives_what_the_page_says() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/authoring.md");
-    let page = std::fs::read_to_string(&path).unwrap();
-    let (played, commands) = play(&page);
+    let path = "../docs/authoring.md";
+    let (played, commands) = play(&wattle_cases::read(path));
     assert!(commands >= 10, "only {commands} commands were found");
-    if std::env::var_os("WATTLE_UPDATE").is_some() {
-        std::fs::write(&path, &played).unwrap();
-    }
-    let page = std::fs::read_to_string(&path).unwrap();
-    let diff = TextDiff::from_lines(&page, &played);
-    assert!(page == played, "{}", diff.unified_diff().context_radius(3));
+    wattle_cases::compare(path, &played);
 }

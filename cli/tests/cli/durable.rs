@@ -32,10 +32,6 @@ fn done() -> String {
     "ToolCall::Response(\"\"\"all done\"\"\")".to_owned()
 }
 
-fn host(provider: &Provider) -> String {
-    provider.base_url().trim_start_matches("http://").trim_end_matches("/v1").to_owned()
-}
-
 /// A command on the place's store that may reach the endpoint.
 fn command(place: &Place, provider: &Provider, args: &[&str]) -> crate::place::Call {
     let all = ["run", "--store", "runs.db", "--base-url", &provider.base_url(), "--model", "m"];
@@ -51,7 +47,7 @@ fn value(place: &Place, key: &str) -> Option<String> {
 
 /// The processes of one run are killed at random moments, until one of them comes to the end.
 fn killed(place: &Place, provider: &Provider, random: &mut Moments) -> (usize, Done) {
-    let host = host(provider);
+    let host = provider.host();
     let begin = ["go", "--session", "s", "--write", "--allow-host", &host];
     let mut kills = 0;
     let mut child = command(place, provider, &begin).start();
@@ -168,7 +164,7 @@ fn a_run_waits_for_an_answer_and_goes_on_with_it() {
     let form = Provider::answering(|_| Answer::body("thanks"));
     let post = wat(&format!("(resv (http.post? \"{}\" \"a\" \"\"))", form.base_url()));
     let provider = endpoint(vec![post, done()]);
-    let (own, other) = (host(&provider), host(&form));
+    let (own, other) = (provider.host(), form.host());
     let args = ["go", "--park", "--ask", "http", "--allow-host", &own, "--allow-host", &other];
     let parked = command(&place, &provider, &args).run().code(7);
     let parked = parked.tells(&["call 1.1", "http.post", "--approve 1.1", "--refuse 1.1"]);
@@ -187,7 +183,7 @@ fn a_run_waits_for_an_answer_and_goes_on_with_it() {
     let refused = command(&place, &provider, &["--resume", "last", "--refuse", "1.1"]).run().code(0);
     assert_eq!((refused.stdout.as_str(), form.requests().len()), ("all done\n", 1));
     let observed = provider.requests().last().unwrap().messages().pop().unwrap();
-    assert!(observed.contains("the user said no"), "{observed}");
+    assert!(observed.contains("the user denied it"), "{observed}");
 }
 
 #[test]

@@ -74,12 +74,7 @@ fn masked(table: &str) -> String {
 fn the_set_passes_from_its_recordings_and_the_table_says_so() {
     let place = place();
     let done = place.wattle(["eval", "eval/tasks", "--baseline", "tools"]).run().code(0);
-    let expected = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/eval-table.txt");
-    let table = masked(&done.stdout);
-    if std::env::var_os("WATTLE_UPDATE").is_some() {
-        std::fs::write(&expected, &table).unwrap();
-    }
-    assert_eq!(table, std::fs::read_to_string(&expected).unwrap(), "WATTLE_UPDATE=1 writes the table anew");
+    wattle_cases::compare("tests/cli/eval-table.txt", &masked(&done.stdout));
     assert!(done.stderr.starts_with("51 tasks of `eval/tasks`, from recordings\n"), "{}", done.stderr);
     assert!(
         done.stderr.contains("attempts left out: not recorded") && !done.stderr.contains("FAILED"),
@@ -98,7 +93,7 @@ fn the_same_command_asks_an_endpoint_and_goes_on_where_it_stopped() {
     let done = place.wattle(args).run().code(0);
     assert!(done.stdout.contains("llama3  programs  all"), "{}", done.stdout);
     assert!(done.stderr.starts_with("11 tasks of `eval/tasks`, live\n"), "{}", done.stderr);
-    assert_eq!(provider.left(), 0);
+    assert_eq!(provider.unused_answers(), 0);
     assert!(provider.requests().iter().all(|request| request.json()["model"] == "llama3"));
 
     let asked = provider.requests().len();
@@ -222,7 +217,7 @@ fn the_commands_and_files_of_the_manual_are_right() {
         table = done.stdout;
         ran += 1;
     }
-    assert_eq!((ran, whole.left()), (6, 0));
+    assert_eq!((ran, whole.unused_answers()), (6, 0));
     let (_, head) = blocks().into_iter().find(|(info, _)| *info == "text").unwrap();
     let plain = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(plain(table.lines().next().unwrap()), plain(head));

@@ -27,7 +27,7 @@ fn response(text: &str) -> String {
 fn spine(place: &Place, args: &[&str]) -> (Provider, Done) {
     let page = Provider::start([Answer::body("four")]);
     let url = page.base_url();
-    let host = url.trim_start_matches("http://").trim_end_matches("/v1").to_owned();
+    let host = page.host();
     let script = [&CATALOG.replace("PAGE", &url), BROKEN, MENDED, ANSWER];
     let provider = Provider::start(script.map(Answer::text));
     let args: Vec<&str> = ["how long is the page?", "--allow-host", &host].iter().chain(args).copied().collect();

@@ -2,37 +2,19 @@
 //!
 //! A transcript in `tests/transcripts` has calls, each a line that begins with `$ `, and behind it what the call gives: stdout as it
 //! is, stderr behind `! `, the exit code behind `? ` where it is not 0. `@ NAME` begins a file of the workdir, which ends with `@`.
-//! `WATTLE_UPDATE=1` writes the transcripts anew.
+//! `UPDATE=1` updates the transcripts.
 
 use std::fmt::Write;
-use std::path::Path;
-
-use similar::TextDiff;
 
 use crate::place::Place;
 
 #[test]
 fn calls_give_what_their_transcripts_say() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts");
-    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.sort();
-    assert!(!paths.is_empty());
-    let mut differ = String::new();
-    for path in paths {
-        let expected = std::fs::read_to_string(&path).unwrap();
-        let actual = play(&expected);
-        if actual == expected {
-            continue;
-        }
-        match std::env::var_os("WATTLE_UPDATE") {
-            Some(_) => std::fs::write(&path, actual).unwrap(),
-            None => {
-                let diff = TextDiff::from_lines(&expected, &actual);
-                let _ = write!(differ, "{}\n{}", path.display(), diff.unified_diff().context_radius(3));
-            }
-        }
+    let mut comparison = wattle_cases::Comparison::new();
+    for path in wattle_cases::files("tests/transcripts", "txt") {
+        comparison.add(&path, &play(&wattle_cases::read(&path)));
     }
-    assert!(differ.is_empty(), "{differ}");
+    comparison.finish();
 }
 
 /// Makes the calls of a transcript and gives it as it should be.

@@ -67,7 +67,7 @@ fn with_exec_the_workdir_is_committed_pushed_and_published() {
 fn settings_of_trust_that_cannot_be_used_are_told() {
     let long = "s3cr3t-value";
     for (text, words) in [
-        ("git.remote = \"ext::sh -c evil\"", "a remote has no blanks"),
+        ("git.remote = \"ext::sh -c evil\"", "a remote must not contain whitespace"),
         ("git.remote = \"https://me:s3cr3t-value@example.com/a.git\"", "git.token_env"),
         ("git.branch = \"-f\"", "is no branch"),
         ("git.token_env = \"sk-s3cr3t-value\"", "is not the name of a variable"),
@@ -128,7 +128,7 @@ const SECRET: &str = "s3cret-0123456789-value";
 fn a_stored_secret_goes_where_it_may_and_stands_in_no_file() {
     let place = Place::new();
     let page = Provider::start([Answer::body(format!("you sent {SECRET}")), Answer::body("again")]);
-    let host = page.base_url().trim_start_matches("http://").trim_end_matches("/v1").to_owned();
+    let host = page.host();
     place.wattle(["vars", "set", "api", SECRET, "--secret", "--host", &host]).run().code(2).tells(&["from stdin"]);
     place.wattle(["vars", "set", "api", "-", "--secret", "--host", &host]).stdin("short").run().code(2);
     let set = ["vars", "set", "api", "-", "--secret", "--host", &host];

@@ -1,37 +1,26 @@
-//! The formatter: what it makes of texts, and what it never changes.
+//! The formatter's output, and the properties that it keeps.
 //!
-//! Each `tests/format/*.txt` has texts behind `=== what it is about`, each followed by its layout behind `---`; `UPDATE=1` writes the
-//! layouts anew.
+//! Each `tests/format/*.txt` contains programs after `=== title`, each followed by its layout after
+//! `---`. `UPDATE=1` rewrites the layouts.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
+use wattle_cases::{Comparison, files};
 
-fn here(folder: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)
-}
-
-fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
-    let mut paths: Vec<_> = std::fs::read_dir(here(folder)).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|e| e == extension));
-    paths.sort();
-    assert!(!paths.is_empty(), "{folder} is empty");
-    paths
-}
-
-/// Every program that this repository keeps as a file, and every text that diagnostics are tested with.
+/// Returns every program of this repository that is a file, and every program of the diagnostics
+/// tests.
 fn corpus() -> Vec<String> {
-    let programs = files("tests/expand", "wat").into_iter().chain(files("../catalog/programs", "wat"));
+    let programs = files("tests/expand", "wat").into_iter().chain(files("../../catalog/programs", "wat"));
     let mut texts: Vec<String> = programs.map(|path| std::fs::read_to_string(path).unwrap()).collect();
     for path in files("tests/diagnostics", "txt") {
-        let text = std::fs::read_to_string(path).unwrap();
-        let cases = text.split("\n=== ").filter_map(|case| case.split_once('\n'));
-        texts.extend(cases.filter_map(|(_, case)| Some(case.split_once("\n---\n")?.0.to_owned())));
+        let text = wattle_cases::read(path);
+        let inputs = wattle_cases::split(&text).1.into_iter().map(|case| case.input.trim_end_matches('\n').to_owned());
+        texts.extend(inputs);
     }
     texts
 }
@@ -40,7 +29,7 @@ fn bytes(source: &str) -> Option<Vec<u8>> {
     wattle_lang::assemble(source, &common::host()).ok()?.encode().ok()
 }
 
-/// Formats a text, and holds the layout against what goes for every one.
+/// Formats a program, and checks the properties of every layout.
 fn checked(source: &str) -> Option<String> {
     let formatted = wattle_lang::format(source).ok()?;
     assert_eq!(wattle_lang::format(&formatted).unwrap(), formatted, "formatting twice differs for\n{source}");
@@ -52,25 +41,18 @@ fn checked(source: &str) -> Option<String> {
 
 #[test]
 fn texts_get_their_layout() {
-    let mut failed = String::new();
+    let mut comparison = Comparison::new();
     for path in files("tests/format", "txt") {
-        let expected = std::fs::read_to_string(&path).unwrap();
+        let text = wattle_cases::read(&path);
         let mut found = String::new();
-        for case in expected.split("=== ").skip(1) {
-            let (about, case) = case.split_once('\n').unwrap();
-            let source = case.split_once("---\n").map_or(case, |(source, _)| source);
+        for case in wattle_cases::split(&text).1 {
+            let source = case.input;
             let layout = checked(source).unwrap_or_else(|| wattle_lang::format(source).unwrap_err().to_string());
-            write!(found, "=== {about}\n{source}---\n{layout}\n").unwrap();
+            write!(found, "=== {}\n{source}---\n{layout}\n", case.title).unwrap();
         }
-        let found = found.trim_end().to_owned() + "\n";
-        if std::env::var_os("UPDATE").is_some() {
-            std::fs::write(&path, &found).unwrap();
-        } else if found != expected {
-            let diff = similar::TextDiff::from_lines(&expected, &found);
-            write!(failed, "{}\n{}\n", path.display(), diff.unified_diff()).unwrap();
-        }
+        comparison.add(&path, &(found.trim_end().to_owned() + "\n"));
     }
-    assert!(failed.is_empty(), "{failed}");
+    comparison.finish();
 }
 
 #[test]
@@ -89,7 +71,7 @@ fn deep_and_long_texts_take_no_time_to_speak_of() {
     assert_eq!(wattle_lang::format(" \n\n").unwrap(), "");
 }
 
-/// What may stand between two tokens without changing what a text means.
+/// Generates text that can separate two tokens without changing the program.
 fn between() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
         " ",
@@ -111,7 +93,7 @@ fn between() -> impl Strategy<Value = &'static str> {
     ])
 }
 
-/// A program of the tree, its tokens parted by other blanks and comments.
+/// Generates a program whose tokens are separated by other whitespace and comments.
 fn rearranged() -> impl Strategy<Value = (String, String)> {
     let plain = |text: &str| !["\"\"\"", "(;", "```"].iter().any(|mark| text.contains(mark));
     let fits =
@@ -125,7 +107,7 @@ fn rearranged() -> impl Strategy<Value = (String, String)> {
     })
 }
 
-/// The tokens of a text without blocks, block comments and fences.
+/// Returns the tokens of a text without blocks, block comments and fences.
 fn tokens(text: &str) -> Vec<String> {
     let (mut tokens, mut rest) = (Vec::new(), text);
     while let Some(first) = rest.chars().next() {

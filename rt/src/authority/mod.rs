@@ -152,7 +152,7 @@ impl Text {
 
     /// What it begins with for certain.
     #[must_use]
-    pub fn beginning(&self) -> &str {
+    pub fn prefix(&self) -> &str {
         match self.0.first() {
             Some(Part::Literal(text)) => text,
             _ => "",

@@ -8,7 +8,7 @@ use wasmparser::{
 };
 
 use super::value::Value;
-use crate::wire;
+use crate::abi;
 
 /// The most static data that is read.
 const DATA: u32 = 64 << 20;
@@ -176,10 +176,10 @@ impl<'b> Module<'b> {
 
     /// The text in wire format at that address, where it has at most `limit` bytes and nothing is written over it.
     pub(super) fn text(&self, address: i32, limit: usize, written: &[Range<u64>]) -> Static {
-        if address.cast_unsigned() < wire::LOWEST {
+        if address.cast_unsigned() < abi::LOWEST {
             return Static::Never;
         }
-        let Ok(bytes) = wire::bytes(&self.data.bytes, address) else { return Static::Unknown };
+        let Ok(bytes) = abi::bytes(&self.data.bytes, address) else { return Static::Unknown };
         if bytes.len() > limit {
             return Static::Unknown;
         }

@@ -32,7 +32,7 @@ pub(crate) fn evaluate(text: &str, names: &mut dyn Names, depth: u32) -> Result<
 
 /// Shortens an expression for a message.
 fn excerpt(text: &str) -> String {
-    text.trim().chars().take(80).collect()
+    wattle_rt::truncate(text.trim(), 80).into_owned()
 }
 
 struct Evaluator<'a> {

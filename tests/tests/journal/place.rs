@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
-use wattle_agent::capability::Answer;
+use wattle_agent::capability::PortFuture;
 use wattle_agent::capability::egress::{Egress, HeaderMap, Incoming, Outgoing, Policy};
 use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
 use wattle_agent::capability::http;
@@ -61,7 +61,7 @@ impl Network {
 }
 
 impl http::Backend for Network {
-    fn send(&self, outgoing: Outgoing) -> Answer<'_, Incoming> {
+    fn send(&self, outgoing: Outgoing) -> PortFuture<'_, Incoming> {
         let request = outgoing.request();
         *self.made.lock().unwrap().entry(format!("{} {}", request.method, request.url)).or_default() += 1;
         let key = request.headers.get("idempotency-key").map(|key| key.to_str().unwrap().to_owned());

@@ -40,7 +40,7 @@ async fn a_request_and_a_turn_end_whatever_the_server_does() {
     for (what, answer) in silences() {
         // One request has its own bound; the turn has one that does not trust the client.
         for (request, told) in [
-            (ms(150), "error: the model gave no complete answer within 150 ms (asked 2 times)"),
+            (ms(150), "error: the model did not complete its answer within 150 ms (asked 2 times)"),
             (HOURS, "error: llm hard timeout"),
         ] {
             let provider = Provider::start(vec![answer.clone(); 3]);
@@ -70,7 +70,7 @@ async fn the_wall_clock_of_a_run_holds_for_all_of_it() {
 /// A world whose programs have that long, and a job that may reach the endpoint.
 fn short(provider: &Provider, time: Duration) -> (World, Job) {
     let world = World::with(Limits { time, ..Limits::default() });
-    let rule = provider.base_url().trim_start_matches("http://").trim_end_matches("/v1").parse().unwrap();
+    let rule = provider.host().parse().unwrap();
     let network = Arc::new(Egress::new(Policy { allow: vec![rule], ..Policy::default() }));
     let files = Arc::new(Files::overlay(None, 1 << 20));
     let access = Access { network, ..Access::new(&world.host, files) };

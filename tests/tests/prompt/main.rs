@@ -85,10 +85,5 @@ fn sections(prompt: &str) -> Vec<&str> {
 
 /// Compares with a file beside this one.
 fn same(name: &str, found: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/prompt").join(name);
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(&path, found).unwrap();
-    }
-    let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(found == expected, "{}", similar::TextDiff::from_lines(&expected, found).unified_diff());
+    wattle_cases::compare(Path::new("tests/prompt").join(name), found);
 }

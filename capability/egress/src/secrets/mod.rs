@@ -23,7 +23,7 @@ use wattle_rt::{Code, Config, Failure};
 
 use crate::backend::Request;
 use crate::{HeaderValue, Url};
-use wattle_rt::Answer;
+use wattle_rt::PortFuture;
 
 pub use secret::{Secret, SecretError, SecretHost};
 use spellings::Spellings;
@@ -38,10 +38,10 @@ const NAME: usize = 64;
 /// Where secrets are kept.
 pub trait Secrets: Send + Sync {
     /// The secret of that name; `None` where there is none. One that cannot be had is told as `EACCESS` or `EREMOTE`.
-    fn find(&self, name: String) -> Answer<'_, Option<Secret>>;
+    fn find(&self, name: String) -> PortFuture<'_, Option<Secret>>;
 
     /// All secrets that there are: what no program may spell, and no answer show. If they cannot be read, nothing is sent.
-    fn all(&self) -> Answer<'_, Vec<Secret>>;
+    fn all(&self) -> PortFuture<'_, Vec<Secret>>;
 }
 
 /// Secrets that are all known from the start. An entry without a secret says why.
@@ -57,12 +57,12 @@ impl Listed {
 }
 
 impl Secrets for Listed {
-    fn find(&self, name: String) -> Answer<'_, Option<Secret>> {
+    fn find(&self, name: String) -> PortFuture<'_, Option<Secret>> {
         let found = self.0.get(&name).cloned().transpose().map_err(|why| Failure::new(Code::EACCESS, why));
         Box::pin(async { found })
     }
 
-    fn all(&self) -> Answer<'_, Vec<Secret>> {
+    fn all(&self) -> PortFuture<'_, Vec<Secret>> {
         let all = self.0.values().filter_map(|entry| entry.as_ref().ok()).cloned().collect();
         Box::pin(async { Ok(all) })
     }
@@ -72,7 +72,7 @@ impl Secrets for Listed {
 pub struct FirstOf(pub Vec<Arc<dyn Secrets>>);
 
 impl Secrets for FirstOf {
-    fn find(&self, name: String) -> Answer<'_, Option<Secret>> {
+    fn find(&self, name: String) -> PortFuture<'_, Option<Secret>> {
         Box::pin(async move {
             for store in &self.0 {
                 if let Some(secret) = store.find(name.clone()).await? {
@@ -83,7 +83,7 @@ impl Secrets for FirstOf {
         })
     }
 
-    fn all(&self) -> Answer<'_, Vec<Secret>> {
+    fn all(&self) -> PortFuture<'_, Vec<Secret>> {
         Box::pin(async move {
             let mut all = Vec::new();
             for store in &self.0 {

@@ -61,18 +61,18 @@ pub fn optional_bytes(memory: &[u8], pointer: i32) -> Result<Option<&[u8]>, Fail
 
 /// A 32-bit value whose meaning only the program knows: a number, a code, a handle, or a pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Any<'a> {
+pub struct Untyped<'a> {
     /// The value itself.
     pub number: i32,
     /// The bytes that it points to, where it can be a pointer.
     pub bytes: Option<&'a [u8]>,
 }
 
-impl<'a> Any<'a> {
+impl<'a> Untyped<'a> {
     /// The value in a program with that memory.
     #[must_use]
     pub fn of(memory: &'a [u8], number: i32) -> Self {
-        Any { number, bytes: bytes(memory, number).ok() }
+        Untyped { number, bytes: bytes(memory, number).ok() }
     }
 }
 

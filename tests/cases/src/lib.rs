@@ -1,0 +1,184 @@
+//! Test cases that are kept as data: finds the files of a folder, splits a file into its cases, and
+//! compares what a test found with what a file expects.
+//!
+//! With the environment variable `UPDATE` set, a comparison writes what was found instead of
+//! failing, so `UPDATE=1 cargo nextest run` updates every expectation in the tree.
+//!
+//! A file of cases is text of this form:
+//!
+//! ```text
+//! Anything before the first case is kept as it is.
+//!
+//! === title of the case
+//! input
+//! ---
+//! expected
+//! ```
+//!
+//! ```
+//! let (preamble, cases) = wattle_cases::split("=== a sum\n1 + 2\n---\n3\n");
+//! assert_eq!(preamble, "");
+//! assert_eq!((cases[0].title, cases[0].input), ("a sum", "1 + 2\n"));
+//! assert_eq!(cases[0].expected, "3\n");
+//! ```
+
+#![allow(clippy::panic, reason = "only tests use this crate, and a test fails by panicking")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use similar::TextDiff;
+
+/// One case of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Case<'a> {
+    /// The text after `=== `.
+    pub title: &'a str,
+    /// The lines up to the first line `---`, each with its line end.
+    pub input: &'a str,
+    /// The lines after that one, up to the next case. Empty if the case has no line `---` yet.
+    pub expected: &'a str,
+}
+
+/// Splits a file into the text before its first case, and its cases.
+pub fn split(text: &str) -> (&str, Vec<Case<'_>>) {
+    const MARK: &str = "=== ";
+    let line_starts = text.match_indices(MARK).map(|(at, _)| at);
+    let starts: Vec<usize> = line_starts.filter(|at| is_line_start(text, *at)).collect();
+    let ends = starts.iter().skip(1).copied().chain([text.len()]);
+    let bodies = starts.iter().zip(ends).filter_map(|(start, end)| text.get(start + MARK.len()..end));
+    let cases = bodies.map(|body| {
+        let (title, rest) = body.split_once('\n').unwrap_or((body, ""));
+        let (input, expected) = split_line(rest);
+        Case { title, input, expected }
+    });
+    let preamble = starts.first().and_then(|first| text.get(..*first)).unwrap_or(text);
+    (preamble, cases.collect())
+}
+
+/// Splits a text at its first line that is exactly `---`. The line itself is left out.
+pub fn split_line(text: &str) -> (&str, &str) {
+    const LINE: &str = "---\n";
+    let mut found = text.match_indices(LINE).map(|(at, _)| at).filter(|at| is_line_start(text, *at));
+    let parts = found.next().and_then(|at| Some((text.get(..at)?, text.get(at + LINE.len()..)?)));
+    parts.unwrap_or((text, ""))
+}
+
+fn is_line_start(text: &str, at: usize) -> bool {
+    at == 0 || text.get(..at).is_some_and(|before| before.ends_with('\n'))
+}
+
+/// Returns the files of a folder that have the extension, sorted by path.
+///
+/// # Panics
+/// If the folder cannot be read or has no such file.
+pub fn files(folder: impl AsRef<Path>, extension: &str) -> Vec<PathBuf> {
+    let folder = folder.as_ref();
+    let entries = fs::read_dir(folder).unwrap_or_else(|why| panic!("failed to read {}: {why}", folder.display()));
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|own| own == extension));
+    paths.sort();
+    assert!(!paths.is_empty(), "{} has no file with the extension `{extension}`", folder.display());
+    paths
+}
+
+/// Returns the text of a file.
+///
+/// # Panics
+/// If the file cannot be read.
+pub fn read(path: impl AsRef<Path>) -> String {
+    let path = path.as_ref();
+    fs::read_to_string(path).unwrap_or_else(|why| panic!("failed to read {}: {why}", path.display()))
+}
+
+/// Returns true if expectations are to be updated: the environment variable `UPDATE` is set.
+pub fn is_updating() -> bool {
+    std::env::var_os("UPDATE").is_some()
+}
+
+/// Returns the difference of two texts, in the unified form.
+pub fn diff(expected: &str, found: &str) -> String {
+    TextDiff::from_lines(expected, found).unified_diff().to_string()
+}
+
+/// Compares a text with the file that holds the expected one. A missing file counts as empty.
+///
+/// # Panics
+/// If they differ. When updating, if the file cannot be written.
+pub fn compare(path: impl AsRef<Path>, found: &str) {
+    let mut comparison = Comparison::new();
+    comparison.add(path, found);
+    comparison.finish();
+}
+
+/// A comparison of several files that reports all differences at once.
+#[derive(Debug, Default)]
+pub struct Comparison {
+    differences: String,
+    is_updating: bool,
+}
+
+impl Comparison {
+    /// Starts a comparison that updates the files if [`is_updating`].
+    pub fn new() -> Self {
+        Self { differences: String::new(), is_updating: is_updating() }
+    }
+
+    /// Compares a text with the file that holds the expected one. A missing file counts as empty.
+    ///
+    /// # Panics
+    /// When updating, if the file cannot be written.
+    pub fn add(&mut self, path: impl AsRef<Path>, found: &str) {
+        let path = path.as_ref();
+        let expected = fs::read_to_string(path).unwrap_or_default();
+        if found == expected {
+            return;
+        }
+        if self.is_updating {
+            fs::write(path, found).unwrap_or_else(|why| panic!("failed to write {}: {why}", path.display()));
+        } else {
+            self.differences += &format!("{}\n{}\n", path.display(), diff(&expected, found));
+        }
+    }
+
+    /// Ends the comparison.
+    ///
+    /// # Panics
+    /// If a text differs from its file.
+    pub fn finish(self) {
+        let differences = self.differences;
+        assert!(differences.is_empty(), "hint: UPDATE=1 writes what was found\n{differences}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "About.\n\n=== one\na\n---\nb\n\n=== two\nsays === and --- within\n";
+
+    #[test]
+    fn a_file_is_split_into_its_cases() {
+        let one = Case { title: "one", input: "a\n", expected: "b\n\n" };
+        let two = Case { title: "two", input: "says === and --- within\n", expected: "" };
+        assert_eq!(split(TEXT), ("About.\n\n", vec![one, two]));
+        assert_eq!(split("no case"), ("no case", Vec::new()));
+    }
+
+    #[test]
+    #[allow(clippy::unwrap_used, reason = "tests may panic")]
+    fn a_comparison_updates_files_or_reports_each_difference() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.txt");
+        let mut updating = Comparison { is_updating: true, ..Comparison::default() };
+        updating.add(&path, "one\n");
+        updating.finish();
+        assert_eq!(read(&path), "one\n");
+        assert_eq!(files(folder.path(), "txt"), [path.clone()]);
+
+        let mut strict = Comparison::default();
+        strict.add(&path, "one\n");
+        strict.add(&path, "two\n");
+        assert!(strict.differences.contains("-one\n+two\n"), "{}", strict.differences);
+    }
+}
