@@ -1,4 +1,4 @@
-//! What stands behind descriptors.
+//! The streams behind descriptors.
 
 use std::io::SeekFrom;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ fn files() -> Arc<Files> {
     Arc::new(Files::overlay(None, OVERLAY_LIMIT))
 }
 
-/// Reads to the end.
+/// Reads a stream to its end.
 async fn rest(stream: &Stream) -> Vec<u8> {
     let mut all = Vec::new();
     loop {
@@ -23,7 +23,7 @@ async fn rest(stream: &Stream) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_pipe_carries_more_than_it_holds() {
+async fn a_pipe_carries_more_than_its_capacity() {
     let (reader, writer) = Stream::pipe();
     let data: Vec<u8> = (0..3_000_000u32).map(|n| n as u8).collect();
     let sent = data.clone();
@@ -62,7 +62,7 @@ async fn a_pipe_without_a_reader_is_broken() {
 }
 
 #[tokio::test]
-async fn short_writes_of_many_are_not_mixed() {
+async fn short_writes_of_several_writers_are_not_interleaved() {
     let (reader, writer) = Stream::pipe();
     let tasks: Vec<_> = (0..4u8)
         .map(|task| {
@@ -84,7 +84,7 @@ async fn short_writes_of_many_are_not_mixed() {
 }
 
 #[tokio::test]
-async fn a_capture_refuses_what_is_beyond_it_or_keeps_both_ends() {
+async fn a_capture_fails_at_its_limit_or_retains_both_ends() {
     let (stream, captured) = Stream::capture(8);
     stream.write(b"01234567").await.unwrap();
     assert!(!captured.overflowed());
@@ -101,7 +101,7 @@ async fn a_capture_refuses_what_is_beyond_it_or_keeps_both_ends() {
 }
 
 #[tokio::test]
-async fn clones_share_their_place_in_a_file() {
+async fn clones_share_their_position_in_a_file() {
     for through in [false, true] {
         let dir = tempfile::tempdir().unwrap();
         let base = Files::open_base(dir.path()).unwrap();
@@ -134,7 +134,7 @@ async fn clones_share_their_place_in_a_file() {
 }
 
 #[tokio::test]
-async fn refusals_keep_their_words() {
+async fn refusals_keep_their_message() {
     let files = files();
     for (path, how, words) in [
         ("/../x", OpenMode::READ, "read blocked: path escapes your working dir"),
@@ -156,7 +156,7 @@ async fn refusals_keep_their_words() {
 async fn many_small_writes_are_not_slow() {
     let files = files();
     let output = Stream::open(&files, "/out", OpenMode::READ_WRITE).await.unwrap();
-    // Each would copy the whole file if anything held it as it was.
+    // Each write would copy the whole file if a reader held its contents.
     for _ in 0..20_000 {
         output.write(&[b'x'; 1000]).await.unwrap();
     }
@@ -164,7 +164,7 @@ async fn many_small_writes_are_not_slow() {
 }
 
 #[tokio::test]
-async fn what_comes_from_outside_and_goes_there_passes() {
+async fn streams_read_and_write_outside_the_run() {
     let (mut far, near) = tokio::io::duplex(16);
     let (reader, writer) = tokio::io::split(near);
     let (input, output) = (Stream::reader(reader), Stream::writer(writer));

@@ -1,4 +1,4 @@
-//! `echo`.
+//! The builtin `echo`.
 
 use crate::language::escape::{Dialect, unescape};
 use crate::language::interpreter::{Flow, Interpreter};

@@ -1,4 +1,5 @@
-//! What changes where the script goes on: `break`, `return`, `exit`, `eval`, `source`, `shift`, `trap`, `command`.
+//! Builtins that change the control flow or look up names: `break`, `return`, `exit`, `eval`, `source`,
+//! `shift`, `let`, `trap`, `command`, `type`, `alias`.
 
 use crate::language::builtin_table;
 use crate::language::exec::Found;
@@ -7,7 +8,7 @@ use crate::language::interpreter::{Flow, Interpreter};
 use crate::language::setting::{ExpandedWord, texts};
 
 impl Interpreter {
-    pub(super) async fn leave_loop(&mut self, name: &str, words: Vec<String>) -> Flow<u8> {
+    pub(super) async fn break_or_continue(&mut self, name: &str, words: Vec<String>) -> Flow<u8> {
         let count = match words.first().map(|word| word.parse::<u32>()) {
             None => 1,
             Some(Ok(count)) if count > 0 => count,
@@ -30,9 +31,9 @@ impl Interpreter {
         Err(if name == "break" { Jump::Break(count) } else { Jump::Continue(count) })
     }
 
-    pub(super) async fn leave(&mut self, name: &str, words: Vec<String>) -> Flow<u8> {
+    pub(super) async fn return_or_exit(&mut self, name: &str, words: Vec<String>) -> Flow<u8> {
         if name == "return" && self.execution.calls.is_empty() && self.execution.sourced == 0 {
-            return self.refuse("return: can only `return' from a function or sourced script").await;
+            return self.failure("return: can only `return' from a function or sourced script").await;
         }
         match words.first().map(|word| word.trim().parse::<i64>()) {
             None => {}
@@ -65,23 +66,23 @@ impl Interpreter {
         if words.peek().is_some_and(|word| word == "--") {
             words.next();
         }
-        let Some(path) = words.next() else { return self.usage("source: filename argument required").await };
+        let Some(path) = words.next() else { return self.usage_error("source: filename argument required").await };
         let full = self.path(&path);
         let text = if let Some(crate::stream::Device::Descriptor(_)) = crate::stream::Device::from_path(&full) {
             match self.open(&path, crate::stream::OpenMode::READ).await {
                 Ok(stream) => Ok(String::from_utf8_lossy(&self.read_whole(&stream).await?.0).into_owned()),
-                Err(words) => Err((words, 1)),
+                Err(message) => Err((message, 1)),
             }
         } else {
             self.script(&full).await?
         };
         let text = match text {
             Ok(text) => text,
-            Err((words, _)) => return self.refuse(format!("{path}: {words}")).await,
+            Err((words, _)) => return self.failure(format!("{path}: {words}")).await,
         };
         let list = match crate::language::parse::parse(&text, 1) {
             Ok(list) => std::sync::Arc::new(list),
-            Err(error) => return self.usage(format!("{path}: {error}")).await,
+            Err(error) => return self.usage_error(format!("{path}: {error}")).await,
         };
         let arguments: Vec<String> = words.collect();
         let before = if arguments.is_empty() {
@@ -108,7 +109,7 @@ impl Interpreter {
         let count = match words.first().map(|word| word.parse::<usize>()) {
             None => 1,
             Some(Ok(count)) => count,
-            Some(Err(_)) => return self.refuse("shift: numeric argument required").await,
+            Some(Err(_)) => return self.failure("shift: numeric argument required").await,
         };
         if count > self.parameters.arguments.len() {
             return Ok(1);
@@ -119,13 +120,13 @@ impl Interpreter {
 
     pub(super) async fn let_builtin(&mut self, words: Vec<String>) -> Flow<u8> {
         if words.is_empty() {
-            return self.refuse("let: expression expected").await;
+            return self.failure("let: expression expected").await;
         }
         let mut value = 0;
         for word in words {
             value = match crate::language::arithmetic::evaluate(&word, self, 0) {
                 Ok(value) => value,
-                Err(words) => return self.refuse(format!("let: {words}")).await,
+                Err(message) => return self.failure(format!("let: {message}")).await,
             };
         }
         Ok(u8::from(value == 0))
@@ -157,7 +158,7 @@ impl Interpreter {
         }
         let Some(first) = words.next() else { return Ok(0) };
         if name == "builtin" && !builtin_table::is_builtin(&first) {
-            return self.refuse(format!("builtin: {first}: not a shell builtin")).await;
+            return self.failure(format!("builtin: {first}: not a shell builtin")).await;
         }
         let given: Vec<ExpandedWord> = words.map(ExpandedWord::Text).collect();
         if builtin_table::is_builtin(&first) {
@@ -168,7 +169,7 @@ impl Interpreter {
         Ok(self.external(argv, env).await?.status().0)
     }
 
-    /// What a name is: in short as `command -v` writes it, and as `type` does.
+    /// Returns the meaning of a name, as `command -v` and as `type` print it.
     pub(super) async fn describe(&mut self, name: &str) -> Option<(String, String)> {
         if let Some(value) = self.definitions.aliases.get(name) {
             return Some((format!("alias {name}='{value}'"), format!("{name} is aliased to `{value}'")));
@@ -315,7 +316,7 @@ impl Interpreter {
             return Ok(0);
         }
         if action.len() > self.run.bounds.script {
-            return self.refuse("trap: the text is too long").await;
+            return self.failure("trap: the text is too long").await;
         }
         for name in signals {
             let name = signal(&name);
@@ -340,7 +341,7 @@ impl Interpreter {
                     | "STOP"
                     | "KILL"
             ) {
-                return self.refuse(format!("trap: {name}: invalid signal specification")).await;
+                return self.failure(format!("trap: {name}: invalid signal specification")).await;
             }
             if action == "-" {
                 self.definitions.traps.remove(&name);
@@ -352,7 +353,7 @@ impl Interpreter {
     }
 }
 
-/// The plain name of a signal: `SIGINT`, `int` and `2` are `INT`.
+/// Returns the name of a signal: `SIGINT`, `int` and `2` are `INT`.
 fn signal(word: &str) -> String {
     match word {
         "0" => "EXIT".into(),

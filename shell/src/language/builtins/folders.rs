@@ -1,4 +1,4 @@
-//! `cd`, `pushd`, `popd`, `dirs`, `chmod`.
+//! The builtins `cd`, `pushd`, `popd`, `dirs`, and `chmod`.
 
 use wattle_capability::files::EntryKind;
 
@@ -9,21 +9,21 @@ impl Interpreter {
         let mut words = words.into_iter().filter(|word| !matches!(word.as_str(), "-P" | "-L" | "--" | "-e"));
         let (word, more) = (words.next(), words.next().is_some());
         if more {
-            return self.refuse("cd: too many arguments").await;
+            return self.failure("cd: too many arguments").await;
         }
         let (path, show) = match word.as_deref() {
             None => match self.variable("HOME") {
                 Some(home) => (home.to_string(), false),
-                None => return self.refuse("cd: HOME not set").await,
+                None => return self.failure("cd: HOME not set").await,
             },
             Some("-") => match self.variable("OLDPWD") {
                 Some(old) => (old.to_string(), true),
-                None => return self.refuse("cd: OLDPWD not set").await,
+                None => return self.failure("cd: OLDPWD not set").await,
             },
             Some(path) => (path.to_owned(), false),
         };
-        if let Err(words) = self.enter(&path).await? {
-            return self.refuse(format!("cd: {words}")).await;
+        if let Err(message) = self.enter(&path).await? {
+            return self.failure(format!("cd: {message}")).await;
         }
         if show {
             let cwd = self.folders.current.clone();
@@ -32,7 +32,7 @@ impl Interpreter {
         Ok(0)
     }
 
-    /// Makes a folder the working folder.
+    /// Changes the working folder. Returns the message of a failure.
     async fn enter(&mut self, path: &str) -> Flow<Result<(), String>> {
         let full = self.path(path);
         let looked = full.clone();
@@ -43,8 +43,8 @@ impl Interpreter {
         }
         let old = std::mem::replace(&mut self.folders.current, full.clone());
         for (name, value) in [("OLDPWD", old), ("PWD", full)] {
-            if let Err(words) = self.set(name, value).await? {
-                return Ok(Err(words));
+            if let Err(message) = self.set(name, value).await? {
+                return Ok(Err(message));
             }
         }
         Ok(Ok(()))
@@ -57,24 +57,24 @@ impl Interpreter {
                 let here = self.folders.current.clone();
                 let path = match word {
                     Some(path) => path,
-                    None if self.folders.stack.is_empty() => return self.refuse("pushd: no other directory").await,
+                    None if self.folders.stack.is_empty() => return self.failure("pushd: no other directory").await,
                     None => self.folders.stack.remove(0),
                 };
                 if self.folders.stack.len() >= 100 {
-                    return self.refuse("pushd: too many folders are remembered").await;
+                    return self.failure("pushd: too many folders are remembered").await;
                 }
-                if let Err(words) = self.enter(&path).await? {
-                    return self.refuse(format!("pushd: {words}")).await;
+                if let Err(message) = self.enter(&path).await? {
+                    return self.failure(format!("pushd: {message}")).await;
                 }
                 self.folders.stack.insert(0, here);
             }
             "popd" => {
                 if self.folders.stack.is_empty() {
-                    return self.refuse("popd: directory stack empty").await;
+                    return self.failure("popd: directory stack empty").await;
                 }
                 let path = self.folders.stack.remove(0);
-                if let Err(words) = self.enter(&path).await? {
-                    return self.refuse(format!("popd: {words}")).await;
+                if let Err(message) = self.enter(&path).await? {
+                    return self.failure(format!("popd: {message}")).await;
                 }
             }
             _ => {}
@@ -84,7 +84,7 @@ impl Interpreter {
         self.print(format!("{all}\n")).await
     }
 
-    /// `chmod +x script` is what scripts do before they run one; what is not there is told.
+    /// Runs `chmod`, which scripts use before they run a script. Only reports missing files.
     pub(super) async fn chmod(&mut self, words: Vec<String>) -> Flow<u8> {
         let paths: Vec<String> = words
             .into_iter()
@@ -98,7 +98,7 @@ impl Interpreter {
             .skip(1)
             .collect();
         if paths.is_empty() {
-            return self.refuse("chmod: missing operand").await;
+            return self.failure("chmod: missing operand").await;
         }
         let mut status = 0;
         for path in paths {

@@ -1,4 +1,4 @@
-//! The builtins: what the shell does itself. A row of the table is a name and what it does; the function is named in [`Interpreter::builtin`].
+//! The builtins: commands that the shell runs itself. Their names are in `builtin_table`.
 
 mod declare;
 mod echo;
@@ -18,7 +18,7 @@ use super::interpreter::{Flow, Interpreter};
 use super::setting::{ExpandedWord, texts};
 
 impl Interpreter {
-    /// Runs a builtin, and gives its status.
+    /// Runs a builtin and returns its status.
     pub(crate) async fn builtin(&mut self, name: &str, given: Vec<ExpandedWord>) -> Flow<u8> {
         match name {
             "declare" | "typeset" | "local" | "export" | "readonly" => return self.declare(name, given).await,
@@ -34,8 +34,8 @@ impl Interpreter {
             "." | "source" => self.source(words).await,
             "eval" => self.eval(words).await,
             "exec" | "command" | "builtin" => self.command_builtin(name, words).await,
-            "break" | "continue" => self.leave_loop(name, words).await,
-            "return" | "exit" => self.leave(name, words).await,
+            "break" | "continue" => self.break_or_continue(name, words).await,
+            "return" | "exit" => self.return_or_exit(name, words).await,
             "shift" => self.shift(words).await,
             "let" => self.let_builtin(words).await,
             "cd" => self.cd(words).await,
@@ -62,15 +62,15 @@ impl Interpreter {
         }
     }
 
-    /// Tells what is wrong with how a builtin was called.
-    async fn usage(&self, words: impl AsRef<str>) -> Flow<u8> {
-        self.report(words.as_ref()).await;
+    /// Reports a usage error. Returns status 2.
+    async fn usage_error(&self, message: impl AsRef<str>) -> Flow<u8> {
+        self.report(message.as_ref()).await;
         Ok(2)
     }
 
-    /// Tells why a builtin did not do it.
-    async fn refuse(&self, words: impl AsRef<str>) -> Flow<u8> {
-        self.report(words.as_ref()).await;
+    /// Reports a failure. Returns status 1.
+    async fn failure(&self, message: impl AsRef<str>) -> Flow<u8> {
+        self.report(message.as_ref()).await;
         Ok(1)
     }
 }

@@ -1,9 +1,9 @@
-//! `set` and `shopt`.
+//! The builtins `set` and `shopt`.
 
 use crate::language::escape;
 use crate::language::interpreter::{Flow, Interpreter};
 
-/// The options of `set`, each with its letter where it has one.
+/// The options of `set`, each with its letter if it has one.
 const SET: &[(&str, Option<char>)] = &[
     ("allexport", Some('a')),
     ("errexit", Some('e')),
@@ -14,7 +14,7 @@ const SET: &[(&str, Option<char>)] = &[
     ("pipefail", None),
     ("xtrace", Some('x')),
 ];
-/// Options that are known and change nothing here.
+/// Options of `set` that are accepted and have no effect.
 const IDLE: &[(&str, Option<char>)] = &[
     ("braceexpand", Some('B')),
     ("emacs", None),
@@ -36,7 +36,7 @@ const IDLE: &[(&str, Option<char>)] = &[
 /// The options of `shopt`.
 const SHOPT: &[&str] =
     &["dotglob", "extglob", "globstar", "inherit_errexit", "nocaseglob", "nocasematch", "nullglob", "xpg_echo"];
-/// Options of `shopt` that are known and change nothing here.
+/// Options of `shopt` that are accepted and have no effect.
 const IDLE_SHOPT: &[&str] = &[
     "autocd",
     "cdspell",
@@ -64,13 +64,13 @@ const IDLE_SHOPT: &[&str] = &[
 ];
 
 impl Interpreter {
-    /// Whether an option of `set -o` is on.
+    /// Returns true if an option is on, or `None` if it is unknown or has no effect.
     pub(crate) fn option(&self, name: &str) -> Option<bool> {
         let mut options = self.options;
         options.by_name(name).map(|on| *on)
     }
 
-    /// Sets an option of `set -o` or `shopt`.
+    /// Sets an option of `set -o` or `shopt`. Returns the message of an invalid name.
     pub(crate) fn set_option(&mut self, name: &str, on: bool) -> Result<(), String> {
         if let Some(slot) = self.options.by_name(name) {
             *slot = on;
@@ -83,7 +83,7 @@ impl Interpreter {
         }
     }
 
-    /// Sets an option by its letter.
+    /// Sets an option by its letter. Returns the message of an invalid one.
     pub(crate) fn set_letter(&mut self, letter: char, on: bool) -> Result<(), String> {
         let known = SET.iter().chain(IDLE).find(|(_, known)| *known == Some(letter));
         match known {
@@ -148,8 +148,8 @@ impl Interpreter {
                 } else {
                     self.set_letter(letter, on)
                 };
-                if let Err(words) = done {
-                    return self.usage(format!("set: {words}")).await;
+                if let Err(message) = done {
+                    return self.usage_error(format!("set: {message}")).await;
                 }
             }
         }
@@ -175,8 +175,8 @@ impl Interpreter {
         let mut status = 0;
         for name in names {
             if let Some(on) = on {
-                if let Err(words) = self.set_option(&name, on) {
-                    self.report(&format!("shopt: {words}")).await;
+                if let Err(message) = self.set_option(&name, on) {
+                    self.report(&format!("shopt: {message}")).await;
                     status = 1;
                 }
                 continue;

@@ -1,4 +1,4 @@
-//! `wait`, `jobs`, `kill`.
+//! The builtins `wait`, `jobs`, and `kill`.
 
 use crate::language::interpreter::{Flow, Interpreter};
 
@@ -53,9 +53,9 @@ impl Interpreter {
         }
         let mut status = 0;
         for word in words {
-            // Signal 0 only asks whether the job is there.
-            let there = if signal == "0" { self.jobs.has(&word) } else { self.jobs.kill(&word) };
-            if !there {
+            // Signal 0 only checks that the job runs.
+            let found = if signal == "0" { self.jobs.has(&word) } else { self.jobs.kill(&word) };
+            if !found {
                 self.report(&format!(
                     "kill: ({word}) - No such process: only background jobs of this shell can be ended"
                 ))

@@ -26,8 +26,8 @@ impl Interpreter {
             Kind::Test(test) => {
                 self.last.status = match self.conditional(test).await? {
                     Ok(truth) => u8::from(!truth),
-                    Err(words) => {
-                        self.report(&words).await;
+                    Err(message) => {
+                        self.report(&message).await;
                         2
                     }
                 };
@@ -37,8 +37,8 @@ impl Interpreter {
                 let text = self.text(word).await?;
                 self.last.status = match super::super::arithmetic::evaluate(&text, self, 0) {
                     Ok(value) => u8::from(value == 0),
-                    Err(words) => {
-                        self.report(&format!("((: {words}")).await;
+                    Err(message) => {
+                        self.report(&format!("((: {message}")).await;
                         1
                     }
                 };
@@ -50,8 +50,8 @@ impl Interpreter {
 
     /// Runs a list in a subshell.
     async fn subshell(&mut self, list: &Arc<List>) -> Flow {
-        if let Err(words) = self.run.count_command() {
-            return Err(self.exceed(words));
+        if let Err(message) = self.run.count_command() {
+            return Err(self.exceed(message));
         }
         let mut shell = self.fork();
         let ran = shell.nested(list).await;
@@ -144,8 +144,8 @@ impl Interpreter {
     async fn for_loop(&mut self, name: &str, words: Vec<String>, body: &List) -> Flow {
         self.last.status = 0;
         for word in words {
-            if let Err(words) = self.set(name, word).await? {
-                return Err(self.fail(&words).await);
+            if let Err(message) = self.set(name, word).await? {
+                return Err(self.fail(&message).await);
             }
             if !self.iterate(body).await? {
                 break;
@@ -237,8 +237,8 @@ impl Interpreter {
                 .and_then(|number| words.get(number.wrapping_sub(1)).cloned())
                 .unwrap_or_default();
             for (name, text) in [("REPLY", answer), (name, chosen)] {
-                if let Err(words) = self.set(name, text).await? {
-                    return Err(self.fail(&words).await);
+                if let Err(message) = self.set(name, text).await? {
+                    return Err(self.fail(&message).await);
                 }
             }
             if !self.iterate(body).await? {

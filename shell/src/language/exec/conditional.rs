@@ -65,7 +65,7 @@ impl Interpreter {
     fn regex_match(&mut self, text: &str, regex: &str) -> Flow<Result<bool, String>> {
         let regex = match self.run.patterns.regex(regex, self.options.nocasematch) {
             Ok(regex) => regex,
-            Err(words) => return Ok(Err(format!("[[: the regular expression is not valid: {words}"))),
+            Err(message) => return Ok(Err(format!("[[: the regular expression is not valid: {message}"))),
         };
         let found = regex.captures(text);
         let groups = match &found {

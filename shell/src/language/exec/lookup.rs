@@ -190,8 +190,8 @@ impl Interpreter {
         shell.execution.depth = self.execution.depth;
         shell.lifecycle.subshell = true;
         shell.enter_level()?;
-        if let Err(words) = self.run.count_command() {
-            return Err(self.exceed(words));
+        if let Err(message) = self.run.count_command() {
+            return Err(self.exceed(message));
         }
         for (name, value) in &env {
             shell.preset(name, value, true);
@@ -238,8 +238,7 @@ impl Interpreter {
             words.next();
             if word.starts_with("--") {
                 if word == "--version" {
-                    self.print("bash 5.2 as wattle has it: no process of the operating system stands behind it\n")
-                        .await?;
+                    self.print("bash 5.2, emulated by wattle: it starts no process of the operating system\n").await?;
                     return Ok(0);
                 }
                 continue;

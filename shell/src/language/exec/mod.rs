@@ -109,9 +109,9 @@ impl Interpreter {
                     let before = self.descriptors.open.clone();
                     let ran = match self.redirect(&command.redirects).await? {
                         Ok(()) => self.compound(kind).await,
-                        Err(words) => {
+                        Err(message) => {
                             self.descriptors.open.clone_from(&before);
-                            self.report(&words).await;
+                            self.report(&message).await;
                             self.last.status = 1;
                             Ok(())
                         }
@@ -153,7 +153,7 @@ impl Interpreter {
             self.last.status = shell.last.status;
             return Err(jump);
         }
-        self.run.take_slot().map_err(|words| self.exceed(words))
+        self.run.take_slot().map_err(|message| self.exceed(message))
     }
 
     /// Runs `work` with this shell in a task of its own, which has a new stack.

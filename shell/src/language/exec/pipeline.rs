@@ -65,7 +65,7 @@ impl Interpreter {
             }
             let slot = match self.run.take_slot() {
                 Ok(slot) => slot,
-                Err(words) => return Err(self.exceed(words)),
+                Err(message) => return Err(self.exceed(message)),
             };
             let command = Arc::clone(stage);
             tasks.push(Some(Task::start(async move {

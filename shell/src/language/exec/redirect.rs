@@ -11,8 +11,8 @@ impl Interpreter {
     /// Applies redirections to this shell's descriptors, in order.
     pub(crate) async fn redirect(&mut self, redirects: &[Redirect]) -> Flow<Redirected> {
         for redirect in redirects {
-            if let Err(words) = self.redirect_one(redirect).await? {
-                return Ok(Err(words));
+            if let Err(message) = self.redirect_one(redirect).await? {
+                return Ok(Err(message));
             }
         }
         Ok(Ok(()))
@@ -41,11 +41,11 @@ impl Interpreter {
         };
         let path = match self.target(path).await? {
             Ok(path) => path,
-            Err(words) => return Ok(Err(words)),
+            Err(message) => return Ok(Err(message)),
         };
         match self.open(&path, how).await {
             Ok(stream) => self.assign_stream(redirect, stream).await,
-            Err(words) => Ok(Err(words)),
+            Err(message) => Ok(Err(message)),
         }
     }
 
@@ -100,8 +100,8 @@ impl Interpreter {
                 let Some(free) = (10..).find(|number| !self.descriptors.open.contains_key(number)) else {
                     return Ok(Ok(()));
                 };
-                if let Err(words) = self.set_descriptor(free, stream) {
-                    return Ok(Err(words));
+                if let Err(message) = self.set_descriptor(free, stream) {
+                    return Ok(Err(message));
                 }
                 self.descriptors.persistent.push(free);
                 self.set(name, free.to_string()).await
@@ -154,7 +154,7 @@ impl Interpreter {
         }
         match self.open(&text, OpenMode::WRITE).await {
             Ok(stream) => Ok(self.set_descriptor(1, stream.clone()).and_then(|()| self.set_descriptor(2, stream))),
-            Err(words) => Ok(Err(words)),
+            Err(message) => Ok(Err(message)),
         }
     }
 }

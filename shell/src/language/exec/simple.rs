@@ -48,8 +48,8 @@ impl Interpreter {
         let given: Vec<ExpandedWord> = given.collect();
         let ExpandedWord::Text(name) = first else { return Ok(false) };
         self.trace(simple, &name, &given).await;
-        if let Err(words) = self.redirect(redirects).await? {
-            self.report(&words).await;
+        if let Err(message) = self.redirect(redirects).await? {
+            self.report(&message).await;
             self.last.status = 1;
             return Ok(false);
         }
@@ -70,8 +70,8 @@ impl Interpreter {
     }
 
     async fn only_assignments(&mut self, simple: &Simple, redirects: &[Redirect]) -> Flow {
-        if let Err(words) = self.redirect(redirects).await? {
-            self.report(&words).await;
+        if let Err(message) = self.redirect(redirects).await? {
+            self.report(&message).await;
             self.last.status = 1;
             return Ok(());
         }
@@ -147,9 +147,9 @@ impl Interpreter {
         for setting in settings {
             self.variables.save(&setting.name);
             let name = setting.name.clone();
-            if let Err(words) = self.try_assign(setting).await? {
+            if let Err(message) = self.try_assign(setting).await? {
                 self.variables.pop_frame();
-                self.report(&words).await;
+                self.report(&message).await;
                 self.last.status = 1;
                 return Ok(());
             }
@@ -227,8 +227,8 @@ impl Interpreter {
             match self.find(&name) {
                 Found::Shell => exited(self.run_shell(argv.into_iter().skip(1).collect(), env).await?),
                 Found::Tool(name) => {
-                    if let Err(words) = self.run.count_command() {
-                        return Err(self.exceed(words));
+                    if let Err(message) = self.run.count_command() {
+                        return Err(self.exceed(message));
                     }
                     let argv = std::iter::once(name).chain(argv.into_iter().skip(1)).collect();
                     let fds = self.descriptors.open.iter().map(|(number, stream)| (*number, stream.clone())).collect();

@@ -24,8 +24,8 @@ impl Interpreter {
                 if !self.options.inherit_errexit {
                     shell.options.errexit = false;
                 }
-                if let Err(words) = self.run.count_command() {
-                    return Err(self.exceed(words));
+                if let Err(message) = self.run.count_command() {
+                    return Err(self.exceed(message));
                 }
                 let ran = shell.nested(list).await;
                 if self.run.is_ended() {
@@ -42,9 +42,10 @@ impl Interpreter {
             }
         };
         if over {
-            return Err(
-                self.exceed(format!("a substitution gave more than {}: write to a file or use a pipe", amount(limit)))
-            );
+            return Err(self.exceed(format!(
+                "a substitution returned more than {}: write to a file or use a pipe",
+                amount(limit)
+            )));
         }
         let mut text = String::from_utf8_lossy(&text).into_owned();
         if text.contains('\0') {
@@ -71,8 +72,8 @@ impl Interpreter {
         let path = self.text(word).await?;
         let stream = match self.open(&path, OpenMode::READ).await {
             Ok(stream) => stream,
-            Err(words) => {
-                self.report(&words).await;
+            Err(message) => {
+                self.report(&message).await;
                 self.last.status = 1;
                 self.last.substitution_status = 1;
                 return Ok(Some((Vec::new(), false)));

@@ -202,7 +202,7 @@ impl Interpreter {
     pub(crate) async fn arithmetic(&mut self, text: &str) -> Flow<i64> {
         match super::arithmetic::evaluate(text, self, 0) {
             Ok(value) => Ok(value),
-            Err(words) => Err(self.fail(&words).await),
+            Err(message) => Err(self.fail(&message).await),
         }
     }
 

@@ -189,7 +189,7 @@ impl Interpreter {
             }
             (_, Some(Selection::At(index))) => match self.element(name, index) {
                 Ok(value) => Ok(Values::One(value)),
-                Err(words) => Err(self.fail(&words).await),
+                Err(message) => Err(self.fail(&message).await),
             },
             (_, None) => Ok(Values::One(self.value(name))),
         }

@@ -15,7 +15,7 @@ impl Interpreter {
     pub(crate) async fn assign(&mut self, setting: Setting) -> Flow {
         match self.try_assign(setting).await? {
             Ok(()) => Ok(()),
-            Err(words) => Err(self.fail(&words).await),
+            Err(message) => Err(self.fail(&message).await),
         }
     }
 

@@ -1,6 +1,8 @@
 //! The result of a host function.
 
-use super::guest::Exit;
+use std::fmt;
+
+use crate::command::Status;
 use crate::errno::Errno;
 
 /// Result of a host function that returns no value.
@@ -25,3 +27,26 @@ impl From<Exit> for CallError {
         CallError::Exit(exit)
     }
 }
+
+/// Reason to end a guest from within a host function or at a tick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// It called `proc_exit` with a status.
+    Status(Status),
+    /// It wrote to a pipe without a reader.
+    Pipe,
+    /// It exceeded its processor time.
+    Time,
+    /// The account of its run has no processor time left.
+    Account,
+    /// Its caller cancelled it.
+    Cancelled,
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "guest ended: {self:?}")
+    }
+}
+
+impl std::error::Error for Exit {}

@@ -2,8 +2,8 @@
 
 use std::io::SeekFrom;
 
-use super::call::{CallError, CallResult};
-use super::guest::{Exit, Guest};
+use super::call::{CallError, CallResult, Exit};
+use super::guest::Guest;
 use super::memory::Memory;
 use super::paths::APPEND;
 use super::table::Descriptor;

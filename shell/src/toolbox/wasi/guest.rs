@@ -1,7 +1,6 @@
 //! The host's state of one guest.
 
 use std::cell::Cell;
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,10 +9,10 @@ use wasmtime::ResourceLimiter;
 use wattle_capability::files::Files;
 use wattle_rt::{Account, Failure, Held};
 
-use super::call::CallError;
+use super::call::{CallError, Exit};
 use super::table::Table;
 use crate::bounds::StageBounds;
-use crate::command::{Command, Spawn, Status};
+use crate::command::{Command, Spawn};
 use crate::errno::Fault;
 use crate::toolbox::wait::{WaitResult, Waiter};
 
@@ -35,29 +34,6 @@ pub(crate) struct Guest {
     /// Processor time that is charged to the account of the run so far.
     charged: Cell<Duration>,
 }
-
-/// Reason to end a guest from within a host function or at a tick.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Exit {
-    /// It called `proc_exit` with a status.
-    Status(Status),
-    /// It wrote to a pipe without a reader.
-    Pipe,
-    /// It exceeded its processor time.
-    Time,
-    /// The account of its run has no processor time left.
-    Account,
-    /// Its caller cancelled it.
-    Cancelled,
-}
-
-impl fmt::Display for Exit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "guest ended: {self:?}")
-    }
-}
-
-impl std::error::Error for Exit {}
 
 /// Limits the memory of a guest.
 pub(crate) struct MemoryLimiter {

@@ -19,7 +19,8 @@ mod table;
 
 use wasmtime::{Caller, Linker};
 
-pub(crate) use guest::{Exit, Guest};
+pub(crate) use call::Exit;
+pub(crate) use guest::Guest;
 
 use crate::errno::Errno;
 use call::{CallError, CallResult};

@@ -186,10 +186,10 @@ pub(super) fn read_link(
         ResolvedPath::Entry(path) => guest.files.read_link(&path),
     };
     let target = target.map_err(|error| guest.fail(error.into()))?;
-    let kept = target.as_bytes().get(..room as usize).unwrap_or(target.as_bytes());
-    memory.put(at, kept)?;
+    let bytes = target.as_bytes().get(..room as usize).unwrap_or(target.as_bytes());
+    memory.put(at, bytes)?;
     // At most `room`, which is a `u32`.
-    memory.put_u32(out, kept.len() as u32)?;
+    memory.put_u32(out, bytes.len() as u32)?;
     Ok(())
 }
 

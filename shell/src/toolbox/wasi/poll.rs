@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::{FutureExt, pending, select_all};
 
-use super::call::CallResult;
-use super::guest::{Exit, Guest};
+use super::call::{CallResult, Exit};
+use super::guest::Guest;
 use super::memory::Memory;
 use super::process;
 use super::table::Descriptor;

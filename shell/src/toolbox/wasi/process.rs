@@ -4,8 +4,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use wasmtime::Caller;
 
-use super::call::{CallError, CallResult};
-use super::guest::{Exit, Guest};
+use super::call::{CallError, CallResult, Exit};
+use super::guest::Guest;
 use super::memory::Memory;
 use crate::command::{Command, Status};
 use crate::errno::Errno;
