@@ -1,0 +1,178 @@
+//! The background jobs of one shell.
+
+use std::task::{Context, Poll};
+
+use super::task::Task;
+
+/// A background job, or a process substitution.
+#[derive(Debug)]
+struct Job {
+    /// Number that `jobs` shows. 0 for a process substitution, which is not listed.
+    number: usize,
+    pid: u32,
+    text: String,
+    task: Option<Task>,
+    status: u8,
+}
+
+/// The jobs of one shell. A clone has none: a job belongs to the shell that started it.
+#[derive(Debug, Default)]
+pub(crate) struct Jobs {
+    list: Vec<Job>,
+    last: Option<u32>,
+}
+
+impl Clone for Jobs {
+    fn clone(&self) -> Jobs {
+        Jobs { list: Vec::new(), last: self.last }
+    }
+}
+
+impl Jobs {
+    /// Returns the value of `$!`.
+    pub(crate) fn last_pid(&self) -> Option<u32> {
+        self.last
+    }
+
+    /// Adds a background job.
+    pub(crate) fn add(&mut self, pid: u32, text: String, task: Task) {
+        let number = self.list.iter().map(|job| job.number).max().unwrap_or_default() + 1;
+        self.last = Some(pid);
+        self.list.push(Job { number, pid, text, task: Some(task), status: 0 });
+    }
+
+    /// Adds a process substitution. It sets `$!` and is not listed.
+    pub(crate) fn add_hidden(&mut self, pid: u32, task: Task) {
+        self.last = Some(pid);
+        self.list.push(Job { number: 0, pid, text: String::new(), task: Some(task), status: 0 });
+    }
+
+    /// Removes all jobs and returns the tasks of those that still run.
+    pub(crate) fn release(&mut self) -> Vec<Task> {
+        std::mem::take(&mut self.list).into_iter().filter_map(|job| job.task).collect()
+    }
+
+    /// Returns the index of the job that `%n`, `%%` or a pid names.
+    fn find(&self, word: &str) -> Option<usize> {
+        match word.strip_prefix('%') {
+            Some("" | "%" | "+") => self.list.iter().rposition(|job| job.number > 0),
+            Some(number) => {
+                let number = number.parse::<usize>().ok()?;
+                self.list.iter().position(|job| job.number == number)
+            }
+            None => {
+                let pid = word.parse::<u32>().ok()?;
+                self.list.iter().position(|job| job.pid == pid)
+            }
+        }
+    }
+
+    /// Updates the jobs that have ended.
+    fn poll_ended(&mut self, context: &mut Context<'_>) {
+        for job in &mut self.list {
+            if let Some(task) = &mut job.task
+                && let Poll::Ready(status) = task.poll_end(context)
+            {
+                job.status = status.unwrap_or(137);
+                job.task = None;
+            }
+        }
+    }
+
+    /// Returns true if a job is running.
+    pub(crate) fn are_running(&self) -> bool {
+        self.list.iter().any(|job| job.task.is_some())
+    }
+
+    /// Returns the output lines of `jobs`, and forgets the jobs that have ended.
+    pub(crate) async fn lines(&mut self) -> Vec<String> {
+        self.update().await;
+        let lines = self.list.iter().filter(|job| job.number > 0).map(|job| {
+            let state = match (&job.task, job.status) {
+                (Some(_), _) => "Running".to_owned(),
+                (None, 0) => "Done".to_owned(),
+                (None, status) => format!("Exit {status}"),
+            };
+            let ampersand = if job.task.is_some() { " &" } else { "" };
+            format!("[{}]   {state:<24}{}{ampersand}", job.number, job.text)
+        });
+        let lines = lines.collect();
+        self.list.retain(|job| job.task.is_some());
+        lines
+    }
+
+    async fn update(&mut self) {
+        std::future::poll_fn(|context| {
+            self.poll_ended(context);
+            Poll::Ready(())
+        })
+        .await;
+    }
+
+    /// Waits for the job at an index, removes it and returns its status.
+    async fn wait_at(&mut self, index: usize) -> Option<u8> {
+        let job = self.list.get_mut(index)?;
+        if let Some(task) = &mut job.task {
+            let status = std::future::poll_fn(|context| task.poll_end(context)).await;
+            job.status = status.unwrap_or(137);
+            job.task = None;
+        }
+        let status = job.status;
+        self.list.remove(index);
+        Some(status)
+    }
+
+    /// Waits for the job that a word names and returns its status, or `None` if there is no such job.
+    pub(crate) async fn wait_for(&mut self, word: &str) -> Option<u8> {
+        let index = self.find(word)?;
+        self.wait_at(index).await
+    }
+
+    /// Waits for all jobs.
+    pub(crate) async fn wait_all(&mut self) {
+        while !self.list.is_empty() {
+            self.wait_at(0).await;
+        }
+    }
+
+    /// Waits for the job that ends first, removes it and returns its status.
+    pub(crate) async fn wait_any(&mut self) -> Option<u8> {
+        if self.list.is_empty() {
+            return None;
+        }
+        let index = std::future::poll_fn(|context| {
+            self.poll_ended(context);
+            match self.list.iter().position(|job| job.task.is_none()) {
+                Some(index) => Poll::Ready(index),
+                None => Poll::Pending,
+            }
+        })
+        .await;
+        Some(self.list.remove(index).status)
+    }
+
+    /// Waits until one of the running jobs ends. Keeps its status for `wait`.
+    pub(crate) async fn wait_one(&mut self) {
+        let running = self.list.iter().filter(|job| job.task.is_some()).count();
+        std::future::poll_fn(|context| {
+            self.poll_ended(context);
+            let now = self.list.iter().filter(|job| job.task.is_some()).count();
+            if now < running || now == 0 { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+
+    /// Returns true if a word names a running job.
+    pub(crate) fn has(&self, word: &str) -> bool {
+        self.find(word).and_then(|index| self.list.get(index)).is_some_and(|job| job.task.is_some())
+    }
+
+    /// Ends the job that a word names. Returns false if there is no such job.
+    pub(crate) fn kill(&mut self, word: &str) -> bool {
+        let Some(job) = self.find(word).and_then(|index| self.list.get_mut(index)) else { return false };
+        if job.task.take().is_some() {
+            job.status = 143;
+        }
+        true
+    }
+}
