@@ -211,4 +211,4 @@ macro_rules! corpus {
     };
 }
 
-corpus! { words expansion control functions redirection options text scripts commands }
+corpus! { words expansion control functions redirection options text scripts commands awk }

@@ -25,7 +25,7 @@ const OUTPUT: usize = 16 << 20;
 /// Statuses of the guest, which has the same list.
 const DONE: i32 = 0;
 const NOT_TEXT: i32 = 1;
-const NO_RESULTS: i32 = 3;
+const NO_RESULTS: i32 = 2;
 
 /// The text of a body.
 pub(super) struct Text {
@@ -62,7 +62,7 @@ pub(super) async fn text(
     body: &[u8],
     until: Instant,
 ) -> Result<Text, NoText> {
-    let request = |plain: bool| json!({"entry": "text", "url": url, "content_type": content_type, "plain": plain, "offset": 0, "limit": OUTPUT});
+    let request = |plain: bool| json!({"entry": "text", "url": url, "content_type": content_type, "plain": plain});
     let (answer, plain) = match ask(account, &request(false), body, STRUCTURE, until).await {
         Err(GuestFault::Time | GuestFault::Stack | GuestFault::Memory | GuestFault::Crash) => {
             (ask(account, &request(true), body, PLAIN, until).await, true)
@@ -71,9 +71,9 @@ pub(super) async fn text(
     };
     let GuestAnswer { status, output } = answer.map_err(|fault| NoText::Failed(failed(&fault, url)))?;
     let said = String::from_utf8_lossy(&output);
-    match (status, said.split_once('\n')) {
-        (DONE, Some((_, text))) => Ok(Text { text: text.to_owned(), plain }),
-        (NOT_TEXT, _) => Err(NoText::Other(said.into_owned())),
+    match status {
+        DONE => Ok(Text { text: said.into_owned(), plain }),
+        NOT_TEXT => Err(NoText::Other(said.into_owned())),
         _ => Err(NoText::Failed(Failure::new(Code::EREMOTE, format!("{url} cannot be converted: {said}")))),
     }
 }

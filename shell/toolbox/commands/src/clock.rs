@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A moment of the calendar.
-pub struct Moment {
+pub(crate) struct Moment {
     pub year: i64,
     pub month: u32,
     pub day: u32,
@@ -18,7 +18,7 @@ pub struct Moment {
     pub epoch: i64,
 }
 
-pub const MONTHS: [&str; 12] = [
+pub(crate) const MONTHS: [&str; 12] = [
     "January",
     "February",
     "March",
@@ -32,10 +32,10 @@ pub const MONTHS: [&str; 12] = [
     "November",
     "December",
 ];
-pub const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+pub(crate) const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
 /// Seconds since 1970, and the nanoseconds behind them.
-pub fn epoch(time: SystemTime) -> (i64, u32) {
+pub(crate) fn epoch(time: SystemTime) -> (i64, u32) {
     match time.duration_since(UNIX_EPOCH) {
         Ok(since) => (since.as_secs() as i64, since.subsec_nanos()),
         Err(before) => (-(before.duration().as_secs() as i64), 0),
@@ -43,7 +43,7 @@ pub fn epoch(time: SystemTime) -> (i64, u32) {
 }
 
 /// The moment of so many seconds since 1970.
-pub fn moment(epoch: i64, nanos: u32) -> Moment {
+pub(crate) fn moment(epoch: i64, nanos: u32) -> Moment {
     let (days, rest) = (epoch.div_euclid(86_400), epoch.rem_euclid(86_400) as u32);
     // Days from the first of March of the year 0: leap days come last in a year.
     let shifted = days + 719_468;
@@ -70,7 +70,7 @@ pub fn moment(epoch: i64, nanos: u32) -> Moment {
 }
 
 /// Days from 1970 to a date.
-pub fn days_before(year: i64, month: i64, day: i64) -> i64 {
+pub(crate) fn days_before(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = (year + (month - 1).div_euclid(12), (month - 1).rem_euclid(12) + 1);
     let shifted = if month <= 2 { year - 1 } else { year };
     let era = shifted.div_euclid(400);
@@ -80,7 +80,7 @@ pub fn days_before(year: i64, month: i64, day: i64) -> i64 {
 }
 
 /// `YYYY-MM-DD`, a time behind it or not, or `@SECONDS`.
-pub fn parse(text: &str) -> Option<SystemTime> {
+pub(crate) fn parse(text: &str) -> Option<SystemTime> {
     let seconds = if let Some(seconds) = text.strip_prefix('@') {
         seconds.parse().ok()?
     } else {
@@ -101,7 +101,7 @@ pub fn parse(text: &str) -> Option<SystemTime> {
 }
 
 /// A format of strftime.
-pub fn format(moment: &Moment, format: &str) -> String {
+pub(crate) fn format(moment: &Moment, format: &str) -> String {
     let mut out = String::new();
     let mut letters = format.chars();
     while let Some(letter) = letters.next() {
@@ -123,7 +123,7 @@ pub fn format(moment: &Moment, format: &str) -> String {
 }
 
 /// One directive of strftime.
-pub fn part(at: &Moment, letter: char, padded: bool) -> String {
+pub(crate) fn part(at: &Moment, letter: char, padded: bool) -> String {
     let two = |n: u32| if padded { format!("{n:02}") } else { n.to_string() };
     let name = |names: &'static [&'static str], n: u32| names.get(n as usize).copied().unwrap_or_default();
     let short = |name: &'static str| name.get(..3).unwrap_or(name).to_owned();
@@ -162,7 +162,7 @@ pub fn part(at: &Moment, letter: char, padded: bool) -> String {
         'V' | 'G' | 'g' => {
             let thursday = moment(at.epoch + (3 - i64::from((at.weekday + 6) % 7)) * 86_400, 0);
             match letter {
-                'V' => two((thursday.yearday + 6) / 7),
+                'V' => two(thursday.yearday.div_ceil(7)),
                 'G' => thursday.year.to_string(),
                 _ => two(thursday.year.rem_euclid(100) as u32),
             }

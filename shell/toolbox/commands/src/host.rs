@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 
+#[expect(unsafe_code, reason = "a function of the host")]
 #[link(wasm_import_module = "wattle")]
 unsafe extern "C" {
     fn spawn(argv: *const u8, argv_len: usize, env: *const u8, env_len: usize, flags: u32, timeout_ms: i64) -> i32;
@@ -14,7 +15,7 @@ const EMPTY_INPUT: u32 = 2;
 
 /// A command to run: its words, and what differs from the caller.
 #[derive(Default)]
-pub struct Command {
+pub(crate) struct Command {
     pub argv: Vec<Vec<u8>>,
     /// `NAME=value` each; the caller's own environment where there is none.
     pub env: Option<Vec<Vec<u8>>>,
@@ -24,17 +25,17 @@ pub struct Command {
 }
 
 impl Command {
-    pub fn new(argv: Vec<Vec<u8>>) -> Command {
+    pub(crate) fn new(argv: Vec<Vec<u8>>) -> Command {
         Command { argv, ..Command::default() }
     }
 
     /// A line for the shell.
-    pub fn line(text: &[u8]) -> Command {
+    pub(crate) fn line(text: &[u8]) -> Command {
         Command::new(vec![b"sh".to_vec(), b"-c".to_vec(), text.to_vec()])
     }
 
     /// Runs the command to its end, and gives its exit status. What was put out before is put out first.
-    pub fn run(&self) -> i32 {
+    pub(crate) fn run(&self) -> i32 {
         _ = std::io::stdout().flush();
         let argv = ended(&self.argv);
         let env = self.env.as_deref().map(ended).unwrap_or_default();
@@ -46,7 +47,10 @@ impl Command {
             flags |= EMPTY_INPUT;
         }
         // SAFETY: both ranges are live for the call, which only reads them.
-        unsafe { spawn(argv.as_ptr(), argv.len(), env.as_ptr(), env.len(), flags, self.timeout) }
+        #[expect(unsafe_code, reason = "a call of the host")]
+        unsafe {
+            spawn(argv.as_ptr(), argv.len(), env.as_ptr(), env.len(), flags, self.timeout)
+        }
     }
 }
 

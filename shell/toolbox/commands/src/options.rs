@@ -1,11 +1,11 @@
 //! Command lines in the manner of getopt: short options in clusters, long ones with `=`, options among the operands, `--`.
 
 /// An option that a command knows: its short letter (NUL for none), its long name (empty for none), what follows it.
-pub type Known = (char, &'static str, Takes);
+pub(crate) type Known = (char, &'static str, Takes);
 
 /// What follows an option.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Takes {
+pub(crate) enum Takes {
     Nothing,
     Value,
     /// A value only where it is written in the same word.
@@ -13,14 +13,14 @@ pub enum Takes {
 }
 
 /// An option as it was written: its short letter, or the first letter of its long name's row.
-pub struct Found {
+pub(crate) struct Found {
     /// The row's place in the table.
     pub row: usize,
     pub value: Option<String>,
 }
 
 /// The options in their order, and the operands.
-pub struct Line {
+pub(crate) struct Line {
     pub options: Vec<Found>,
     pub operands: Vec<String>,
     known: &'static [Known],
@@ -28,17 +28,17 @@ pub struct Line {
 
 impl Line {
     /// Is this option there? A short letter or a long name.
-    pub fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.options.iter().any(|found| self.is(found, name))
     }
 
     /// The value of the last such option.
-    pub fn value(&self, name: &str) -> Option<&str> {
+    pub(crate) fn value(&self, name: &str) -> Option<&str> {
         self.options.iter().rev().find(|found| self.is(found, name)).and_then(|found| found.value.as_deref())
     }
 
     /// The option's short letter, or its long name where it has none.
-    pub fn name(&self, found: &Found) -> String {
+    pub(crate) fn name(&self, found: &Found) -> String {
         match self.known.get(found.row) {
             Some(('\0', long, _)) => (*long).to_owned(),
             Some((short, ..)) => short.to_string(),
@@ -58,7 +58,7 @@ impl Line {
 /// # Errors
 ///
 /// The reason, in words, where an option is unknown or lacks its value.
-pub fn read(args: &[String], known: &'static [Known], permute: bool) -> Result<Line, String> {
+pub(crate) fn read(args: &[String], known: &'static [Known], permute: bool) -> Result<Line, String> {
     let mut line = Line { options: Vec::new(), operands: Vec::new(), known };
     let mut args = args.iter();
     while let Some(arg) = args.next() {

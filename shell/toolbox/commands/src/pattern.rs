@@ -2,7 +2,7 @@
 
 /// The notation a pattern is written in.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Notation {
+pub(crate) enum Notation {
     Basic,
     Extended,
     /// Extended, with the escapes of awk.
@@ -10,7 +10,7 @@ pub enum Notation {
 }
 
 /// A pattern that was translated.
-pub struct Translated {
+pub(crate) struct Translated {
     pub text: String,
     /// Does it refer back to a group? Then it needs an engine that can.
     pub refers_back: bool,
@@ -37,7 +37,7 @@ struct Reader<'a> {
 /// # Errors
 ///
 /// What is wrong with it, in the words of grep.
-pub fn translate(pattern: &str, notation: Notation) -> Result<Translated, String> {
+pub(crate) fn translate(pattern: &str, notation: Notation) -> Result<Translated, String> {
     let mut reader = Reader {
         chars: pattern.chars().peekable(),
         notation,
@@ -79,11 +79,7 @@ impl Reader<'_> {
                 other => self.literal(other),
             }
         }
-        if self.open.is_empty() {
-            Ok(())
-        } else {
-            Err(if basic { "Unmatched ( or \\(" } else { "Unmatched ( or \\(" }.to_owned())
-        }
+        if self.open.is_empty() { Ok(()) } else { Err("Unmatched ( or \\(".to_owned()) }
     }
 
     fn escaped(&mut self, basic: bool) -> Result<(), String> {
@@ -328,7 +324,7 @@ const CLASSES: [&str; 12] =
     ["alnum", "alpha", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space", "upper", "xdigit"];
 
 /// A pattern for file names (`*`, `?`, `[…]`) as an expression for the whole of a name. A star passes slashes too.
-pub fn glob(pattern: &str) -> String {
+pub(crate) fn glob(pattern: &str) -> String {
     let mut out = String::from(r"(?s)\A");
     let mut chars = pattern.chars().peekable();
     while let Some(letter) = chars.next() {
@@ -358,7 +354,7 @@ pub fn glob(pattern: &str) -> String {
 /// # Errors
 ///
 /// What is wrong with the pattern.
-pub fn names(pattern: &str, ignore_case: bool) -> Result<regex::bytes::Regex, String> {
+pub(crate) fn names(pattern: &str, ignore_case: bool) -> Result<regex::bytes::Regex, String> {
     regex::bytes::RegexBuilder::new(&glob(pattern))
         .case_insensitive(ignore_case)
         .build()

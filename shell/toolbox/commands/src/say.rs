@@ -3,13 +3,23 @@
 use std::io::Write as _;
 
 /// Says `NAME: text` on standard error, after what was put out.
-pub fn say(name: &str, text: impl std::fmt::Display) {
+pub(crate) fn say(name: &str, text: impl std::fmt::Display) {
     _ = std::io::stdout().flush();
     _ = writeln!(std::io::stderr(), "{name}: {text}");
 }
 
+/// Prints a line on standard output. A closed pipe is not an error.
+pub(crate) fn line(text: impl std::fmt::Display) {
+    _ = writeln!(std::io::stdout(), "{text}");
+}
+
+/// Prints a line on standard error.
+pub(crate) fn note(text: impl std::fmt::Display) {
+    _ = writeln!(std::io::stderr(), "{text}");
+}
+
 /// An error of the system without Rust's number behind it.
-pub fn words(error: &std::io::Error) -> String {
+pub(crate) fn words(error: &std::io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error") {
         Some(end) => text.get(..end).unwrap_or_default().to_owned(),
@@ -18,7 +28,7 @@ pub fn words(error: &std::io::Error) -> String {
 }
 
 /// Says what is wrong with a file.
-pub fn about(name: &str, file: &str, error: &std::io::Error) {
+pub(crate) fn about(name: &str, file: &str, error: &std::io::Error) {
     say(name, format_args!("{file}: {}", words(error)));
 }
 
@@ -27,7 +37,7 @@ pub fn about(name: &str, file: &str, error: &std::io::Error) {
 /// # Errors
 ///
 /// As opening the file; a directory is refused.
-pub fn open(file: &str) -> std::io::Result<Box<dyn std::io::Read>> {
+pub(crate) fn open(file: &str) -> std::io::Result<Box<dyn std::io::Read>> {
     if file == "-" || file == "/dev/stdin" {
         return Ok(Box::new(std::io::stdin().lock()));
     }
@@ -42,13 +52,13 @@ pub fn open(file: &str) -> std::io::Result<Box<dyn std::io::Read>> {
 /// # Errors
 ///
 /// As opening and reading the file.
-pub fn whole(file: &str) -> std::io::Result<Vec<u8>> {
+pub(crate) fn whole(file: &str) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(file)?.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
 /// Standard output with room to gather.
-pub fn out() -> std::io::BufWriter<std::io::StdoutLock<'static>> {
+pub(crate) fn out() -> std::io::BufWriter<std::io::StdoutLock<'static>> {
     std::io::BufWriter::with_capacity(1 << 16, std::io::stdout().lock())
 }

@@ -4,6 +4,8 @@
 //! The host calls `reserve(n)`, writes `n` bytes there (the filter's text, then the document's), calls `answer` with the filter's
 //! length and the time, and reads `output_len` bytes at `output`. Nothing is imported: there is no clock, no environment, no file to reach.
 
+#![expect(unsafe_code, reason = "the host calls these functions by name")]
+
 use std::cell::RefCell;
 use std::fmt::Write as _;
 
@@ -81,7 +83,8 @@ fn apply(filter: &str, document: &[u8], output: &mut Vec<u8>) -> Result<(), (i32
     let defs = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());
     let loaded = Loader::new(defs).load(&arena, File { path: (), code: filter });
     let modules = loaded.map_err(|errors| (BAD_FILTER, unread(errors)))?;
-    load::import(&modules, |_| Err("no modules can be loaded here".to_owned())).map_err(|errors| (BAD_FILTER, unread(errors)))?;
+    load::import(&modules, |_| Err("no modules can be loaded here".to_owned()))
+        .map_err(|errors| (BAD_FILTER, unread(errors)))?;
     let compiled = Compiler::default().with_funs(functions()).compile(modules);
     let filter = compiled.map_err(|errors| (BAD_FILTER, unknown(errors)))?;
     let document = read::parse_single(document).map_err(|error| (BAD_DOCUMENT, error.to_string()))?;
@@ -136,8 +139,10 @@ fn unread(errors: load::Errors<&str, ()>) -> String {
         };
         match error {
             load::Error::Io(_) => {}
-            load::Error::Lex(errors) => errors.into_iter().for_each(|(expected, found)| say(&expected.as_str(), found)),
-            load::Error::Parse(errors) => errors.into_iter().for_each(|(expected, found)| say(&expected.as_str(), found)),
+            load::Error::Lex(errors) => errors.into_iter().for_each(|(expected, found)| say(expected.as_str(), found)),
+            load::Error::Parse(errors) => {
+                errors.into_iter().for_each(|(expected, found)| say(expected.as_str(), found))
+            }
         }
     }
     words

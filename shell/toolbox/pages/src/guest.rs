@@ -3,6 +3,8 @@
 //! The host calls `reserve(n)`, writes `n` bytes there (the head, then the body), calls `answer` with the head's length, and reads
 //! `output_len` bytes at `output`. Nothing is imported: there is no clock, no environment, no file to reach.
 
+#![expect(unsafe_code, reason = "the host calls these functions by name")]
+
 use std::cell::RefCell;
 
 #[derive(Default)]

@@ -12,25 +12,23 @@ mod strip;
 
 use serde::Deserialize;
 
-/// What a call answers. The host has the same list.
+/// The statuses of a call. The host has the same list.
 pub mod status {
     /// The output is the result.
     pub const DONE: i32 = 0;
     /// The body is not a text; the output says what it is.
     pub const NOT_TEXT: i32 = 1;
-    /// The text ends before the offset; the output is its length in characters.
-    pub const PAST_END: i32 = 2;
     /// A search engine's answer has no results to read; the output says why.
-    pub const NO_RESULTS: i32 = 3;
+    pub const NO_RESULTS: i32 = 2;
     /// The head is not a [`Request`](super::Request); the output says why.
-    pub const BAD_REQUEST: i32 = 4;
+    pub const BAD_REQUEST: i32 = 3;
 }
 
 /// An entry function with its parameters.
 #[derive(Deserialize)]
 #[serde(tag = "entry", rename_all = "snake_case")]
 pub enum Request {
-    /// Converts a body to text and returns a piece of it: a line with the length of the whole text in characters, then the piece.
+    /// Converts a body to text.
     Text {
         /// The URL that relative links start from.
         url: String,
@@ -38,10 +36,6 @@ pub enum Request {
         content_type: String,
         /// If true, tags are taken out of a page without building its tree: linear in time and memory.
         plain: bool,
-        /// Where the piece begins, in characters.
-        offset: usize,
-        /// Maximum length of the piece, in characters.
-        limit: usize,
     },
     /// Reads the results from a page that a search engine makes for people: a JSON array of at most `most` hits.
     ResultsPage {
@@ -75,23 +69,11 @@ pub fn answer(head: &[u8], body: &[u8]) -> (i32, Vec<u8>) {
         Err(why) => (status::NO_RESULTS, why.into_bytes()),
     };
     match request {
-        Request::Text { url, content_type, plain, offset, limit } => {
-            match page::text_of(&url, &content_type, body, plain) {
-                Ok(text) => piece(&text, offset, limit),
-                Err(what) => (status::NOT_TEXT, what.into_bytes()),
-            }
-        }
+        Request::Text { url, content_type, plain } => match page::text_of(&url, &content_type, body, plain) {
+            Ok(text) => (status::DONE, text.into_bytes()),
+            Err(what) => (status::NOT_TEXT, what.into_bytes()),
+        },
         Request::ResultsPage { url, most } => results(results::page(body, &url), most),
         Request::ResultsJson { at, snippet, most } => results(results::json(body, &at, &snippet), most),
     }
-}
-
-fn piece(text: &str, offset: usize, limit: usize) -> (i32, Vec<u8>) {
-    let all = text.chars().count();
-    if offset > 0 && offset >= all {
-        return (status::PAST_END, all.to_string().into_bytes());
-    }
-    let mut output = format!("{all}\n");
-    output.extend(text.chars().skip(offset).take(limit));
-    (status::DONE, output.into_bytes())
 }

@@ -3,7 +3,7 @@
 use super::syntax::{Expr, Function, Place, Program, Source, Statement, Target, Variable};
 
 /// Marks the parameters that are arrays, until nothing more follows.
-pub fn infer(program: &mut Program) {
+pub(crate) fn infer(program: &mut Program) {
     loop {
         let mut marks = Vec::new();
         for (number, function) in program.functions.iter().enumerate() {
@@ -150,7 +150,7 @@ impl Look<'_> {
 }
 
 /// Which arguments of awk's own functions are arrays.
-pub fn array_arguments(name: &str) -> &'static [usize] {
+pub(crate) fn array_arguments(name: &str) -> &'static [usize] {
     match name {
         "split" => &[1, 3],
         "match" => &[2],

@@ -11,7 +11,7 @@ use super::value::{Array, Text, Value};
 use crate::clock;
 
 /// Calls a function.
-pub fn call<'a>(run: &mut Run<'a>, name: &'static str, args: &'a [Expr]) -> Result<Value, Stop> {
+pub(crate) fn call<'a>(run: &mut Run<'a>, name: &'static str, args: &'a [Expr]) -> Result<Value, Stop> {
     let (least, most) = counts(name);
     if args.len() < least || args.len() > most {
         return failed(format!("{} arguments are wrong for {name}(), which takes {least} to {most}", args.len()));
@@ -292,7 +292,7 @@ fn matched<'a>(run: &mut Run<'a>, args: &'a [Expr]) -> Result<Value, Stop> {
     let regex = run.regex(pattern)?;
     let found = regex.captures(&text);
     let letters = |bytes: usize| text.get(..bytes).map_or(0, |before| before.chars().count()) as f64;
-    if rest.first().is_some() {
+    if !rest.is_empty() {
         let array = array_of(run, "match", rest.first())?;
         let between = run.global_text(place::SUBSEP);
         let mut array = array.borrow_mut();
@@ -339,7 +339,7 @@ fn sorted<'a>(run: &mut Run<'a>, args: &'a [Expr], by_key: bool) -> Result<Value
 }
 
 /// The keys of an array, in their order or that of `PROCINFO["sorted_in"]`.
-pub fn keys(array: &Array, order: Option<&str>) -> Vec<Text> {
+pub(crate) fn keys(array: &Array, order: Option<&str>) -> Vec<Text> {
     let array = array.borrow();
     let mut entries: Vec<(&Text, &Value)> = array.iter().collect();
     let order = order.unwrap_or_default();

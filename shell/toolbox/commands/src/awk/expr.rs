@@ -27,7 +27,7 @@ const COMPARISONS: [(&str, Comparison); 6] = [
 ];
 
 /// A regular expression of awk.
-pub fn regex(text: &str) -> Result<regex::Regex, String> {
+pub(crate) fn regex(text: &str) -> Result<regex::Regex, String> {
     let made = translate(text, Notation::Awk).map_err(|why| format!("regular expression /{text}/: {why}"))?;
     regex::RegexBuilder::new(&made.text)
         .size_limit(64 << 20)

@@ -3,7 +3,7 @@
 use super::value::Value;
 
 /// Writes values in a format. `text` gives a value's text.
-pub fn format(format: &str, values: &[Value], text: impl Fn(&Value) -> std::rc::Rc<str>) -> String {
+pub(crate) fn format(format: &str, values: &[Value], text: impl Fn(&Value) -> std::rc::Rc<str>) -> String {
     let mut out = String::with_capacity(format.len());
     let mut values = values.iter();
     let mut letters = format.chars().peekable();
@@ -79,7 +79,7 @@ pub fn format(format: &str, values: &[Value], text: impl Fn(&Value) -> std::rc::
 }
 
 /// A number in a format that has one directive for it.
-pub fn float(format_text: &str, number: f64) -> String {
+pub(crate) fn float(format_text: &str, number: f64) -> String {
     format(format_text, &[Value::Number(number)], |_| std::rc::Rc::from(""))
 }
 
@@ -160,8 +160,8 @@ impl Spec {
         }
         let precision = self.precision.unwrap_or(6);
         let body = match kind {
-            'f' | 'F' => format!("{size:.precision$}"),
-            'e' | 'E' => exponent(&format!("{size:.precision$e}")),
+            'f' | 'F' => fixed(size, precision),
+            'e' | 'E' => exponent(&scientific(size, precision)),
             _ => self.shortest(size, precision.max(1)),
         };
         let body = if kind.is_uppercase() { body.to_uppercase() } else { body };
@@ -170,10 +170,10 @@ impl Spec {
 
     /// `%g`: so many digits in all, without zeros at their end.
     fn shortest(&self, size: f64, digits: usize) -> String {
-        let written = format!("{size:.*e}", digits - 1);
+        let written = scientific(size, digits - 1);
         let power: i32 = written.split_once('e').and_then(|(_, power)| power.parse().ok()).unwrap_or(0);
         let small = power < -4 || power >= digits as i32;
-        let text = if small { written } else { format!("{size:.*}", (digits as i32 - 1 - power).max(0) as usize) };
+        let text = if small { written } else { fixed(size, (digits as i32 - 1 - power).max(0) as usize) };
         let (mantissa, power) =
             text.split_once('e').map_or((text.as_str(), None), |(mantissa, power)| (mantissa, Some(power)));
         let mantissa = if mantissa.contains('.') && !self.other {
@@ -186,6 +186,26 @@ impl Spec {
             None => mantissa.to_owned(),
         }
     }
+}
+
+/// The largest number of digits after the point that a double has. All further digits are zeros.
+const DIGITS: usize = 1_074;
+
+/// Returns the number with `precision` digits after its point. The formatter of the standard library
+/// panics above 65,535 digits.
+fn fixed(size: f64, precision: usize) -> String {
+    let written = precision.min(DIGITS);
+    let mut text = format!("{size:.written$}");
+    text.extend(std::iter::repeat_n('0', precision - written));
+    text
+}
+
+/// Returns the number in scientific notation with `precision` digits after its point.
+fn scientific(size: f64, precision: usize) -> String {
+    let written = precision.min(DIGITS);
+    let text = format!("{size:.written$e}");
+    let (mantissa, power) = text.split_once('e').unwrap_or((&text, "0"));
+    format!("{mantissa}{}e{power}", "0".repeat(precision - written))
 }
 
 /// An exponent of two digits and a sign.

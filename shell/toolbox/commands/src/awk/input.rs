@@ -14,7 +14,7 @@ use crate::say::{about, words};
 
 /// Where the reading stands.
 #[derive(Default)]
-pub struct Input {
+pub(crate) struct Input {
     records: Option<Records>,
     argument: usize,
     /// Has a file been named?
@@ -24,7 +24,7 @@ pub struct Input {
 }
 
 /// What `RS` stands for.
-pub fn separator(run: &mut Run<'_>) -> Result<Separator, Stop> {
+pub(crate) fn separator(run: &mut Run<'_>) -> Result<Separator, Stop> {
     let text = run.global_text(place::RS);
     Ok(match text.as_bytes() {
         [] => Separator::Paragraph,
@@ -34,7 +34,7 @@ pub fn separator(run: &mut Run<'_>) -> Result<Separator, Stop> {
 }
 
 /// The next record of the main input, its number counted.
-pub fn next(run: &mut Run<'_>) -> Result<io::Result<Option<String>>, Stop> {
+pub(crate) fn next(run: &mut Run<'_>) -> Result<io::Result<Option<String>>, Stop> {
     let separator = separator(run)?;
     loop {
         if run.input.records.is_none() && !open(run)? {
@@ -60,7 +60,7 @@ pub fn next(run: &mut Run<'_>) -> Result<io::Result<Option<String>>, Stop> {
 }
 
 /// Leaves the file that is read.
-pub fn leave(run: &mut Run<'_>) {
+pub(crate) fn leave(run: &mut Run<'_>) {
     run.input.records = None;
 }
 
@@ -117,7 +117,7 @@ fn complain(run: &mut Run<'_>, name: &str, error: &io::Error) {
 }
 
 /// `name=value`, if it is one.
-pub fn assignment(word: &str) -> Option<(&str, &str)> {
+pub(crate) fn assignment(word: &str) -> Option<(&str, &str)> {
     let (name, value) = word.split_once('=')?;
     let first = name.bytes().next()?;
     let named = (first.is_ascii_alphabetic() || first == b'_')
@@ -126,7 +126,7 @@ pub fn assignment(word: &str) -> Option<(&str, &str)> {
 }
 
 /// Gives a variable a value from the command line.
-pub fn assign(run: &mut Run<'_>, name: &str, value: &str) -> Result<(), Stop> {
+pub(crate) fn assign(run: &mut Run<'_>, name: &str, value: &str) -> Result<(), Stop> {
     let Some(global) = run.program.globals.iter().position(|known| known == name) else {
         return match run.program.functions.iter().any(|function| function.name == name) {
             true => failed(format!("cannot use function name `{name}' as variable name")),

@@ -12,7 +12,7 @@ use crate::host::Command;
 use crate::say::{out, words};
 
 /// What ends a record.
-pub enum Separator {
+pub(crate) enum Separator {
     Byte(u8),
     /// Empty lines.
     Paragraph,
@@ -20,7 +20,7 @@ pub enum Separator {
 }
 
 /// Records from a stream of bytes.
-pub struct Records {
+pub(crate) struct Records {
     source: Box<dyn Read>,
     buffer: Vec<u8>,
     at: usize,
@@ -28,7 +28,7 @@ pub struct Records {
 }
 
 impl Records {
-    pub fn new(source: Box<dyn Read>) -> Records {
+    pub(crate) fn new(source: Box<dyn Read>) -> Records {
         Records { source, buffer: Vec::new(), at: 0, over: false }
     }
 
@@ -54,7 +54,7 @@ impl Records {
     }
 
     /// The next record, or nothing at the end.
-    pub fn next(&mut self, separator: &Separator) -> io::Result<Option<String>> {
+    pub(crate) fn next(&mut self, separator: &Separator) -> io::Result<Option<String>> {
         if matches!(separator, Separator::Paragraph) {
             loop {
                 let lines = self.rest().iter().take_while(|byte| **byte == b'\n').count();
@@ -107,7 +107,7 @@ enum Sink {
 }
 
 /// All that is open.
-pub struct Streams {
+pub(crate) struct Streams {
     pub out: BufWriter<io::StdoutLock<'static>>,
     sinks: HashMap<String, Sink>,
     readers: HashMap<String, Records>,
@@ -117,12 +117,12 @@ pub struct Streams {
 }
 
 impl Streams {
-    pub fn new() -> Streams {
+    pub(crate) fn new() -> Streams {
         Streams { out: out(), sinks: HashMap::new(), readers: HashMap::new(), ended: HashMap::new(), made: 0 }
     }
 
     /// Writes to a file.
-    pub fn write_file(&mut self, path: &str, append: bool, bytes: &[u8]) -> Result<(), String> {
+    pub(crate) fn write_file(&mut self, path: &str, append: bool, bytes: &[u8]) -> Result<(), String> {
         if !self.sinks.contains_key(path) {
             let sink = match path {
                 "/dev/stdout" | "-" => Sink::Standard,
@@ -144,7 +144,7 @@ impl Streams {
     }
 
     /// Keeps what a command is to read.
-    pub fn write_command(&mut self, command: &str, bytes: &[u8]) -> Result<(), String> {
+    pub(crate) fn write_command(&mut self, command: &str, bytes: &[u8]) -> Result<(), String> {
         self.sinks.entry(command.to_owned()).or_insert_with(|| Sink::Command(Vec::new()));
         self.write(command, bytes)
     }
@@ -164,7 +164,7 @@ impl Streams {
     }
 
     /// The next record of a file; `None` inside is its end.
-    pub fn read_file(&mut self, path: &str, separator: &Separator) -> io::Result<Option<String>> {
+    pub(crate) fn read_file(&mut self, path: &str, separator: &Separator) -> io::Result<Option<String>> {
         if !self.readers.contains_key(path) {
             self.flush();
             let source: Box<dyn Read> =
@@ -175,7 +175,7 @@ impl Streams {
     }
 
     /// The next record of what a command puts out. It runs to its end first.
-    pub fn read_command(&mut self, command: &str, separator: &Separator) -> io::Result<Option<String>> {
+    pub(crate) fn read_command(&mut self, command: &str, separator: &Separator) -> io::Result<Option<String>> {
         if !self.readers.contains_key(command) {
             self.flush();
             let path = self.spare(b"")?;
@@ -189,13 +189,13 @@ impl Streams {
     }
 
     /// Runs a command line.
-    pub fn run(&mut self, command: &str) -> i32 {
+    pub(crate) fn run(&mut self, command: &str) -> i32 {
         self.flush();
         Command::line(command.as_bytes()).run()
     }
 
     /// Closes a file or a command: its status, or -1 where nothing of the name is open.
-    pub fn close(&mut self, name: &str) -> i32 {
+    pub(crate) fn close(&mut self, name: &str) -> i32 {
         let mut status = -1;
         if self.readers.remove(name).is_some() {
             status = self.ended.remove(name).unwrap_or(0);
@@ -213,7 +213,7 @@ impl Streams {
     }
 
     /// Puts out what is kept back, but for what commands are to read.
-    pub fn flush(&mut self) {
+    pub(crate) fn flush(&mut self) {
         _ = self.out.flush();
         for sink in self.sinks.values_mut() {
             if let Sink::File(file) = sink {
@@ -223,7 +223,7 @@ impl Streams {
     }
 
     /// Closes all.
-    pub fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         self.flush();
         let mut names: Vec<String> = self.sinks.keys().cloned().collect();
         names.sort();

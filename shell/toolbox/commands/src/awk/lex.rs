@@ -3,7 +3,7 @@
 use super::value::prefix;
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Token {
+pub(crate) enum Token {
     Number(f64),
     Text(String),
     Regex(String),
@@ -45,7 +45,7 @@ const KEYWORDS: [&str; 24] = [
     "BEGINFILE",
 ];
 
-pub const BUILTINS: [&str; 36] = [
+pub(crate) const BUILTINS: [&str; 36] = [
     "length", "substr", "index", "split", "sub", "gsub", "gensub", "match", "sprintf", "sin", "cos", "atan2", "exp",
     "log", "sqrt", "int", "rand", "srand", "tolower", "toupper", "system", "close", "fflush", "strftime", "systime",
     "mktime", "asort", "asorti", "and", "or", "xor", "lshift", "rshift", "compl", "strtonum", "typeof",
@@ -58,7 +58,7 @@ const SIGNS: [&str; 46] = [
 ];
 
 /// Cuts a program into words, each with its line.
-pub fn tokens(program: &str) -> Result<Vec<(Token, usize)>, String> {
+pub(crate) fn tokens(program: &str) -> Result<Vec<(Token, usize)>, String> {
     let mut tokens: Vec<(Token, usize)> = Vec::new();
     let mut rest = program;
     let mut line = 1;
@@ -176,7 +176,7 @@ fn regex(text: &str) -> Option<(&str, usize)> {
 }
 
 /// The text behind the escapes of a string.
-pub fn unescape(text: &str) -> String {
+pub(crate) fn unescape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut letters = text.chars().peekable();
     while let Some(letter) = letters.next() {

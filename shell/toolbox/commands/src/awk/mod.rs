@@ -15,7 +15,7 @@ mod value;
 
 use std::rc::Rc;
 
-pub use self::lex::unescape;
+pub(crate) use self::lex::unescape;
 
 use self::run::{Flow, Run, Stop, place};
 use self::syntax::{Pattern, Program};
@@ -34,7 +34,7 @@ struct Line {
 }
 
 /// Runs awk.
-pub fn run(args: &[String]) -> i32 {
+pub(crate) fn run(args: &[String]) -> i32 {
     let name = args.first().map_or("awk", String::as_str);
     let line = match read(args.get(1..).unwrap_or_default()) {
         Ok(Some(line)) => line,
@@ -78,11 +78,11 @@ fn read(args: &[String]) -> Result<Option<Line>, String> {
         match arg.as_str() {
             "--" => break,
             "--version" | "-V" => {
-                println!("awk (wattle)");
+                crate::say::line(format_args!("awk (wattle)"));
                 return Ok(None);
             }
             "--help" | "-h" => {
-                println!("{USAGE}");
+                crate::say::line(format_args!("{USAGE}"));
                 return Ok(None);
             }
             "--posix"

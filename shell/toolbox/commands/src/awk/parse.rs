@@ -6,7 +6,7 @@ use super::lex::{Token, tokens};
 use super::syntax::{Expr, Function, Pattern, Place, Program, Statement, Target, Variable};
 
 /// Variables that awk has, in the order of their places.
-pub const SPECIAL: [&str; 18] = [
+pub(crate) const SPECIAL: [&str; 18] = [
     "NF",
     "NR",
     "FNR",
@@ -30,7 +30,7 @@ pub const SPECIAL: [&str; 18] = [
 /// How deep a program may nest.
 const DEEPEST: usize = 100;
 
-pub struct Parser {
+pub(crate) struct Parser {
     tokens: Vec<(Token, usize)>,
     at: usize,
     pub(super) globals: HashMap<String, usize>,
@@ -47,7 +47,7 @@ pub struct Parser {
 }
 
 /// Reads a program.
-pub fn parse(text: &str) -> Result<Program, String> {
+pub(crate) fn parse(text: &str) -> Result<Program, String> {
     let mut parser = Parser {
         tokens: tokens(text)?,
         at: 0,

@@ -8,7 +8,7 @@ use super::value::Value;
 
 /// How a text falls into fields.
 #[derive(Clone)]
-pub enum Splitter {
+pub(crate) enum Splitter {
     /// Blanks, those at the ends not counting.
     Blanks,
     Letter(char),
@@ -19,7 +19,7 @@ pub enum Splitter {
 
 impl Splitter {
     /// The parts of a text. In paragraphs, a line's end separates too.
-    pub fn split(&self, text: &str, lines: bool, mut part: impl FnMut(&str)) {
+    pub(crate) fn split(&self, text: &str, lines: bool, mut part: impl FnMut(&str)) {
         if text.is_empty() {
             return;
         }
@@ -48,7 +48,7 @@ impl Splitter {
 
 /// The record: its text, and its fields once they were asked for.
 #[derive(Default)]
-pub struct Record {
+pub(crate) struct Record {
     text: String,
     fields: Vec<Value>,
     split: bool,
@@ -61,7 +61,7 @@ pub struct Record {
 const MOST: usize = 1 << 20;
 
 impl Record {
-    pub fn set(&mut self, text: &str) {
+    pub(crate) fn set(&mut self, text: &str) {
         self.text.clear();
         self.text.push_str(text);
         self.fields.clear();
@@ -71,7 +71,7 @@ impl Record {
     }
 
     /// The text, made anew with `between` where fields have changed.
-    pub fn text(&mut self, between: &str, conversion: &str) -> &str {
+    pub(crate) fn text(&mut self, between: &str, conversion: &str) -> &str {
         if self.stale {
             self.text.clear();
             for (n, field) in self.fields.iter().enumerate() {
@@ -90,12 +90,12 @@ impl Record {
     }
 
     /// The record as a value.
-    pub fn whole(&mut self, between: &str, conversion: &str) -> Value {
+    pub(crate) fn whole(&mut self, between: &str, conversion: &str) -> Value {
         self.text(between, conversion);
         self.whole.get_or_insert_with(|| Value::outside(self.text.as_str())).clone()
     }
 
-    pub fn divide(&mut self, splitter: &Splitter, lines: bool) {
+    pub(crate) fn divide(&mut self, splitter: &Splitter, lines: bool) {
         if !self.split {
             let fields = &mut self.fields;
             fields.clear();
@@ -104,21 +104,21 @@ impl Record {
         }
     }
 
-    pub fn is_divided(&self) -> bool {
+    pub(crate) fn is_divided(&self) -> bool {
         self.split
     }
 
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.fields.len()
     }
 
     /// A field, from 1.
-    pub fn field(&self, number: usize) -> Value {
+    pub(crate) fn field(&self, number: usize) -> Value {
         number.checked_sub(1).and_then(|at| self.fields.get(at)).cloned().unwrap_or_default()
     }
 
     /// Changes a field, from 1. The fields must be divided.
-    pub fn change(&mut self, number: usize, value: Value) -> Result<(), String> {
+    pub(crate) fn change(&mut self, number: usize, value: Value) -> Result<(), String> {
         if number > MOST {
             return Err(format!("there can't be a field {number}"));
         }
@@ -133,7 +133,7 @@ impl Record {
     }
 
     /// Sets how many fields there are.
-    pub fn resize(&mut self, count: usize) -> Result<(), String> {
+    pub(crate) fn resize(&mut self, count: usize) -> Result<(), String> {
         if count > MOST {
             return Err(format!("there can't be {count} fields"));
         }

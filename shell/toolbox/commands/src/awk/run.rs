@@ -15,29 +15,29 @@ use super::syntax::{Comparison, Expr, Operator, Place, Program, Source, Statemen
 use super::value::{Array, Cell, Text, Value};
 
 /// The places of the variables that awk has.
-pub mod place {
-    pub const NF: usize = 0;
-    pub const NR: usize = 1;
-    pub const FNR: usize = 2;
-    pub const FS: usize = 3;
-    pub const OFS: usize = 4;
-    pub const ORS: usize = 5;
-    pub const RS: usize = 6;
-    pub const FILENAME: usize = 7;
-    pub const SUBSEP: usize = 8;
-    pub const RSTART: usize = 9;
-    pub const RLENGTH: usize = 10;
-    pub const CONVFMT: usize = 11;
-    pub const OFMT: usize = 12;
-    pub const ENVIRON: usize = 13;
-    pub const ARGC: usize = 14;
-    pub const ARGV: usize = 15;
-    pub const PROCINFO: usize = 16;
-    pub const IGNORECASE: usize = 17;
+pub(crate) mod place {
+    pub(crate) const NF: usize = 0;
+    pub(crate) const NR: usize = 1;
+    pub(crate) const FNR: usize = 2;
+    pub(crate) const FS: usize = 3;
+    pub(crate) const OFS: usize = 4;
+    pub(crate) const ORS: usize = 5;
+    pub(crate) const RS: usize = 6;
+    pub(crate) const FILENAME: usize = 7;
+    pub(crate) const SUBSEP: usize = 8;
+    pub(crate) const RSTART: usize = 9;
+    pub(crate) const RLENGTH: usize = 10;
+    pub(crate) const CONVFMT: usize = 11;
+    pub(crate) const OFMT: usize = 12;
+    pub(crate) const ENVIRON: usize = 13;
+    pub(crate) const ARGC: usize = 14;
+    pub(crate) const ARGV: usize = 15;
+    pub(crate) const PROCINFO: usize = 16;
+    pub(crate) const IGNORECASE: usize = 17;
 }
 
 /// Why a statement ended.
-pub enum Flow {
+pub(crate) enum Flow {
     On,
     Break,
     Continue,
@@ -48,7 +48,7 @@ pub enum Flow {
 }
 
 /// Why the program stops what it does.
-pub enum Stop {
+pub(crate) enum Stop {
     Failed(String),
     Exit,
     Next,
@@ -62,14 +62,14 @@ impl From<String> for Stop {
 }
 
 /// A failure.
-pub fn failed<T>(why: String) -> Result<T, Stop> {
+pub(crate) fn failed<T>(why: String) -> Result<T, Stop> {
     Err(Stop::Failed(why))
 }
 
 /// How deep functions may call each other.
 const DEEPEST: usize = 200;
 
-pub struct Run<'a> {
+pub(crate) struct Run<'a> {
     pub program: &'a Program,
     pub globals: Vec<Cell>,
     frames: Vec<Vec<Cell>>,
@@ -84,7 +84,7 @@ pub struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    pub fn new(program: &'a Program) -> Run<'a> {
+    pub(crate) fn new(program: &'a Program) -> Run<'a> {
         let mut run = Run {
             program,
             globals: vec![Cell::Unused; program.globals.len()],
@@ -117,24 +117,24 @@ impl<'a> Run<'a> {
         run
     }
 
-    pub fn set_global(&mut self, place: usize, value: Value) {
+    pub(crate) fn set_global(&mut self, place: usize, value: Value) {
         if let Some(cell) = self.globals.get_mut(place) {
             *cell = Cell::Scalar(value);
         }
     }
 
-    pub fn global(&self, place: usize) -> Value {
+    pub(crate) fn global(&self, place: usize) -> Value {
         match self.globals.get(place) {
             Some(Cell::Scalar(value)) => value.clone(),
             _ => Value::Nothing,
         }
     }
 
-    pub fn global_text(&self, place: usize) -> Text {
+    pub(crate) fn global_text(&self, place: usize) -> Text {
         self.global(place).to_text("%.6g")
     }
 
-    pub fn text(&self, value: &Value) -> Text {
+    pub(crate) fn text(&self, value: &Value) -> Text {
         match value {
             Value::Text(text) | Value::Either(text, _) => text.clone(),
             Value::Number(number) if number.fract() != 0.0 => value.to_text(&self.global_text(place::CONVFMT)),
@@ -157,7 +157,7 @@ impl<'a> Run<'a> {
     }
 
     /// The array that a variable is, or becomes.
-    pub fn array(&mut self, variable: Variable) -> Result<Array, Stop> {
+    pub(crate) fn array(&mut self, variable: Variable) -> Result<Array, Stop> {
         match self.cell(variable) {
             Some(Cell::Array(array)) => Ok(array.clone()),
             Some(cell @ Cell::Unused) => {
@@ -170,11 +170,11 @@ impl<'a> Run<'a> {
     }
 
     /// Is the variable an array by now?
-    pub fn is_array(&mut self, variable: Variable) -> bool {
+    pub(crate) fn is_array(&mut self, variable: Variable) -> bool {
         matches!(self.cell(variable), Some(Cell::Array(_)))
     }
 
-    pub fn statements(&mut self, body: &'a [Statement]) -> Result<Flow, Stop> {
+    pub(crate) fn statements(&mut self, body: &'a [Statement]) -> Result<Flow, Stop> {
         for statement in body {
             match self.statement(statement)? {
                 Flow::On => {}
@@ -340,7 +340,7 @@ impl<'a> Run<'a> {
     }
 
     /// What a rule without a body does.
-    pub fn print_record(&mut self) -> Result<(), Stop> {
+    pub(crate) fn print_record(&mut self) -> Result<(), Stop> {
         self.print(&[], None)
     }
 
@@ -363,22 +363,22 @@ impl<'a> Run<'a> {
     }
 
     /// `printf`: the first value is the format.
-    pub fn formatted(&self, values: &[Value]) -> String {
+    pub(crate) fn formatted(&self, values: &[Value]) -> String {
         let Some((first, rest)) = values.split_first() else { return String::new() };
         format::format(&self.text(first), rest, |value| self.text(value))
     }
 
-    pub fn whole_text(&mut self) -> String {
+    pub(crate) fn whole_text(&mut self) -> String {
         let (between, conversion) = (self.global_text(place::OFS), self.global_text(place::CONVFMT));
         self.record.text(&between, &conversion).to_owned()
     }
 
-    pub fn eval_text(&mut self, expr: &'a Expr) -> Result<Text, Stop> {
+    pub(crate) fn eval_text(&mut self, expr: &'a Expr) -> Result<Text, Stop> {
         let value = self.eval(expr)?;
         Ok(self.text(&value))
     }
 
-    pub fn key(&mut self, keys: &'a [Expr]) -> Result<Text, Stop> {
+    pub(crate) fn key(&mut self, keys: &'a [Expr]) -> Result<Text, Stop> {
         if let [only] = keys {
             return self.eval_text(only);
         }
@@ -387,7 +387,7 @@ impl<'a> Run<'a> {
         Ok(Rc::from(parts.join(&between)))
     }
 
-    pub fn eval(&mut self, expr: &'a Expr) -> Result<Value, Stop> {
+    pub(crate) fn eval(&mut self, expr: &'a Expr) -> Result<Value, Stop> {
         Ok(match expr {
             Expr::Number(number) => Value::Number(*number),
             Expr::Text(text) => Value::Text(text.clone()),
@@ -489,7 +489,7 @@ impl<'a> Run<'a> {
         if number < 0.0 { failed(format!("attempt to access field {number}")) } else { Ok(number as usize) }
     }
 
-    pub fn assign(&mut self, place: &'a Place, value: Value) -> Result<(), Stop> {
+    pub(crate) fn assign(&mut self, place: &'a Place, value: Value) -> Result<(), Stop> {
         match place {
             Place::Field(number) => {
                 let number = self.field_number(number)?;
@@ -505,7 +505,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    pub fn assign_field(&mut self, number: usize, value: Value) -> Result<(), Stop> {
+    pub(crate) fn assign_field(&mut self, number: usize, value: Value) -> Result<(), Stop> {
         if number == 0 {
             let text = self.text(&value);
             self.record.set(&text);
@@ -519,7 +519,7 @@ impl<'a> Run<'a> {
         Ok(self.record.change(number, value)?)
     }
 
-    pub fn assign_variable(&mut self, variable: Variable, value: Value) -> Result<(), Stop> {
+    pub(crate) fn assign_variable(&mut self, variable: Variable, value: Value) -> Result<(), Stop> {
         if variable == Variable::Global(place::NF) {
             self.divide()?;
             return Ok(self.record.resize(value.number().max(0.0) as usize)?);
@@ -558,7 +558,7 @@ impl<'a> Run<'a> {
     }
 
     /// What a separator of fields stands for.
-    pub fn splitter(&mut self, separator: &Text) -> Result<Splitter, Stop> {
+    pub(crate) fn splitter(&mut self, separator: &Text) -> Result<Splitter, Stop> {
         let mut letters = separator.chars();
         Ok(match (letters.next(), letters.next()) {
             (None, _) => Splitter::Letters,
@@ -576,7 +576,7 @@ impl<'a> Run<'a> {
     }
 
     /// The regular expression that an expression is or gives.
-    pub fn regex(&mut self, expr: &'a Expr) -> Result<Rc<Regex>, Stop> {
+    pub(crate) fn regex(&mut self, expr: &'a Expr) -> Result<Rc<Regex>, Stop> {
         match expr {
             Expr::Regex(regex) if !self.ignores_case() => Ok(regex.clone()),
             Expr::Regex(regex) => {
@@ -612,7 +612,7 @@ impl<'a> Run<'a> {
         Ok(made)
     }
 
-    pub fn compare(&self, comparison: Comparison, left: &Value, right: &Value) -> bool {
+    pub(crate) fn compare(&self, comparison: Comparison, left: &Value, right: &Value) -> bool {
         let order = if left.numeric() && right.numeric() {
             left.number().partial_cmp(&right.number())
         } else {
@@ -692,7 +692,7 @@ impl<'a> Run<'a> {
     }
 }
 
-pub fn truth(holds: bool) -> Value {
+pub(crate) fn truth(holds: bool) -> Value {
     Value::Number(f64::from(u8::from(holds)))
 }
 

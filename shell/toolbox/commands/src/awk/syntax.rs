@@ -6,21 +6,21 @@ use super::value::Text;
 
 /// A variable, by its place.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Variable {
+pub(crate) enum Variable {
     Global(usize),
     Local(usize),
 }
 
 /// What can be assigned to.
 #[derive(Clone, Debug)]
-pub enum Place {
+pub(crate) enum Place {
     Variable(Variable),
     Field(Box<Expr>),
     Element(Variable, Vec<Expr>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Operator {
+pub(crate) enum Operator {
     Add,
     Subtract,
     Multiply,
@@ -30,7 +30,7 @@ pub enum Operator {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Comparison {
+pub(crate) enum Comparison {
     Less,
     LessOrSame,
     Same,
@@ -41,14 +41,14 @@ pub enum Comparison {
 
 /// Where `getline` reads from.
 #[derive(Clone, Debug)]
-pub enum Source {
+pub(crate) enum Source {
     Input,
     File(Box<Expr>),
     Command(Box<Expr>),
 }
 
 #[derive(Clone, Debug)]
-pub enum Expr {
+pub(crate) enum Expr {
     Number(f64),
     Text(Text),
     Regex(Rc<regex::Regex>),
@@ -77,14 +77,14 @@ pub enum Expr {
 
 /// Where `print` puts out to.
 #[derive(Clone, Debug)]
-pub enum Target {
+pub(crate) enum Target {
     File(Expr),
     Append(Expr),
     Command(Expr),
 }
 
 #[derive(Clone, Debug)]
-pub enum Statement {
+pub(crate) enum Statement {
     Expr(Expr),
     Print(Vec<Expr>, Option<Target>),
     Printf(Vec<Expr>, Option<Target>),
@@ -105,7 +105,7 @@ pub enum Statement {
 }
 
 #[derive(Debug)]
-pub enum Pattern {
+pub(crate) enum Pattern {
     Always,
     Expr(Expr),
     Range(Expr, Expr),
@@ -113,7 +113,7 @@ pub enum Pattern {
 
 /// A function: its name, how many parameters it has, which of them are arrays, its body.
 #[derive(Debug, Default)]
-pub struct Function {
+pub(crate) struct Function {
     pub name: String,
     pub params: Vec<String>,
     pub arrays: Vec<bool>,
@@ -122,7 +122,7 @@ pub struct Function {
 }
 
 #[derive(Debug, Default)]
-pub struct Program {
+pub(crate) struct Program {
     pub begin: Vec<Vec<Statement>>,
     pub end: Vec<Vec<Statement>>,
     /// A rule without a body prints the record.

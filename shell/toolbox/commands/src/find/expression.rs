@@ -11,7 +11,7 @@ use crate::pattern::{self, Notation};
 use crate::say::words;
 
 /// An expression over a file.
-pub enum Expression {
+pub(crate) enum Expression {
     And(Vec<Expression>),
     Or(Vec<Expression>),
     /// All are done; the last one's value counts.
@@ -59,7 +59,7 @@ pub enum Expression {
 
 /// A number to compare with.
 #[derive(Clone, Copy)]
-pub enum Compare {
+pub(crate) enum Compare {
     Less(u64),
     Same(u64),
     More(u64),
@@ -67,13 +67,13 @@ pub enum Compare {
 
 /// One of the moments of a file.
 #[derive(Clone, Copy)]
-pub enum Which {
+pub(crate) enum Which {
     Changed,
     Read,
 }
 
 impl Compare {
-    pub fn holds(self, found: u64) -> bool {
+    pub(crate) fn holds(self, found: u64) -> bool {
         match self {
             Compare::Less(than) => found < than,
             Compare::Same(with) => found == with,
@@ -92,7 +92,7 @@ struct Reader {
 }
 
 /// Reads an expression; `-print` is done where it does nothing.
-pub fn read(words: Vec<String>) -> Result<(Expression, Options), String> {
+pub(crate) fn read(words: Vec<String>) -> Result<(Expression, Options), String> {
     let mut reader = Reader {
         words: words.into_iter().peekable(),
         options: Options { most: usize::MAX, least: 0, deep: false, follow: Follow::Never },
@@ -354,6 +354,6 @@ fn compare(of: &str, text: &str) -> Result<Compare, String> {
 }
 
 /// How long before `now` a moment lies.
-pub fn before(now: SystemTime, moment: SystemTime) -> Duration {
+pub(crate) fn before(now: SystemTime, moment: SystemTime) -> Duration {
     now.duration_since(moment).unwrap_or_default()
 }

@@ -9,7 +9,7 @@ use std::io::Write as _;
 use crate::say::{out, say};
 
 /// Runs find.
-pub fn run(args: &[String]) -> i32 {
+pub(crate) fn run(args: &[String]) -> i32 {
     let mut words = args.iter().skip(1).map(String::as_str).peekable();
     let mut follow = walk::Follow::Never;
     while let Some(word) = words.next_if(|word| ["-P", "-L", "-H"].contains(word)) {
@@ -20,9 +20,9 @@ pub fn run(args: &[String]) -> i32 {
         };
     }
     let mut tops = Vec::new();
-    while let Some(word) =
-        words.next_if(|word| !(word.starts_with('-') && word.len() > 1) && !["(", ")", "!", ","].contains(word))
-    {
+    let begins_expression =
+        |word: &&str| word.starts_with('-') && word.len() > 1 || ["(", ")", "!", ","].contains(word);
+    while let Some(word) = words.next_if(|word| !begins_expression(word)) {
         tops.push(word.to_owned());
     }
     if tops.is_empty() {
@@ -50,6 +50,6 @@ pub fn run(args: &[String]) -> i32 {
 }
 
 /// A file's mode, as a number and as `ls -l` writes it.
-pub fn modes(found: &std::fs::Metadata) -> (u32, String) {
+pub(crate) fn modes(found: &std::fs::Metadata) -> (u32, String) {
     (printf::mode(found), printf::mode_text(found))
 }

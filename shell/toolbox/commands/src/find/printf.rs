@@ -7,8 +7,11 @@ use super::expression::Which;
 use super::walk::{Here, letter, name, time};
 use crate::clock;
 
+/// The maximum width of a field, in characters.
+const MAX_WIDTH: usize = 1 << 20;
+
 /// A part of a format.
-pub enum Part {
+pub(crate) enum Part {
     Text(Vec<u8>),
     /// A directive, its flags and width, and the letter behind `T`, `A` or `C`.
     Field {
@@ -21,7 +24,7 @@ pub enum Part {
 }
 
 /// Reads a format.
-pub fn read(format: &str) -> Result<Vec<Part>, String> {
+pub(crate) fn read(format: &str) -> Result<Vec<Part>, String> {
     let mut parts = Vec::new();
     let mut text = Vec::new();
     let mut letters = format.chars().peekable();
@@ -85,7 +88,7 @@ pub fn read(format: &str) -> Result<Vec<Part>, String> {
 }
 
 /// Puts out a file in a format.
-pub fn put(out: &mut impl Write, parts: &[Part], here: &Here<'_>) -> io::Result<()> {
+pub(crate) fn put(out: &mut impl Write, parts: &[Part], here: &Here<'_>) -> io::Result<()> {
     for part in parts {
         match part {
             Part::Text(text) => out.write_all(text)?,
@@ -97,12 +100,13 @@ pub fn put(out: &mut impl Write, parts: &[Part], here: &Here<'_>) -> io::Result<
                 let zero = flags.starts_with('0');
                 let (width, most) =
                     flags.split_once('.').map_or((flags, None), |(width, most)| (width, most.parse().ok()));
-                let width: usize = width.parse().unwrap_or(0);
+                let width = width.parse().unwrap_or(0).min(MAX_WIDTH);
                 let value: String = value.chars().take(most.unwrap_or(usize::MAX)).collect();
+                let padding = width.saturating_sub(value.chars().count());
                 match (left, zero) {
-                    (true, _) => write!(out, "{value:<width$}")?,
-                    (false, true) => write!(out, "{value:0>width$}")?,
-                    (false, false) => write!(out, "{value:>width$}")?,
+                    (true, _) => write!(out, "{value}{}", " ".repeat(padding))?,
+                    (false, true) => write!(out, "{}{value}", "0".repeat(padding))?,
+                    (false, false) => write!(out, "{}{value}", " ".repeat(padding))?,
                 }
             }
         }
@@ -153,7 +157,7 @@ fn moment(here: &Here<'_>, directive: char, letter: char) -> String {
 }
 
 /// The mode of a file: every file may be read and written here.
-pub fn mode(found: &Metadata) -> u32 {
+pub(crate) fn mode(found: &Metadata) -> u32 {
     match letter(found) {
         'd' => 0o755,
         'l' => 0o777,
@@ -162,7 +166,7 @@ pub fn mode(found: &Metadata) -> u32 {
 }
 
 /// The mode of a file, as `ls -l` writes it.
-pub fn mode_text(found: &Metadata) -> String {
+pub(crate) fn mode_text(found: &Metadata) -> String {
     match letter(found) {
         'd' => "drwxr-xr-x",
         'l' => "lrwxrwxrwx",
@@ -172,7 +176,7 @@ pub fn mode_text(found: &Metadata) -> String {
 }
 
 /// Puts out a file as `ls -l` does.
-pub fn list(out: &mut impl Write, here: &Here<'_>) -> io::Result<()> {
+pub(crate) fn list(out: &mut impl Write, here: &Here<'_>) -> io::Result<()> {
     let (seconds, nanos) = here.found.modified().map(clock::epoch).unwrap_or_default();
     let at = clock::format(&clock::moment(seconds, nanos), "%b %e %H:%M");
     let blocks = here.found.len().div_ceil(4096) * 4;

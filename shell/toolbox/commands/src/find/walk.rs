@@ -10,14 +10,14 @@ use crate::say::about;
 
 /// Which links are followed.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Follow {
+pub(crate) enum Follow {
     Never,
     Operands,
     Always,
 }
 
 /// What holds for the whole walk.
-pub struct Options {
+pub(crate) struct Options {
     pub most: usize,
     pub least: usize,
     /// A folder comes behind what is in it.
@@ -26,7 +26,7 @@ pub struct Options {
 }
 
 /// A file on the way.
-pub struct Here<'a> {
+pub(crate) struct Here<'a> {
     pub path: &'a str,
     pub top: &'a str,
     pub depth: usize,
@@ -34,7 +34,7 @@ pub struct Here<'a> {
 }
 
 /// A walk.
-pub struct Walk<'a, W: Write> {
+pub(crate) struct Walk<'a, W: Write> {
     expression: &'a Expression,
     options: Options,
     out: W,
@@ -49,12 +49,12 @@ pub struct Walk<'a, W: Write> {
 const MOST: usize = 96 << 10;
 
 impl<'a, W: Write> Walk<'a, W> {
-    pub fn new(expression: &'a Expression, options: Options, out: W) -> Self {
+    pub(crate) fn new(expression: &'a Expression, options: Options, out: W) -> Self {
         Walk { expression, options, out, failed: false, over: false, pruned: false, gathered: Vec::new() }
     }
 
     /// Walks below one operand. True when nothing more is to be looked at.
-    pub fn top(&mut self, top: &str) -> bool {
+    pub(crate) fn top(&mut self, top: &str) -> bool {
         let follow = self.options.follow != Follow::Never;
         let found =
             if follow { fs::metadata(top).or_else(|_| fs::symlink_metadata(top)) } else { fs::symlink_metadata(top) };
@@ -66,7 +66,7 @@ impl<'a, W: Write> Walk<'a, W> {
     }
 
     /// Runs the commands that still wait, and says whether anything failed.
-    pub fn finish(mut self) -> bool {
+    pub(crate) fn finish(mut self) -> bool {
         for (_, words, paths) in std::mem::take(&mut self.gathered) {
             self.run_many(words, &paths);
         }
@@ -87,7 +87,7 @@ impl<'a, W: Write> Walk<'a, W> {
         if shown && !self.options.deep {
             self.holds(self.expression, &here);
         }
-        if found.is_dir() && depth < self.options.most && !(self.pruned && !self.options.deep) && !self.over {
+        if found.is_dir() && depth < self.options.most && (self.options.deep || !self.pruned) && !self.over {
             match fs::read_dir(path).and_then(Iterator::collect::<Result<Vec<_>, _>>) {
                 Ok(entries) => {
                     let mut names: Vec<String> =
@@ -247,13 +247,13 @@ impl<'a, W: Write> Walk<'a, W> {
 }
 
 /// The last part of a path.
-pub fn name(path: &str) -> &str {
+pub(crate) fn name(path: &str) -> &str {
     let bare = path.trim_end_matches('/');
     if bare.is_empty() { path } else { bare.rsplit('/').next().unwrap_or(bare) }
 }
 
 /// The letter of a kind of file.
-pub fn letter(found: &Metadata) -> char {
+pub(crate) fn letter(found: &Metadata) -> char {
     match found.file_type() {
         kind if kind.is_dir() => 'd',
         kind if kind.is_symlink() => 'l',
@@ -262,7 +262,7 @@ pub fn letter(found: &Metadata) -> char {
 }
 
 /// A moment of a file.
-pub fn time(found: &Metadata, moment: Which) -> std::io::Result<std::time::SystemTime> {
+pub(crate) fn time(found: &Metadata, moment: Which) -> std::io::Result<std::time::SystemTime> {
     match moment {
         Which::Changed => found.modified(),
         Which::Read => found.accessed(),

@@ -8,13 +8,13 @@ use crate::pattern::{self, Notation};
 use crate::say::{say, whole, words};
 
 /// The patterns. The second kind can refer back and look around, and is slower.
-pub enum Pattern {
+pub(crate) enum Pattern {
     Plain(RegexMatcher),
     Backtracking(fancy_regex::Regex),
 }
 
 /// Reads the patterns of a command line; the first operand is one where no option gives them.
-pub fn read(name: &str, line: &Line, operands: &mut Vec<String>) -> Result<Pattern, String> {
+pub(crate) fn read(name: &str, line: &Line, operands: &mut Vec<String>) -> Result<Pattern, String> {
     let mut given: Option<Vec<String>> = None;
     for found in &line.options {
         let value = found.value.as_deref().unwrap_or_default();

@@ -92,7 +92,7 @@ struct Grep<'a> {
 }
 
 /// Runs grep under the name it was called by.
-pub fn run(args: &[String]) -> i32 {
+pub(crate) fn run(args: &[String]) -> i32 {
     let name = args.first().map_or("grep", String::as_str);
     let words: Vec<String> = args.iter().skip(1).map(|word| context_number(word)).collect();
     let done = options::read(&words, OPTIONS, true).and_then(|line| prepared(name, &line));
@@ -115,13 +115,13 @@ fn context_number(word: &str) -> String {
 
 fn prepared(name: &str, line: &Line) -> Result<i32, String> {
     if line.has("help") {
-        println!(
+        crate::say::line(format_args!(
             "usage: {name} [-EFGPciLlnoqsvwxhHrR] [-e PATTERN] [-f FILE] [-A N] [-B N] [-C N] [-m N] PATTERN [FILE...]"
-        );
+        ));
         return Ok(0);
     }
     if line.has("version") {
-        println!("grep (wattle)");
+        crate::say::line(format_args!("grep (wattle)"));
         return Ok(0);
     }
     let mut operands = line.operands.clone();

@@ -9,7 +9,7 @@ use super::matcher::Pattern;
 
 /// What is put out.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Shown {
+pub(crate) enum Shown {
     Lines,
     Count,
     Names,
@@ -19,14 +19,14 @@ pub enum Shown {
 
 /// What is done with a file that isn't text.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Binary {
+pub(crate) enum Binary {
     Told,
     Text,
     Skip,
 }
 
 /// How it is put out.
-pub struct Look {
+pub(crate) struct Look {
     pub shown: Shown,
     /// Only the parts that match.
     pub only: bool,
@@ -48,7 +48,7 @@ pub struct Look {
 }
 
 /// What was found in one file.
-pub struct Found<'a, W: Write> {
+pub(crate) struct Found<'a, W: Write> {
     look: &'a Look,
     pattern: &'a Pattern,
     name: &'a str,
@@ -58,12 +58,12 @@ pub struct Found<'a, W: Write> {
 }
 
 impl<'a, W: Write> Found<'a, W> {
-    pub fn new(look: &'a Look, pattern: &'a Pattern, name: &'a str, out: W) -> Self {
+    pub(crate) fn new(look: &'a Look, pattern: &'a Pattern, name: &'a str, out: W) -> Self {
         Found { look, pattern, name, out, count: 0, binary: false }
     }
 
     /// Puts out what is known only at the end, and says whether anything was found.
-    pub fn end(mut self) -> bool {
+    pub(crate) fn end(mut self) -> bool {
         let skipped = self.binary && self.look.binary == Binary::Skip;
         let found = self.count > 0 && !skipped;
         let done = match self.look.shown {

@@ -7,7 +7,7 @@ use crate::say::{whole, words};
 
 /// What a command line asks for.
 #[derive(Default)]
-pub struct Line {
+pub(crate) struct Line {
     pub filter: String,
     pub files: Vec<String>,
     pub variables: Vec<(String, Val)>,
@@ -29,7 +29,7 @@ enum Rest {
 }
 
 /// Reads a command line; nothing where it only asked for help.
-pub fn read(args: &[String]) -> Result<Option<Line>, String> {
+pub(crate) fn read(args: &[String]) -> Result<Option<Line>, String> {
     let mut line = Line { look: Look { indent: Some("  ".to_owned()), ..Look::default() }, ..Line::default() };
     let (mut filter, mut from_file) = (None, None);
     let (mut named, mut positional) = (Vec::<(String, Val)>::new(), Vec::new());
@@ -88,7 +88,7 @@ pub fn read(args: &[String]) -> Result<Option<Line>, String> {
                     .ok_or_else(|| format!("unknown option {long}; {USAGE}"))?
                     .1;
                 if letter == 'h' {
-                    println!("{USAGE}");
+                    crate::say::line(format_args!("{USAGE}"));
                     return Ok(None);
                 }
                 short(&mut line, letter);
@@ -97,11 +97,11 @@ pub fn read(args: &[String]) -> Result<Option<Line>, String> {
                 for letter in cluster.chars().skip(1) {
                     match letter {
                         'h' => {
-                            println!("{USAGE}");
+                            crate::say::line(format_args!("{USAGE}"));
                             return Ok(None);
                         }
                         'V' => {
-                            println!("jq-1.7 (jaq)");
+                            crate::say::line(format_args!("jq-1.7 (jaq)"));
                             return Ok(None);
                         }
                         'f' => from_file = Some(next("a file")?),

@@ -50,7 +50,7 @@ thread_local! {
 }
 
 /// Runs jq.
-pub fn run(args: &[String]) -> i32 {
+pub(crate) fn run(args: &[String]) -> i32 {
     let line = match line::read(args.get(1..).unwrap_or_default()) {
         Ok(Some(line)) => line,
         Ok(None) => return 0,
@@ -221,9 +221,9 @@ fn unread(errors: load::Errors<&str, ()>) -> String {
         };
         match error {
             load::Error::Io(errors) => words.extend(errors.into_iter().map(|(path, why)| format!("{why}: `{path}`"))),
-            load::Error::Lex(errors) => errors.into_iter().for_each(|(expected, found)| say(&expected.as_str(), found)),
+            load::Error::Lex(errors) => errors.into_iter().for_each(|(expected, found)| say(expected.as_str(), found)),
             load::Error::Parse(errors) => {
-                errors.into_iter().for_each(|(expected, found)| say(&expected.as_str(), found))
+                errors.into_iter().for_each(|(expected, found)| say(expected.as_str(), found))
             }
         }
     }

@@ -6,7 +6,7 @@ use jaq_json::{Num, Val};
 
 /// The looks of the output.
 #[derive(Default)]
-pub struct Look {
+pub(crate) struct Look {
     /// What a level is indented by; all on one line where there is none.
     pub indent: Option<String>,
     pub raw: bool,
@@ -19,7 +19,7 @@ pub struct Look {
 }
 
 /// Puts out a value and its end.
-pub fn value(out: &mut impl Write, look: &Look, value: &Val) -> io::Result<()> {
+pub(crate) fn value(out: &mut impl Write, look: &Look, value: &Val) -> io::Result<()> {
     if look.record_mark {
         out.write_all(b"\x1e")?;
     }

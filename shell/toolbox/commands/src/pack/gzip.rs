@@ -37,7 +37,7 @@ const OPTIONS: &[Known] = &[
 ];
 
 /// Runs gzip under the name it was called by.
-pub fn gzip(args: &[String]) -> i32 {
+pub(crate) fn gzip(args: &[String]) -> i32 {
     let name = args.first().map_or("gzip", String::as_str);
     let line = match options::read(args.get(1..).unwrap_or_default(), OPTIONS, true) {
         Ok(line) => line,

@@ -4,9 +4,9 @@ mod gzip;
 mod tar;
 mod zip;
 
-pub use gzip::gzip;
-pub use tar::tar;
-pub use zip::{unzip, zip};
+pub(crate) use gzip::gzip;
+pub(crate) use tar::tar;
+pub(crate) use zip::{unzip, zip};
 
 /// The file system's own errors as those of packed files are told.
 fn reason(error: &std::io::Error) -> String {

@@ -34,7 +34,7 @@ const OPTIONS: &[Known] = &[
 ];
 
 /// Runs tar.
-pub fn tar(args: &[String]) -> i32 {
+pub(crate) fn tar(args: &[String]) -> i32 {
     let mut words: Vec<String> = args.get(1..).unwrap_or_default().to_vec();
     // The first word may be letters without their dash.
     if let Some(first) = words.first_mut().filter(|first| !first.starts_with('-')) {
@@ -108,7 +108,7 @@ fn add(
     if found.is_dir() {
         let name = format!("{}/", name.trim_end_matches('/'));
         if line.has("v") {
-            eprintln!("{name}");
+            crate::say::note(format_args!("{name}"));
         }
         header.set_entry_type(EntryType::Directory);
         builder.append_data(&mut header, &name, io::empty())?;
@@ -121,7 +121,7 @@ fn add(
             .try_for_each(|entry| add(builder, &format!("{path}/{entry}"), &format!("{name}{entry}"), line, exclude));
     }
     if line.has("v") {
-        eprintln!("{name}");
+        crate::say::note(format_args!("{name}"));
     }
     if found.is_symlink() {
         header.set_entry_type(EntryType::Symlink);

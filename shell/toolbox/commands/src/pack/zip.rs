@@ -22,7 +22,7 @@ const ZIP: &[Known] = &[
 ];
 
 /// Runs zip.
-pub fn zip(args: &[String]) -> i32 {
+pub(crate) fn zip(args: &[String]) -> i32 {
     ended("zip", zipped(args.get(1..).unwrap_or_default()))
 }
 
@@ -76,7 +76,7 @@ fn zipped(args: &[String]) -> Result<(), String> {
             writer.write_all(&bytes).map_err(|error| reason(&error))?;
         }
         if !line.has("q") {
-            println!("  adding: {name}");
+            crate::say::line(format_args!("  adding: {name}"));
         }
     }
     let bytes = writer.finish().map_err(|error| error.to_string())?.into_inner();
@@ -121,7 +121,7 @@ const UNZIP: &[Known] = &[
 ];
 
 /// Runs unzip.
-pub fn unzip(args: &[String]) -> i32 {
+pub(crate) fn unzip(args: &[String]) -> i32 {
     ended("unzip", unzipped(args.get(1..).unwrap_or_default()))
 }
 

@@ -4,6 +4,6 @@ mod answers;
 mod start;
 mod xargs;
 
-pub use answers::{groups, hostname, id, stty, sync, tty, uname, which, whoami};
-pub use start::{env, nice, nohup, timeout};
-pub use xargs::xargs;
+pub(crate) use answers::{groups, hostname, id, stty, sync, tty, uname, which, whoami};
+pub(crate) use start::{env, nice, nohup, timeout};
+pub(crate) use xargs::xargs;

@@ -10,7 +10,7 @@ fn bytes(words: &[String]) -> Vec<Vec<u8>> {
 }
 
 /// `env`: a command with another environment.
-pub fn env(args: &[String]) -> i32 {
+pub(crate) fn env(args: &[String]) -> i32 {
     let mut empty = false;
     let mut end = '\n';
     let mut unset: Vec<&str> = Vec::new();
@@ -82,7 +82,7 @@ pub fn env(args: &[String]) -> i32 {
 }
 
 /// `timeout`: a command that is ended after a while.
-pub fn timeout(args: &[String]) -> i32 {
+pub(crate) fn timeout(args: &[String]) -> i32 {
     let mut rest = args.get(1..).unwrap_or_default();
     while let Some(word) = rest.first().filter(|word| word.starts_with('-')) {
         let takes = matches!(word.as_str(), "-k" | "-s" | "--kill-after" | "--signal");
@@ -115,21 +115,21 @@ fn seconds(text: &str) -> Option<f64> {
 }
 
 /// `nice`: a command; all commands have one priority here.
-pub fn nice(args: &[String]) -> i32 {
+pub(crate) fn nice(args: &[String]) -> i32 {
     let mut rest = args.get(1..).unwrap_or_default();
     while let Some(word) = rest.first().filter(|word| word.starts_with('-')) {
         let takes = word == "-n" || word == "--adjustment";
         rest = rest.get(if takes { 2 } else { 1 }..).unwrap_or_default();
     }
     if rest.is_empty() {
-        println!("0");
+        crate::say::line(format_args!("0"));
         return 0;
     }
     Command::new(bytes(rest)).run()
 }
 
 /// `nohup`: a command; nothing hangs up here.
-pub fn nohup(args: &[String]) -> i32 {
+pub(crate) fn nohup(args: &[String]) -> i32 {
     match args.get(1..).filter(|rest| !rest.is_empty()) {
         Some(rest) => Command::new(bytes(rest)).run(),
         None => {

@@ -47,7 +47,7 @@ struct Word {
 }
 
 /// Runs xargs.
-pub fn xargs(args: &[String]) -> i32 {
+pub(crate) fn xargs(args: &[String]) -> i32 {
     match prepared(args.get(1..).unwrap_or_default()) {
         Ok(status) => status,
         Err(why) => {
@@ -158,7 +158,7 @@ impl Plan {
         };
         if self.told {
             let words: Vec<_> = argv.iter().map(|word| String::from_utf8_lossy(word)).collect();
-            eprintln!("{}", words.join(" "));
+            crate::say::note(format_args!("{}", words.join(" ")));
         }
         let mut command = Command::new(argv);
         command.empty_input = self.empty_input;

@@ -44,7 +44,7 @@ const STRINGS: &[Known] =
     &[('n', "bytes", Value), ('a', "all", Nothing), ('t', "radix", Value), ('f', "print-file-name", Nothing)];
 
 /// `strings`: runs of letters in bytes.
-pub fn strings(args: &[String]) -> i32 {
+pub(crate) fn strings(args: &[String]) -> i32 {
     run("strings", args, STRINGS, |line, out| {
         let least = number(line, "n", 4)?;
         let bytes = gathered(&line.operands)?;
@@ -77,7 +77,7 @@ const HEXDUMP: &[Known] = &[
 ];
 
 /// `hexdump`: bytes in hexadecimal, with `-C` beside their letters.
-pub fn hexdump(args: &[String]) -> i32 {
+pub(crate) fn hexdump(args: &[String]) -> i32 {
     let canonical = args.first().is_some_and(|name| name == "hd");
     run("hexdump", args, HEXDUMP, |line, out| {
         let canonical = canonical || line.has("C");
@@ -145,7 +145,7 @@ const XXD: &[Known] = &[
 ];
 
 /// `xxd`: bytes in hexadecimal, and back with `-r`.
-pub fn xxd(args: &[String]) -> i32 {
+pub(crate) fn xxd(args: &[String]) -> i32 {
     run("xxd", args, XXD, |line, out| {
         let mut bytes = gathered(&line.operands)?;
         if line.has("r") {

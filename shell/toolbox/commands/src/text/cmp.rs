@@ -13,7 +13,7 @@ const OPTIONS: &[Known] = &[
 ];
 
 /// Runs cmp: 0 where nothing differs, 1 where something does, 2 in trouble.
-pub fn cmp(args: &[String]) -> i32 {
+pub(crate) fn cmp(args: &[String]) -> i32 {
     match compared(args.get(1..).unwrap_or_default()) {
         Ok(status) => status,
         Err(why) => {
@@ -55,11 +55,11 @@ fn compared(args: &[String]) -> Result<i32, String> {
     if line.has("l") {
         let width = one.len().min(other.len()).to_string().len();
         for (at, one, other) in &differing {
-            println!("{:width$} {one:3o} {other:3o}", at + 1);
+            crate::say::line(format_args!("{:width$} {one:3o} {other:3o}", at + 1));
         }
     } else if let Some((at, ..)) = differing.first() {
         let lines = one.iter().take(*at).filter(|byte| **byte == b'\n').count() + 1;
-        println!("{left} {right} differ: char {}, line {lines}", at + 1);
+        crate::say::line(format_args!("{left} {right} differ: char {}, line {lines}", at + 1));
         return Ok(1);
     }
     if one.len() != other.len() {

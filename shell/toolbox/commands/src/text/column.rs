@@ -19,7 +19,7 @@ const OPTIONS: &[Known] = &[
 ];
 
 /// Runs column.
-pub fn column(args: &[String]) -> i32 {
+pub(crate) fn column(args: &[String]) -> i32 {
     match arranged(args.get(1..).unwrap_or_default()) {
         Ok(()) => 0,
         Err(why) => {

@@ -22,7 +22,7 @@ struct Copy<'a> {
 }
 
 /// Runs dd.
-pub fn dd(args: &[String]) -> i32 {
+pub(crate) fn dd(args: &[String]) -> i32 {
     let start = Instant::now();
     let copied = read(args.get(1..).unwrap_or_default())
         .and_then(|copy| Ok((copied(&copy).map_err(|error| words(&error))?, copy)));
@@ -31,9 +31,9 @@ pub fn dd(args: &[String]) -> i32 {
             if !copy.silent {
                 let (whole, part) = (bytes / copy.block, u64::from(!bytes.is_multiple_of(copy.block)));
                 let seconds = start.elapsed().as_secs_f64();
-                eprintln!(
+                crate::say::note(format_args!(
                     "{whole}+{part} records in\n{whole}+{part} records out\n{bytes} bytes copied, {seconds:.3} s"
-                );
+                ));
             }
             0
         }

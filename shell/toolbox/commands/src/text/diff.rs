@@ -37,7 +37,7 @@ const OPTIONS: &[Known] = &[
 
 /// How the differences are written.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Form {
+pub(crate) enum Form {
     Normal,
     Unified(usize),
     Context(usize),
@@ -63,7 +63,7 @@ struct Diff {
 }
 
 /// Runs diff: 0 where nothing differs, 1 where something does, 2 in trouble.
-pub fn diff(args: &[String]) -> i32 {
+pub(crate) fn diff(args: &[String]) -> i32 {
     match prepared(args.get(1..).unwrap_or_default()) {
         Ok(status) => status,
         Err(why) => {

@@ -12,7 +12,7 @@ const STAT: &[Known] =
     &[('c', "format", Value), ('\0', "printf", Value), ('L', "dereference", Nothing), ('t', "terse", Nothing)];
 
 /// `stat`: a file's size, kind and times.
-pub fn stat(args: &[String]) -> i32 {
+pub(crate) fn stat(args: &[String]) -> i32 {
     let line = match options::read(args.get(1..).unwrap_or_default(), STAT, true) {
         Ok(line) if !line.operands.is_empty() => line,
         Ok(_) => {
@@ -122,7 +122,7 @@ fn filled(format: &str, path: &str, found: &Metadata) -> String {
 }
 
 /// `chmod`: every file may be read, written and run here, so only their existence is looked at.
-pub fn chmod(args: &[String]) -> i32 {
+pub(crate) fn chmod(args: &[String]) -> i32 {
     let mut operands =
         args.iter().skip(1).filter(|word| !matches!(word.as_str(), "-R" | "-v" | "-c" | "-f" | "--recursive" | "--"));
     if operands.next().is_none() {

@@ -34,7 +34,7 @@ enum Unit {
 }
 
 /// Runs du.
-pub fn du(args: &[String]) -> i32 {
+pub(crate) fn du(args: &[String]) -> i32 {
     let line = match options::read(args.get(1..).unwrap_or_default(), OPTIONS, true) {
         Ok(line) => line,
         Err(why) => {

@@ -8,7 +8,7 @@ use similar::{DiffOp, DiffTag, group_diff_ops};
 type Lines = [Vec<u8>];
 
 /// Differences of empty lines only are none.
-pub fn without_blank(ops: &mut [DiffOp], one: &Lines, other: &Lines) {
+pub(crate) fn without_blank(ops: &mut [DiffOp], one: &Lines, other: &Lines) {
     let blank = |lines: &Lines, range: Range<usize>| {
         lines.get(range).unwrap_or_default().iter().all(|line| line.trim_ascii().is_empty())
     };
@@ -31,7 +31,7 @@ fn put(out: &mut impl Write, sign: &str, lines: &Lines, range: Range<usize>) -> 
 }
 
 /// `2c2`, `<`, `>`.
-pub fn normal(out: &mut impl Write, ops: &[DiffOp], one: &Lines, other: &Lines) -> io::Result<()> {
+pub(crate) fn normal(out: &mut impl Write, ops: &[DiffOp], one: &Lines, other: &Lines) -> io::Result<()> {
     let span = |range: &Range<usize>| match range.len() {
         0 => range.start.to_string(),
         1 => (range.start + 1).to_string(),
@@ -62,7 +62,13 @@ fn cover(group: &[DiffOp]) -> (Range<usize>, Range<usize>) {
 }
 
 /// `@@ -1,3 +1,4 @@`.
-pub fn unified(out: &mut impl Write, ops: &[DiffOp], one: &Lines, other: &Lines, around: usize) -> io::Result<()> {
+pub(crate) fn unified(
+    out: &mut impl Write,
+    ops: &[DiffOp],
+    one: &Lines,
+    other: &Lines,
+    around: usize,
+) -> io::Result<()> {
     let span = |range: &Range<usize>| match range.len() {
         0 => format!("{},0", range.start),
         1 => (range.start + 1).to_string(),
@@ -85,7 +91,13 @@ pub fn unified(out: &mut impl Write, ops: &[DiffOp], one: &Lines, other: &Lines,
 }
 
 /// `*** 1,3 ****`, `--- 1,4 ----`.
-pub fn context(out: &mut impl Write, ops: &[DiffOp], one: &Lines, other: &Lines, around: usize) -> io::Result<()> {
+pub(crate) fn context(
+    out: &mut impl Write,
+    ops: &[DiffOp],
+    one: &Lines,
+    other: &Lines,
+    around: usize,
+) -> io::Result<()> {
     let span = |range: &Range<usize>| match range.len() {
         0 => range.start.to_string(),
         1 => (range.start + 1).to_string(),

@@ -29,7 +29,7 @@ fn operands(args: &[String]) -> Vec<String> {
 }
 
 /// `tac`: the lines, the last one first.
-pub fn tac(args: &[String]) -> i32 {
+pub(crate) fn tac(args: &[String]) -> i32 {
     if let Some(option) = args.iter().skip(1).find(|word| word.starts_with('-') && *word != "-" && *word != "--") {
         say("tac", format_args!("option {option} is not known here"));
         return 1;
@@ -49,7 +49,7 @@ pub fn tac(args: &[String]) -> i32 {
 }
 
 /// `rev`: each line's letters, the last one first.
-pub fn rev(args: &[String]) -> i32 {
+pub(crate) fn rev(args: &[String]) -> i32 {
     let mut out = out();
     let status = each("rev", &operands(args), |bytes| {
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -66,14 +66,14 @@ pub fn rev(args: &[String]) -> i32 {
 }
 
 /// `less`, `more`: the files, as there is nobody to turn pages.
-pub fn less(args: &[String]) -> i32 {
+pub(crate) fn less(args: &[String]) -> i32 {
     let mut out = out();
     let status = each(args.first().map_or("less", String::as_str), &operands(args), |bytes| out.write_all(bytes));
     if out.flush().is_ok() { status } else { 1 }
 }
 
 /// `sponge`: all of the input first, then the file.
-pub fn sponge(args: &[String]) -> i32 {
+pub(crate) fn sponge(args: &[String]) -> i32 {
     let mut bytes = Vec::new();
     if let Err(error) = open("-").and_then(|mut input| input.read_to_end(&mut bytes)) {
         about("sponge", "-", &error);
@@ -91,7 +91,7 @@ pub fn sponge(args: &[String]) -> i32 {
 }
 
 /// `dos2unix`: lines that end as here.
-pub fn dos2unix(args: &[String]) -> i32 {
+pub(crate) fn dos2unix(args: &[String]) -> i32 {
     converted(args, "dos2unix", |bytes| {
         let mut made = Vec::with_capacity(bytes.len());
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -108,7 +108,7 @@ pub fn dos2unix(args: &[String]) -> i32 {
 }
 
 /// `unix2dos`: lines that end as in DOS.
-pub fn unix2dos(args: &[String]) -> i32 {
+pub(crate) fn unix2dos(args: &[String]) -> i32 {
     converted(args, "unix2dos", |bytes| {
         let mut made = Vec::with_capacity(bytes.len() + bytes.len() / 16);
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {

@@ -7,7 +7,7 @@ use std::fs;
 use crate::say::{about, say, whole};
 
 /// Runs sort.
-pub fn sort(args: &[String]) -> i32 {
+pub(crate) fn sort(args: &[String]) -> i32 {
     let mut options: Vec<String> = Vec::new();
     let mut files: Vec<String> = Vec::new();
     let (mut checks, mut silent) = (false, false);

@@ -40,7 +40,7 @@ struct Tree<W: Write> {
 }
 
 /// Runs tree.
-pub fn tree(args: &[String]) -> i32 {
+pub(crate) fn tree(args: &[String]) -> i32 {
     match drawn(args.get(1..).unwrap_or_default()) {
         Ok(status) => status,
         Err(why) => {
