@@ -1,8 +1,8 @@
-//! Moments as the calendar has them, in UTC.
+//! Calendar dates and times, in UTC.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A moment of the calendar.
+/// A calendar date with a time.
 pub(crate) struct Moment {
     pub year: i64,
     pub month: u32,
@@ -11,9 +11,9 @@ pub(crate) struct Moment {
     pub minute: u32,
     pub second: u32,
     pub nanos: u32,
-    /// 0 is Sunday.
+    /// The day of the week; 0 is Sunday.
     pub weekday: u32,
-    /// 1 is the first of January.
+    /// The day of the year; 1 is the first of January.
     pub yearday: u32,
     pub epoch: i64,
 }
@@ -32,9 +32,10 @@ pub(crate) const MONTHS: [&str; 12] = [
     "November",
     "December",
 ];
-pub(crate) const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+pub(crate) const DAYS: [&str; 7] =
+    ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
-/// Seconds since 1970, and the nanoseconds behind them.
+/// Returns the seconds since 1970, and the nanoseconds of the current second.
 pub(crate) fn epoch(time: SystemTime) -> (i64, u32) {
     match time.duration_since(UNIX_EPOCH) {
         Ok(since) => (since.as_secs() as i64, since.subsec_nanos()),
@@ -42,7 +43,7 @@ pub(crate) fn epoch(time: SystemTime) -> (i64, u32) {
     }
 }
 
-/// The moment of so many seconds since 1970.
+/// Returns the date and time of a number of seconds since 1970.
 pub(crate) fn moment(epoch: i64, nanos: u32) -> Moment {
     let (days, rest) = (epoch.div_euclid(86_400), epoch.rem_euclid(86_400) as u32);
     // Days from the first of March of the year 0: leap days come last in a year.
@@ -69,7 +70,7 @@ pub(crate) fn moment(epoch: i64, nanos: u32) -> Moment {
     }
 }
 
-/// Days from 1970 to a date.
+/// Returns the days from 1970 to a date.
 pub(crate) fn days_before(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = (year + (month - 1).div_euclid(12), (month - 1).rem_euclid(12) + 1);
     let shifted = if month <= 2 { year - 1 } else { year };
@@ -79,7 +80,7 @@ pub(crate) fn days_before(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// `YYYY-MM-DD`, a time behind it or not, or `@SECONDS`.
+/// Reads `YYYY-MM-DD`, with or without a time, or `@SECONDS`.
 pub(crate) fn parse(text: &str) -> Option<SystemTime> {
     let seconds = if let Some(seconds) = text.strip_prefix('@') {
         seconds.parse().ok()?
@@ -100,7 +101,7 @@ pub(crate) fn parse(text: &str) -> Option<SystemTime> {
     if seconds < 0 { UNIX_EPOCH.checked_sub(length) } else { UNIX_EPOCH.checked_add(length) }
 }
 
-/// A format of strftime.
+/// Formats a time by a format of strftime.
 pub(crate) fn format(moment: &Moment, format: &str) -> String {
     let mut out = String::new();
     let mut letters = format.chars();
@@ -122,10 +123,11 @@ pub(crate) fn format(moment: &Moment, format: &str) -> String {
     out
 }
 
-/// One directive of strftime.
+/// Formats one directive of strftime.
 pub(crate) fn part(at: &Moment, letter: char, padded: bool) -> String {
     let two = |n: u32| if padded { format!("{n:02}") } else { n.to_string() };
-    let name = |names: &'static [&'static str], n: u32| names.get(n as usize).copied().unwrap_or_default();
+    let name =
+        |names: &'static [&'static str], n: u32| names.get(n as usize).copied().unwrap_or_default();
     let short = |name: &'static str| name.get(..3).unwrap_or(name).to_owned();
     let twelve = if at.hour.is_multiple_of(12) { 12 } else { at.hour % 12 };
     match letter {

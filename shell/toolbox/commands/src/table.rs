@@ -1,10 +1,10 @@
-//! The commands, by name. One row is a command.
+//! The table of commands by name: one row, one command.
 
 use std::ffi::OsString;
 
 use crate::{awk, find, grep, jq, pack, small, text};
 
-/// Runs a command with its words, its name first, and gives its exit status.
+/// Runs a command with its words, its name first. Returns its exit status.
 pub(crate) type Run = fn(&[String]) -> i32;
 
 /// A command of uutils.

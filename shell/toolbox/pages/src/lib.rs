@@ -1,8 +1,10 @@
-//! Pages and search engines' answers as text, as a guest of the sandbox: bytes that a stranger wrote are decoded, parsed and
-//! converted here, within the guest's own memory and time, and nowhere in the host.
+//! Conversion of web pages and search results to text, as a guest of the sandbox. Untrusted bytes
+//! are decoded, parsed and converted only here, within the guest's memory and time limits, never in
+//! the host.
 //!
-//! Each call names an entry function in its head, a JSON object ([`Request`]); the body is the bytes as they came. [`answer`] is the
-//! same on every target, so that a fuzzer calls it natively; `guest` is its WebAssembly interface.
+//! Each call has a head, a JSON object that names the function ([`Request`]), and a body, the
+//! received bytes. [`answer`] is the same on every target, so that a fuzzer can call it natively;
+//! `guest` is its WebAssembly interface.
 
 mod charset;
 mod guest;
@@ -34,10 +36,12 @@ pub enum Request {
         url: String,
         /// The value of the header `content-type`; empty if there was none.
         content_type: String,
-        /// If true, tags are taken out of a page without building its tree: linear in time and memory.
+        /// If true, tags are taken out of a page without building its tree: linear in time and
+        /// memory.
         plain: bool,
     },
-    /// Reads the results from a page that a search engine makes for people: a JSON array of at most `most` hits.
+    /// Reads the results from a page that a search engine makes for people: a JSON array of at most
+    /// `most` hits.
     ResultsPage {
         /// The URL of the page.
         url: String,
@@ -69,11 +73,15 @@ pub fn answer(head: &[u8], body: &[u8]) -> (i32, Vec<u8>) {
         Err(why) => (status::NO_RESULTS, why.into_bytes()),
     };
     match request {
-        Request::Text { url, content_type, plain } => match page::text_of(&url, &content_type, body, plain) {
-            Ok(text) => (status::DONE, text.into_bytes()),
-            Err(what) => (status::NOT_TEXT, what.into_bytes()),
-        },
+        Request::Text { url, content_type, plain } => {
+            match page::text_of(&url, &content_type, body, plain) {
+                Ok(text) => (status::DONE, text.into_bytes()),
+                Err(what) => (status::NOT_TEXT, what.into_bytes()),
+            }
+        }
         Request::ResultsPage { url, most } => results(results::page(body, &url), most),
-        Request::ResultsJson { at, snippet, most } => results(results::json(body, &at, &snippet), most),
+        Request::ResultsJson { at, snippet, most } => {
+            results(results::json(body, &at, &snippet), most)
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! The main input: the files among the arguments, or the standard input.
+//! The main input: the files among the arguments, or standard input.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,18 +12,18 @@ use super::syntax::Variable;
 use super::value::{Cell, Value};
 use crate::say::{about, words};
 
-/// Where the reading stands.
+/// The position in the main input.
 #[derive(Default)]
 pub(crate) struct Input {
     records: Option<Records>,
     argument: usize,
-    /// Has a file been named?
+    /// If true, an argument has named a file.
     named: bool,
     over: bool,
     pub failed: bool,
 }
 
-/// What `RS` stands for.
+/// Returns the record separator that `RS` names.
 pub(crate) fn separator(run: &mut Run<'_>) -> Result<Separator, Stop> {
     let text = run.global_text(place::RS);
     Ok(match text.as_bytes() {
@@ -33,7 +33,7 @@ pub(crate) fn separator(run: &mut Run<'_>) -> Result<Separator, Stop> {
     })
 }
 
-/// The next record of the main input, its number counted.
+/// Reads the next record of the main input and counts it.
 pub(crate) fn next(run: &mut Run<'_>) -> Result<io::Result<Option<String>>, Stop> {
     let separator = separator(run)?;
     loop {
@@ -59,12 +59,12 @@ pub(crate) fn next(run: &mut Run<'_>) -> Result<io::Result<Option<String>>, Stop
     }
 }
 
-/// Leaves the file that is read.
+/// Closes the current file.
 pub(crate) fn leave(run: &mut Run<'_>) {
     run.input.records = None;
 }
 
-/// Opens the next file. False where there is none.
+/// Opens the next file. Returns false if there is none.
 fn open(run: &mut Run<'_>) -> Result<bool, Stop> {
     loop {
         if run.input.over {
@@ -80,7 +80,9 @@ fn open(run: &mut Run<'_>) -> Result<bool, Stop> {
             return Ok(begin(run, "", Box::new(io::stdin())));
         }
         let argument = match run.globals.get(place::ARGV) {
-            Some(Cell::Array(words)) => words.borrow().get(number.to_string().as_str()).map(|word| run.text(word)),
+            Some(Cell::Array(words)) => {
+                words.borrow().get(number.to_string().as_str()).map(|word| run.text(word))
+            }
             _ => None,
         };
         let Some(argument) = argument.filter(|argument| !argument.is_empty()) else { continue };
@@ -116,7 +118,7 @@ fn complain(run: &mut Run<'_>, name: &str, error: &io::Error) {
     run.input.failed = true;
 }
 
-/// `name=value`, if it is one.
+/// Returns the name and the value of an assignment `name=value`.
 pub(crate) fn assignment(word: &str) -> Option<(&str, &str)> {
     let (name, value) = word.split_once('=')?;
     let first = name.bytes().next()?;
@@ -125,7 +127,7 @@ pub(crate) fn assignment(word: &str) -> Option<(&str, &str)> {
     named.then_some((name, value))
 }
 
-/// Gives a variable a value from the command line.
+/// Assigns a value from the command line to a variable.
 pub(crate) fn assign(run: &mut Run<'_>, name: &str, value: &str) -> Result<(), Stop> {
     let Some(global) = run.program.globals.iter().position(|known| known == name) else {
         return match run.program.functions.iter().any(|function| function.name == name) {

@@ -2,6 +2,7 @@
 
 mod arrays;
 mod builtin;
+mod eval;
 mod expr;
 mod format;
 mod input;
@@ -22,9 +23,10 @@ use self::syntax::{Pattern, Program};
 use self::value::{Cell, Value};
 use crate::say::{say, whole, words};
 
-const USAGE: &str = "usage: awk [-F SEPARATOR] [-v NAME=VALUE]... ('PROGRAM' | -f FILE) [FILE | NAME=VALUE]...";
+const USAGE: &str =
+    "usage: awk [-F SEPARATOR] [-v NAME=VALUE]... ('PROGRAM' | -f FILE) [FILE | NAME=VALUE]...";
 
-/// A command line.
+/// The parsed command line.
 #[derive(Default)]
 struct Line {
     separator: Option<String>,
@@ -70,9 +72,10 @@ fn read(args: &[String]) -> Result<Option<Line>, String> {
     let mut args = args.iter().peekable();
     while let Some(arg) = args.next_if(|arg| arg.len() > 1 && arg.starts_with('-')) {
         let mut value = |letter: &str| match arg.strip_prefix(letter) {
-            Some("") | None => {
-                args.next().cloned().ok_or_else(|| format!("option {arg} requires an argument; {USAGE}"))
-            }
+            Some("") | None => args
+                .next()
+                .cloned()
+                .ok_or_else(|| format!("option {arg} requires an argument; {USAGE}")),
             Some(value) => Ok(value.to_owned()),
         };
         match arg.as_str() {
@@ -136,7 +139,9 @@ fn file(path: &str, program: &mut Option<String>) -> Result<(), String> {
 
 fn prepare(run: &mut Run<'_>, line: &Line, name: &str) -> Result<(), Stop> {
     let mut arguments = indexmap::IndexMap::new();
-    for (n, word) in std::iter::once(name).chain(line.operands.iter().map(String::as_str)).enumerate() {
+    for (n, word) in
+        std::iter::once(name).chain(line.operands.iter().map(String::as_str)).enumerate()
+    {
         arguments.insert(Rc::from(n.to_string()), Value::outside(word));
     }
     run.set_global(place::ARGC, Value::Number(arguments.len() as f64));
@@ -159,7 +164,7 @@ fn prepare(run: &mut Run<'_>, line: &Line, name: &str) -> Result<(), Stop> {
     Ok(())
 }
 
-/// `BEGIN`, the records, `END`.
+/// Runs `BEGIN`, the rules for each record, and `END`.
 fn all<'a>(run: &mut Run<'a>, program: &'a Program) -> Result<(), Stop> {
     let mut exits = false;
     for body in &program.begin {
@@ -183,7 +188,7 @@ fn all<'a>(run: &mut Run<'a>, program: &'a Program) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The rules for each record.
+/// Runs the rules for each record.
 fn records<'a>(run: &mut Run<'a>, program: &'a Program) -> Result<(), Stop> {
     let mut within = vec![false; program.rules.len()];
     while let Ok(Some(text)) = input::next(run)? {

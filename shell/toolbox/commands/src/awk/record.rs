@@ -6,25 +6,27 @@ use regex::Regex;
 
 use super::value::Value;
 
-/// How a text falls into fields.
+/// The rule that splits a record into fields.
 #[derive(Clone)]
 pub(crate) enum Splitter {
-    /// Blanks, those at the ends not counting.
+    /// At blanks, without those at the ends.
     Blanks,
     Letter(char),
-    /// Each letter.
+    /// After each character.
     Letters,
     Regex(Rc<Regex>),
 }
 
 impl Splitter {
-    /// The parts of a text. In paragraphs, a line's end separates too.
+    /// Splits a text into fields. In paragraph mode, a line end separates too.
     pub(crate) fn split(&self, text: &str, lines: bool, mut part: impl FnMut(&str)) {
         if text.is_empty() {
             return;
         }
         match self {
-            Splitter::Blanks => text.split([' ', '\t', '\n']).filter(|field| !field.is_empty()).for_each(part),
+            Splitter::Blanks => {
+                text.split([' ', '\t', '\n']).filter(|field| !field.is_empty()).for_each(part)
+            }
             Splitter::Letter(letter) if lines => text.split([*letter, '\n']).for_each(part),
             Splitter::Letter(letter) => text.split(*letter).for_each(part),
             Splitter::Letters => {
@@ -46,18 +48,18 @@ impl Splitter {
     }
 }
 
-/// The record: its text, and its fields once they were asked for.
+/// The record: its text, and its fields, which are split when they are first used.
 #[derive(Default)]
 pub(crate) struct Record {
     text: String,
     fields: Vec<Value>,
     split: bool,
-    /// A field has changed since the text was made.
+    /// If true, a field has changed since the text was built.
     stale: bool,
     whole: Option<Value>,
 }
 
-/// The most fields of a record.
+/// The maximum number of fields of a record.
 const MOST: usize = 1 << 20;
 
 impl Record {
@@ -70,7 +72,7 @@ impl Record {
         self.whole = None;
     }
 
-    /// The text, made anew with `between` where fields have changed.
+    /// Returns the text. Joins the fields with `between` if one of them has changed.
     pub(crate) fn text(&mut self, between: &str, conversion: &str) -> &str {
         if self.stale {
             self.text.clear();
@@ -89,7 +91,7 @@ impl Record {
         &self.text
     }
 
-    /// The record as a value.
+    /// Returns the record as a value.
     pub(crate) fn whole(&mut self, between: &str, conversion: &str) -> Value {
         self.text(between, conversion);
         self.whole.get_or_insert_with(|| Value::outside(self.text.as_str())).clone()
@@ -112,12 +114,12 @@ impl Record {
         self.fields.len()
     }
 
-    /// A field, from 1.
+    /// Returns a field; the first is 1.
     pub(crate) fn field(&self, number: usize) -> Value {
         number.checked_sub(1).and_then(|at| self.fields.get(at)).cloned().unwrap_or_default()
     }
 
-    /// Changes a field, from 1. The fields must be divided.
+    /// Changes a field; the first is 1. The record must have been split.
     pub(crate) fn change(&mut self, number: usize, value: Value) -> Result<(), String> {
         if number > MOST {
             return Err(format!("there can't be a field {number}"));
@@ -132,7 +134,7 @@ impl Record {
         Ok(())
     }
 
-    /// Sets how many fields there are.
+    /// Sets the number of fields.
     pub(crate) fn resize(&mut self, count: usize) -> Result<(), String> {
         if count > MOST {
             return Err(format!("there can't be {count} fields"));

@@ -1,17 +1,17 @@
-//! What an awk program is made of.
+//! The syntax tree of an awk program.
 
 use std::rc::Rc;
 
 use super::value::Text;
 
-/// A variable, by its place.
+/// A variable, by its slot.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Variable {
     Global(usize),
     Local(usize),
 }
 
-/// What can be assigned to.
+/// The target of an assignment.
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
     Variable(Variable),
@@ -39,7 +39,7 @@ pub(crate) enum Comparison {
     MoreOrSame,
 }
 
-/// Where `getline` reads from.
+/// The source that `getline` reads from.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
     Input,
@@ -55,7 +55,7 @@ pub(crate) enum Expr {
     Read(Place),
     Assign(Place, Box<Expr>),
     Update(Operator, Place, Box<Expr>),
-    /// The place, what is added to it, and whether its former value counts.
+    /// The target, the amount that is added, and `true` if the old value is the result.
     Step(Place, f64, bool),
     Choice(Box<Expr>, Box<Expr>, Box<Expr>),
     And(Box<Expr>, Box<Expr>),
@@ -71,11 +71,11 @@ pub(crate) enum Expr {
     Call(usize, Vec<Expr>),
     Builtin(&'static str, Vec<Expr>),
     Getline(Source, Option<Place>),
-    /// In parentheses; several only before `in` and in `print`.
+    /// Expressions in parentheses; more than one only before `in` and in `print`.
     Group(Vec<Expr>),
 }
 
-/// Where `print` puts out to.
+/// The destination of `print`.
 #[derive(Clone, Debug)]
 pub(crate) enum Target {
     File(Expr),
@@ -111,7 +111,7 @@ pub(crate) enum Pattern {
     Range(Expr, Expr),
 }
 
-/// A function: its name, how many parameters it has, which of them are arrays, its body.
+/// A function: its name, its number of parameters, which of them are arrays, its body.
 #[derive(Debug, Default)]
 pub(crate) struct Function {
     pub name: String,
@@ -125,7 +125,7 @@ pub(crate) struct Function {
 pub(crate) struct Program {
     pub begin: Vec<Vec<Statement>>,
     pub end: Vec<Vec<Statement>>,
-    /// A rule without a body prints the record.
+    /// The body; a rule without one prints the record.
     pub rules: Vec<(Pattern, Option<Vec<Statement>>)>,
     pub functions: Vec<Function>,
     pub globals: Vec<String>,

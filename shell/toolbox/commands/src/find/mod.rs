@@ -1,4 +1,4 @@
-//! `find`: the files below some folders that an expression holds for.
+//! `find`: the files below folders for which an expression is true.
 
 mod expression;
 mod printf;
@@ -20,8 +20,9 @@ pub(crate) fn run(args: &[String]) -> i32 {
         };
     }
     let mut tops = Vec::new();
-    let begins_expression =
-        |word: &&str| word.starts_with('-') && word.len() > 1 || ["(", ")", "!", ","].contains(word);
+    let begins_expression = |word: &&str| {
+        word.starts_with('-') && word.len() > 1 || ["(", ")", "!", ","].contains(word)
+    };
     while let Some(word) = words.next_if(|word| !begins_expression(word)) {
         tops.push(word.to_owned());
     }
@@ -49,7 +50,7 @@ pub(crate) fn run(args: &[String]) -> i32 {
     i32::from(failed)
 }
 
-/// A file's mode, as a number and as `ls -l` writes it.
+/// Returns a file's mode, as a number and as `ls -l` prints it.
 pub(crate) fn modes(found: &std::fs::Metadata) -> (u32, String) {
     (printf::mode(found), printf::mode_text(found))
 }

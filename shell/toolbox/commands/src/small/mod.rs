@@ -1,4 +1,4 @@
-//! Small commands: those that start others, those with fixed answers, and those that look at files.
+//! Small commands: those that start others, and those with fixed output.
 
 mod answers;
 mod start;

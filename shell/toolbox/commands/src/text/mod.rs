@@ -1,4 +1,4 @@
-//! Commands over texts and bytes that no crate has for WASI.
+//! Commands on texts and bytes for which no crate runs on WASI.
 
 mod bytes;
 mod cmp;
