@@ -178,7 +178,7 @@ impl EgressError {
     }
 
     pub(crate) fn timeout(url: &Url, limit: Duration) -> Self {
-        let text = format!("{} gave no complete response within {}", origin_of(url), format_time(limit));
+        let text = format!("{} returned no complete response within {}", origin_of(url), format_time(limit));
         error(EgressErrorKind::Timeout, text)
     }
 
@@ -262,7 +262,7 @@ impl RuleError {
 
     pub(crate) fn inner_wildcard(text: &str) -> Self {
         Self(format!(
-            "invalid domain `{}`: `*` may only stand for the names below a domain, `*.example.com`",
+            "invalid domain `{}`: `*` may only replace the names below a domain, `*.example.com`",
             truncate(text, 100)
         ))
     }
