@@ -1,4 +1,5 @@
-//! Applying changes while somebody else changes the base: conflicts are reported, and nothing is lost.
+//! Applying changes while somebody else changes the base: conflicts are reported, and nothing is
+//! lost.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 

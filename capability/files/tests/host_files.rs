@@ -1,5 +1,5 @@
-//! The host's own files in a workdir: under no name does a run see a store or a key, or change a project
-//! file.
+//! The host's own files in a workdir: under no name does a run see a store or a key, or change a
+//! project file.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 

@@ -1,5 +1,5 @@
-//! Paths that try to leave the workdir: each is refused or stays inside, and a file beside the workdir is
-//! never touched. The tests may run as root, where permissions protect nothing.
+//! Paths that try to leave the workdir: each is refused or stays inside, and a file beside the
+//! workdir is never touched. The tests may run as root, where permissions protect nothing.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
@@ -158,7 +158,8 @@ fn nothing_outside_is_read_or_written() {
 fn unusual_paths_inside_are_used_literally() {
     let yard = Yard::new();
     for files in yard.runs() {
-        // None of these is special here: no home, no address, no device, no other machine's separators.
+        // None of these is special here: no home, no address, no device, no other machine's
+        // separators.
         for path in [
             "~/.ssh/id",
             "file:///etc/passwd",

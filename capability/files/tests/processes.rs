@@ -1,4 +1,5 @@
-//! Several processes in one workdir: nothing is lost, and a killed process leaves only complete files.
+//! Several processes in one workdir: nothing is lost, and a killed process leaves only complete
+//! files.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
@@ -97,7 +98,8 @@ fn three_processes_append_and_no_line_is_lost() {
     }
 }
 
-/// Another process repeatedly swaps a folder for a link to the repository while a run writes through it.
+/// Another process repeatedly swaps a folder for a link to the repository while a run writes
+/// through it.
 #[test]
 fn a_swapper_leads_no_write_into_a_repository() {
     let dir = tempfile::tempdir().unwrap();

@@ -12,7 +12,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use wattle_egress::{Egress, EgressError, Limits, Outgoing, Passage, Policy, Request, Resolver, Response, Streamed};
 
-/// A resolver that returns prepared answers in order, the last one repeatedly, and counts the lookups.
+/// A resolver that returns prepared answers in order, the last one repeatedly, and counts the
+/// lookups.
 #[derive(Clone, Default)]
 pub(crate) struct Script {
     answers: Arc<Mutex<HashMap<String, VecDeque<Vec<IpAddr>>>>>,

@@ -17,7 +17,8 @@ impl FilesError {
         )
     }
 
-    /// Returns the error for an entry that somebody else changed. `now` is its current state, if known.
+    /// Returns the error for an entry that somebody else changed. `now` is its current state, if
+    /// known.
     pub(crate) fn conflict(path: &RunPath, now: Option<&CurrentEntry>) -> FilesError {
         let now = match now {
             Some(CurrentEntry::Absent) => "it no longer exists".to_owned(),
@@ -69,8 +70,8 @@ impl FilesError {
     }
 }
 
-/// The error if some changes could not be applied. The changes that failed are still in the overlay, so
-/// that they can be applied again.
+/// The error if some changes could not be applied. The changes that failed are still in the
+/// overlay, so that they can be applied again.
 #[derive(Debug)]
 pub struct ApplyError {
     /// The changes that were applied, sorted by path.
@@ -90,8 +91,8 @@ impl ApplyError {
     }
 }
 
-/// Formats one line with the counts, then one line for each change, the failed ones first. Lists at most
-/// 50 of each group.
+/// Formats one line with the counts, then one line for each change, the failed ones first. Lists at
+/// most 50 of each group.
 impl fmt::Display for ApplyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let all = self.done.len() + self.failed.len();
