@@ -28,7 +28,7 @@
 //! let local = Egress::new(Policy { allow: vec!["127.0.0.1:8080".parse().unwrap()], ..Policy::default() });
 //! assert!(local.check("http://127.1:8080/").is_ok());
 //! ```
-
+//!
 //! # Modules
 //! Each module imports only modules that are above it in this list.
 //! - `address`, `policy`, `error`, `resolve`: the rules for hosts and addresses.
