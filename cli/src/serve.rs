@@ -25,9 +25,7 @@ const STEPS: u32 = 10;
 
 /// Serves until an interrupt or a termination signal, then lets what is under way end; a second one ends it at once.
 pub(crate) fn serve(args: ServeArgs, outer: Layer) -> Result<Exit, Fault> {
-    let flags = Layer::from(args.flags.clone());
-    plain(&[&flags, &outer])?;
-    let config = Config::gather(&[flags, outer])?;
+    let config = Config::gather(&[args.flags.clone().into(), outer])?;
     walls::raise(&config, &Needs { trusted: may_exec()?, listens: true, ..Needs::default() })?;
     threads::run(listen(args, config))
 }
@@ -88,28 +86,6 @@ async fn listen(args: ServeArgs, config: Config) -> Result<Exit, Fault> {
 fn may_exec() -> Result<bool, Fault> {
     let Some(text) = variable(EXEC_VARIABLE).filter(|text| !text.trim().is_empty()) else { return Ok(false) };
     bool::from_text(&text).map_err(|why| Fault::configuration(format!("the variable `{EXEC_VARIABLE}`: {why}")))
-}
-
-/// Runs over HTTP are plain ones unless a request asks otherwise: whoever asks for more on the command line would wait for it in vain.
-fn plain(flags: &[&Layer]) -> Result<(), Fault> {
-    let given = |what: fn(&Layer) -> bool| flags.iter().any(|layer| what(layer));
-    let refused = [
-        ("--write", given(|layer| layer.write.is_some())),
-        ("--apply", given(|layer| layer.apply.is_some())),
-        ("--exec", given(|layer| layer.exec.is_some())),
-        ("--session", given(|layer| layer.session.is_some())),
-    ];
-    match refused.iter().find(|(_, given)| *given) {
-        Some((flag, _)) => Err(Fault::usage(format!("`{flag}` is not for a server")).hint(hint_of(flag))),
-        None => Ok(()),
-    }
-}
-
-fn hint_of(flag: &str) -> &'static str {
-    match flag {
-        "--exec" => "`WATTLE_AGENT_EXEC=1` lets a request ask for a trusted run by `\"exec\": true`",
-        _ => "runs over HTTP write nothing to the workdir, and each request names its session",
-    }
 }
 
 /// The address that a text such as `127.0.0.1:8787` or `localhost:8787` means.

@@ -136,8 +136,8 @@ fn what_keeps_the_server_from_starting_is_told() {
         (&["--listen", "nowhere"], &model, 2, "give an address and a port"),
         (&["--allow-origin", "app.example"], &model, 2, "is no origin"),
         (&["--allow-name", "http://a"], &model, 2, "is no host name"),
-        (&["--write"], &model, 2, "`--write` is not for a server"),
-        (&["--session", "s"], &model, 2, "`--session` is not for a server"),
+        (&["--write"], &model, 2, "unexpected argument '--write'"),
+        (&["--session", "s"], &model, 2, "unexpected argument '--session'"),
     ] {
         let (exited, stderr) = ended(&mut wattle(home.path(), &[&["serve"], args, model].concat()));
         assert_eq!(exited, Some(code), "{args:?}: {stderr}");

@@ -18,7 +18,7 @@ const OLD: &str = ", version 1: a run before it that was removed is not seen";
 pub(crate) async fn ledger(command: LedgerCommand, outer: Layer) -> Result<Exit, Fault> {
     match command {
         LedgerCommand::Verify { dir, run, key, json, flags } => {
-            let config = Config::gather(&[(*flags).into(), outer])?;
+            let config = Config::gather(&[flags.into(), outer])?;
             let pins = pins(&config, key.as_deref())?;
             let wrong = |error: wattle_agent::ledger::VerifyError| Fault::usage(error.to_string());
             let known = if key.is_none() { known(&config, &dir).await? } else { Vec::new() };
@@ -39,7 +39,7 @@ pub(crate) async fn ledger(command: LedgerCommand, outer: Layer) -> Result<Exit,
             Ok(if sound { Exit::Done } else { Exit::Failed })
         }
         LedgerCommand::Key { flags } => {
-            let config = Config::gather(&[(*flags).into(), outer])?;
+            let config = Config::gather(&[flags.into(), outer])?;
             let tenant = setup::tenant(&config)?;
             let pinned = keys(&config)?.pinned(tenant.as_str()).map_err(|error| Fault::failed(error.to_string()))?;
             let key = pinned.ok_or_else(|| {

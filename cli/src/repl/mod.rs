@@ -9,7 +9,6 @@ mod lines;
 mod open;
 mod session;
 
-use crate::args::ReplArgs;
 use crate::config::{Config, Layer};
 use crate::fault::{Exit, Fault};
 use crate::output::{self, DIM, NAME, paint};
@@ -21,9 +20,9 @@ use entry::{COMMANDS, Command, Entry};
 use lines::{Line, Lines};
 use session::{Next, Session};
 
-/// Talks until the user leaves.
-pub(crate) fn run(args: ReplArgs, outer: Layer) -> Result<Exit, Fault> {
-    let config = Config::gather(&[args.flags.into(), outer])?;
+/// Runs the conversation until the user leaves.
+pub(crate) fn run(flags: Layer, outer: Layer) -> Result<Exit, Fault> {
+    let config = Config::gather(&[flags, outer])?;
     walls::raise(&config, &Needs { trusted: config.exec.value, ..Needs::default() })?;
     threads::run(converse(config))
 }
