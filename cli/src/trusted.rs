@@ -26,7 +26,7 @@ pub(crate) fn trusted(config: &Config, workdir: &Path, tenant: &str, egress: &Eg
     Ok(Trusted {
         repository: repository(config, workdir, tenant)?,
         public: public(config)?,
-        painter: painter(config, egress)?,
+        image_generator: image_generator(config, egress)?,
     })
 }
 
@@ -62,7 +62,7 @@ fn public(config: &Config) -> Result<Option<Arc<Files>>, Fault> {
     Ok(Some(Arc::new(Files::write_through(base))))
 }
 
-fn painter(config: &Config, egress: &Egress) -> Result<Option<Arc<dyn ImageGenerator>>, Fault> {
+fn image_generator(config: &Config, egress: &Egress) -> Result<Option<Arc<dyn ImageGenerator>>, Fault> {
     let Some(base) = &config.image_base_url.value else { return Ok(None) };
     let wrong = |why: String| Fault::configuration(format!("`image.base_url`: {why}"));
     let url = Url::parse(base.trim()).map_err(|why| wrong(why.to_string()))?;

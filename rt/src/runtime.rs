@@ -18,8 +18,8 @@ use crate::program::{Compiled, Program};
 use crate::run::LEVELS;
 use crate::tape::{Before, TapeCursor};
 use crate::{
-    Account, Authority, Capability, Code, Diagnostic, Failure, Function, Grants, Mended, Nested, Position, Preview,
-    Run, Severity, Signature, Signatures, Unfinished,
+    Account, Authority, Capability, Code, Diagnostic, Failure, Fixed, Function, Grants, Nested, Position, Preview, Run,
+    Severity, Signature, Signatures, Unfinished,
 };
 
 /// The longest text that is worked on by the thread that asks, in bytes. Longer ones, and ones that cost more to compile than their length
@@ -194,20 +194,20 @@ impl Runtime {
         self.inner.pool.run(move || work(&inner, &source)).await.map_err(Refused::Unfinished)
     }
 
-    /// Returns what is wrong with a text, as [`faults`](crate::faults) does, from a thread of the pool; a text that it takes too long for has
+    /// Returns what is wrong with a text, as [`check`](crate::check) does, from a thread of the pool; a text that it takes too long for has
     /// the one finding that says so.
-    pub async fn faults(&self, source: &str, limit: usize) -> Vec<Diagnostic> {
+    pub async fn check(&self, source: &str, limit: usize) -> Vec<Diagnostic> {
         let found =
-            self.pooled(source, move |inner, source| wattle_lang::faults(source, &inner.signatures, limit)).await;
+            self.pooled(source, move |inner, source| wattle_lang::check(source, &inner.signatures, limit)).await;
         found.unwrap_or_else(|refused| vec![*self.refused(source, refused)])
     }
 
-    /// Repairs a text, as [`mend`](crate::mend) does, on a thread of the pool; a text that it takes too long for stays as it is.
-    pub async fn mend(&self, source: &str) -> Mended {
-        let mended = self.pooled(source, |inner, source| wattle_lang::mend(source, &inner.signatures)).await;
+    /// Repairs a text, as [`fix`](crate::fix) does, on a thread of the pool; a text that it takes too long for stays as it is.
+    pub async fn fix(&self, source: &str) -> Fixed {
+        let mended = self.pooled(source, |inner, source| wattle_lang::fix(source, &inner.signatures)).await;
         mended.unwrap_or_else(|refused| {
             let rest = Some(self.refused(source, refused));
-            Mended { source: source.to_owned(), applied: Vec::new(), rest }
+            Fixed { source: source.to_owned(), applied: Vec::new(), rest }
         })
     }
 

@@ -192,8 +192,8 @@ fn a_refusal_stands_where_it_became_too_much() {
     let text = format!("(func $small (drop (i32.const 1)))\n(func $large\n{})\n(i32.const 0)", IF.repeat(13_000));
     let why = prepare(&text).unwrap_err();
     assert_eq!(why.code, "too-large");
-    assert_eq!(why.message, "the program has 65006 instructions, more than the 60000 that are compiled");
-    assert_eq!(why.hint.as_deref(), Some("move what is repeated into a function or a loop, and data into files"));
+    assert_eq!(why.message, "the program has 65006 instructions, more than the maximum of 60000");
+    assert_eq!(why.hint.as_deref(), Some("move repeated code into a function or a loop, and data into files"));
     assert!((11_900..12_100).contains(&why.position.line), "{}", why.position);
 }
 

@@ -33,7 +33,7 @@ impl Repository for Messages {
 
 fn trusted_job(world: &World, repository: Arc<dyn Repository>, public: Option<Arc<Files>>) -> Job {
     let files = Files::write_through(Files::open_base(world.workdir()).unwrap());
-    let trusted = Some(Trusted { repository, public, painter: None });
+    let trusted = Some(Trusted { repository, public, image_generator: None });
     Job::new("go", Access { trusted, ..Access::new(&world.host, Arc::new(files)) }.grants())
 }
 

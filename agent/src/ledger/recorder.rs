@@ -11,7 +11,7 @@ use super::chain::{Hash, genesis, hex, next, of, unhex};
 use super::file::Locked;
 use super::seal::{Behind, Occasion, Seal};
 use super::{LEDGER_FILE, Sealed, Signer};
-use crate::lines::{Line, Lines};
+use crate::lines::{Line, LineReader};
 use crate::trace::append;
 use crate::{STEPS_FILE, now_ms};
 
@@ -68,7 +68,7 @@ impl Recorder {
         let steps = folder.join(STEPS_FILE);
         cut_torn_line(&steps)?;
         let Some(file) = read_own(&steps)? else { return Ok(recorder) };
-        let mut lines = Lines::of(file);
+        let mut lines = LineReader::of(file);
         while let Some((_, line)) = lines.next()? {
             let Line::Whole(line) = line else { continue };
             if !is_of(line, run) {
@@ -129,7 +129,7 @@ impl Seals {
     fn go_on(&mut self, path: &Path) -> io::Result<()> {
         let Some(file) = read_own(path)? else { return Ok(()) };
         let key = self.signer.public();
-        let mut lines = Lines::of(file);
+        let mut lines = LineReader::of(file);
         while let Some((_, line)) = lines.next()? {
             let Line::Whole(line) = line else { continue };
             let Some(seal) = Seal::read(line).filter(|seal| seal.run == self.run) else { continue };

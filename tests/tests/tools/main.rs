@@ -10,7 +10,7 @@ use serde_json::{Value as Json, json};
 use wattle_agent::capability::PortFuture;
 use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
 use wattle_agent::capability::shell::{Captured, Shell};
-use wattle_agent::{Access, Job, Settings, Tickets};
+use wattle_agent::{Access, IssueFile, Job, Settings};
 use wattle_machine::{Ending, Role};
 use wattle_rt::Account;
 use wattle_tests::{Scripted, World};
@@ -37,7 +37,7 @@ fn job(world: &World) -> Job {
     let base = Files::open_base(world.workdir()).unwrap();
     let access = Access {
         shell: Some(Arc::new(Parrot)),
-        issues: Some(Arc::new(Tickets::of(world.workdir()))),
+        issues: Some(Arc::new(IssueFile::of(world.workdir()))),
         ..Access::new(&world.host, Arc::new(Files::overlay(Some(base), OVERLAY_LIMIT)))
     };
     Job { workdir: Some(world.workdir().to_owned()), ..Job::new("go", access.grants()) }

@@ -1,36 +1,36 @@
-//! What a WAT instruction takes and leaves, read from its name and what it is written with.
+//! The stack effect of WAT instructions, derived from their names and immediates.
 
-use super::emit::Emitter;
-use super::forms::index;
-use super::ops::{self, Immediate, Val};
-use super::tree::{Kind, Nodes};
+use crate::emit::Emitter;
+use crate::forms::index;
+use crate::ops::{self, Immediate, Val};
+use crate::tree::{NodeKind, Nodes};
 use crate::{Signature, Ty};
 
-/// What an instruction does.
-pub(super) struct StackEffect {
-    pub(super) pops: Pops,
-    /// How many values it leaves.
-    pub(super) pushes: usize,
+/// The stack effect of an instruction.
+pub(crate) struct StackEffect {
+    pub(crate) pops: Pops,
+    /// The number of values that it pushes.
+    pub(crate) pushes: usize,
     /// The type of the first of them.
-    pub(super) ty: Val,
-    /// Whether that is 0 or 1.
-    pub(super) truth: bool,
-    /// Whether control goes elsewhere.
-    pub(super) never: bool,
+    pub(crate) ty: Val,
+    /// If true, the first of them is 0 or 1.
+    pub(crate) is_bool: bool,
+    /// If true, control does not continue after the instruction.
+    pub(crate) never: bool,
 }
 
-/// The types of what an instruction takes.
-pub(super) enum Pops {
+/// The types of the values that an instruction pops.
+pub(crate) enum Pops {
     Fixed(&'static [Val]),
     One(Val),
     Host(Signature),
     List(Vec<Val>),
-    /// Not plain to see.
+    /// The types are not known.
     Unknown,
 }
 
 impl Pops {
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Pops::Fixed(types) => types.len(),
             Pops::One(_) => 1,
@@ -40,7 +40,7 @@ impl Pops {
         }
     }
 
-    pub(super) fn get(&self, at: usize) -> Option<Val> {
+    pub(crate) fn get(&self, at: usize) -> Option<Val> {
         let ty = match self {
             Pops::Fixed(types) => types.get(at).copied(),
             Pops::One(ty) => (at == 0).then_some(*ty),
@@ -54,27 +54,28 @@ impl Pops {
 
 impl StackEffect {
     fn new(pops: Pops, pushes: usize, ty: Val) -> Option<StackEffect> {
-        Some(StackEffect { pops, pushes, ty, truth: false, never: false })
+        Some(StackEffect { pops, pushes, ty, is_bool: false, never: false })
     }
 
     fn never() -> Option<StackEffect> {
-        Some(StackEffect { pops: Pops::Unknown, pushes: 0, ty: Val::Any, truth: false, never: true })
+        Some(StackEffect { pops: Pops::Unknown, pushes: 0, ty: Val::Any, is_bool: false, never: true })
     }
 
-    /// What a call of a host function does.
-    pub(super) fn of_host(signature: &Signature) -> StackEffect {
+    /// Returns the effect of calling a host function.
+    pub(crate) fn of_host(signature: &Signature) -> StackEffect {
         let ty = signature.pushes().next().map_or(Val::Any, Val::from);
-        let truth = !signature.fallible() && signature.results.first().is_some_and(|result| result.ty == Ty::Bool);
-        StackEffect { pops: Pops::Host(*signature), pushes: signature.pushes().count(), ty, truth, never: false }
+        let is_bool = !signature.fallible() && signature.results.first().is_some_and(|result| result.ty == Ty::Bool);
+        StackEffect { pops: Pops::Host(*signature), pushes: signature.pushes().count(), ty, is_bool, never: false }
     }
 }
 
 impl Emitter<'_, '_> {
-    /// Reads what follows an instruction's name; `None` where the name is not one that is known.
-    pub(super) fn effect(&self, name: &str, nodes: &mut Nodes) -> Option<StackEffect> {
+    /// Reads the immediates of an instruction and returns its effect. Returns `None` for an unknown
+    /// instruction.
+    pub(crate) fn effect(&self, name: &str, nodes: &mut Nodes) -> Option<StackEffect> {
         let tree = self.tree;
         let mut atom = || {
-            let node = nodes.peek(tree).filter(|node| tree.node(*node).kind == Kind::Atom)?;
+            let node = nodes.peek(tree).filter(|node| tree.node(*node).kind == NodeKind::Atom)?;
             nodes.next(tree);
             Some(tree.text(node))
         };
@@ -111,60 +112,66 @@ impl Emitter<'_, '_> {
                 }
                 None => StackEffect::new(Pops::Fixed(&[Val::Any, Val::Any, Val::I32]), 1, Val::Any),
             },
-            "call_indirect" | "return_call_indirect" => {
-                if nodes.peek(tree).and_then(|node| tree.atom(node)).is_some_and(is_label) {
-                    nodes.next(tree);
-                }
-                match self.types.signature(tree, nodes) {
-                    Some(ty) if name == "call_indirect" => {
-                        let first = ty.results.first().copied().unwrap_or(Val::Any);
-                        let mut pops = ty.params;
-                        pops.push(Val::I32);
-                        StackEffect::new(Pops::List(pops), ty.results.len(), first)
-                    }
-                    Some(_) => StackEffect::never(),
-                    None => StackEffect::new(Pops::Unknown, 0, Val::Any),
-                }
-            }
+            "call_indirect" | "return_call_indirect" => self.indirect_call(name, nodes),
             "ref.func" => atom().and(StackEffect::new(Pops::Fixed(&[]), 1, Val::Func)),
             "ref.null" => {
                 let ty = if atom()? == "extern" { Val::Extern } else { Val::Func };
                 StackEffect::new(Pops::Fixed(&[]), 1, ty)
             }
             "ref.is_null" => StackEffect::new(Pops::Fixed(&[Val::Any]), 1, Val::I32),
-            _ => {
-                let op = ops::op(name)?;
-                match op.immediate {
-                    Immediate::None if name.starts_with("memory.") => self.memory_numbers(nodes),
-                    Immediate::None => {}
-                    Immediate::Memory => {
-                        self.memory_numbers(nodes);
-                        let part = |text: &str| text.starts_with("offset=") || text.starts_with("align=");
-                        while nodes.peek(tree).and_then(|node| tree.atom(node)).is_some_and(part) {
-                            nodes.next(tree);
-                        }
-                    }
-                    Immediate::Number(_) => {
-                        nodes.next(tree)?;
-                    }
-                }
-                let truth = ops::compares(name);
-                let ty = op.pushes.first().copied().unwrap_or(Val::Any);
-                StackEffect::new(Pops::Fixed(op.pops), op.pushes.len(), ty)
-                    .map(|effect| StackEffect { truth, ..effect })
-            }
+            _ => self.operation(name, nodes),
         }
     }
 
-    /// Passes over the number of a memory, of which there is one: `memory.copy` may name two.
+    fn indirect_call(&self, name: &str, nodes: &mut Nodes) -> Option<StackEffect> {
+        let tree = self.tree;
+        if nodes.peek(tree).and_then(|node| tree.atom(node)).is_some_and(is_label) {
+            nodes.next(tree);
+        }
+        match self.types.signature(tree, nodes) {
+            Some(ty) if name == "call_indirect" => {
+                let first = ty.results.first().copied().unwrap_or(Val::Any);
+                let mut pops = ty.params;
+                pops.push(Val::I32);
+                StackEffect::new(Pops::List(pops), ty.results.len(), first)
+            }
+            Some(_) => StackEffect::never(),
+            None => StackEffect::new(Pops::Unknown, 0, Val::Any),
+        }
+    }
+
+    /// Reads an instruction whose effect follows from its name.
+    fn operation(&self, name: &str, nodes: &mut Nodes) -> Option<StackEffect> {
+        let tree = self.tree;
+        let op = ops::op(name)?;
+        match op.immediate {
+            Immediate::None if name.starts_with("memory.") => self.memory_numbers(nodes),
+            Immediate::None => {}
+            Immediate::Memory => {
+                self.memory_numbers(nodes);
+                let part = |text: &str| text.starts_with("offset=") || text.starts_with("align=");
+                while nodes.peek(tree).and_then(|node| tree.atom(node)).is_some_and(part) {
+                    nodes.next(tree);
+                }
+            }
+            Immediate::Number(_) => {
+                nodes.next(tree)?;
+            }
+        }
+        let is_bool = ops::compares(name);
+        let ty = op.pushes.first().copied().unwrap_or(Val::Any);
+        StackEffect::new(Pops::Fixed(op.pops), op.pushes.len(), ty).map(|effect| StackEffect { is_bool, ..effect })
+    }
+
+    /// Skips memory indices. There is only one memory, and `memory.copy` may name it twice.
     fn memory_numbers(&self, nodes: &mut Nodes) {
         while nodes.peek(self.tree).and_then(|node| self.tree.atom(node)).and_then(index).is_some() {
             nodes.next(self.tree);
         }
     }
 
-    /// What a call of that function does.
-    pub(super) fn called(&self, name: &str) -> Option<StackEffect> {
+    /// Returns the effect of calling the function `name`.
+    pub(crate) fn called(&self, name: &str) -> Option<StackEffect> {
         if let Some(at) = self.program.defined.get(name) {
             let ty = self.types.funcs.get(*at).cloned().flatten()?;
             let first = ty.results.first().copied().unwrap_or(Val::Any);

@@ -1,28 +1,28 @@
-//! Slips below the level of forms: characters, comments and quotes of other languages.
+//! Characters, comments and quotes that are not part of the language.
 
-use super::fix::Change;
-use super::wording::{self, Fault, Words};
+use crate::fix::Change;
+use crate::messages::{self, Fault, Message};
 
-/// What to say of a lone `;`.
-pub(super) fn semicolon(source: &str, at: usize) -> Words {
-    let said = wording::one_semicolon();
+/// Builds the message for a single `;`.
+pub(super) fn semicolon(source: &str, at: usize) -> Message {
+    let message = messages::one_semicolon();
     match line_from(source, at + 1).trim() {
-        // The end of a statement in other languages.
-        "" => said.safe(Change::Instead(" ".to_owned())),
-        // What follows may be code as well as a comment.
-        rest if rest.starts_with('(') => said.likely(Change::Instead(" ".to_owned())),
-        _ => said.safe(Change::Instead(";;".to_owned())),
+        // The program ends its statements with `;`, as in other languages.
+        "" => message.safe(Change::Replace(" ".to_owned())),
+        // The rest of the line may be code or a comment.
+        rest if rest.starts_with('(') => message.likely(Change::Replace(" ".to_owned())),
+        _ => message.safe(Change::Replace(";;".to_owned())),
     }
 }
 
-/// What to say of a character that is part of no token.
-pub(super) fn character(source: &str, at: usize, c: char) -> Words {
-    let said = wording::bad_character(c);
+/// Builds the message for a character that begins no token.
+pub(super) fn character(source: &str, at: usize, c: char) -> Message {
+    let message = messages::bad_character(c);
     let written = match c {
         ',' => " ",
         '{' if block_end(source, at).is_some() => {
             let end = block_end(source, at).unwrap_or(at);
-            return said.safe(Change::Edits(vec![(at..at + 1, "(do".to_owned()), (end..end + 1, ")".to_owned())]));
+            return message.safe(Change::Edits(vec![(at..at + 1, "(do".to_owned()), (end..end + 1, ")".to_owned())]));
         }
         '（' => "(",
         '）' => ")",
@@ -32,12 +32,12 @@ pub(super) fn character(source: &str, at: usize, c: char) -> Words {
         '≤' => "<=",
         '≥' => ">=",
         '≠' => "!=",
-        _ => return said.perhaps(typographic(source, at, c)),
+        _ => return message.maybe_safe(typographic(source, at, c)),
     };
-    said.safe(Change::Instead(written.to_owned()))
+    message.safe(Change::Replace(written.to_owned()))
 }
 
-/// The `}` of a block of statements that a `{` begins, as other languages write it.
+/// Returns the offset of the `}` that closes a block of statements, if `at` is its `{`.
 fn block_end(source: &str, at: usize) -> Option<usize> {
     let rest = source.get(at + 1..)?;
     let (mut depth, mut quoted) = (0_i32, false);
@@ -61,7 +61,7 @@ fn block_end(source: &str, at: usize) -> Option<usize> {
     None
 }
 
-/// Plain quotes for a text between typographic ones on one line.
+/// Replaces typographic quotes around a string with plain ones. Both must be on one line.
 fn typographic(source: &str, at: usize, opening: char) -> Option<Change> {
     let closing: &[char] = match opening {
         '“' | '„' | '‟' | '”' => &['”', '“', '"'],
@@ -75,35 +75,35 @@ fn typographic(source: &str, at: usize, opening: char) -> Option<Change> {
     Some(Change::Edits(vec![(at..end, quoted(source.get(inner..inner + length)?))]))
 }
 
-/// What is wrong with an atom as such: a comment of another language, or a text in other quotes.
+/// Returns the fault of an atom that is a comment of another language, or a string in other quotes.
 pub(super) fn atom(source: &str, start: usize, end: usize) -> Option<Box<Fault>> {
     let atom = source.get(start..end)?;
-    let words = match atom.chars().next()? {
+    let message = match atom.chars().next()? {
         '\'' | '`' => {
-            let said = wording::other_quotes(atom);
+            let message = messages::other_quotes(atom);
             let rest = line_from(source, start + 1);
             let quote = atom.get(..1)?;
             let closes = |at: &usize| !rest.get(at + 1..).is_some_and(|after| after.starts_with(inside_atom));
             let length = rest.match_indices(quote).map(|(at, _)| at).find(closes);
             let inner = length.and_then(|length| rest.get(..length));
             match inner {
-                Some(inner) if inner.contains("${") => said,
+                Some(inner) if inner.contains("${") => message,
                 Some(inner) => {
                     let change = Change::Edits(vec![(start..start + inner.len() + 2, quoted(inner))]);
-                    if inner.contains(quote) { said.likely(change) } else { said.safe(change) }
+                    if inner.contains(quote) { message.likely(change) } else { message.safe(change) }
                 }
-                None => said,
+                None => message,
             }
         }
         '/' if atom.starts_with("/*") => {
-            let said = wording::other_comment("/*");
+            let message = messages::other_comment("/*");
             match source.get(start + 2..)?.find("*/") {
                 Some(length) => {
                     let close = start + 2 + length;
                     let edits = vec![(start..start + 2, "(;".to_owned()), (close..close + 2, ";)".to_owned())];
-                    said.safe(Change::Edits(edits))
+                    message.safe(Change::Edits(edits))
                 }
-                None => said,
+                None => message,
             }
         }
         '/' | '#' | '-' if !matches!(atom, "#t" | "#f" | "#true" | "#false") => {
@@ -113,22 +113,24 @@ pub(super) fn atom(source: &str, start: usize, end: usize) -> Option<Box<Fault>>
             }
             let change = Change::Edits(vec![(start..start + mark.len(), ";;".to_owned())]);
             let before = source.get(..start)?.trim_end_matches([' ', '\t']);
-            // Between operands the same signs are operators elsewhere.
+            // Between operands, these signs are operators in other languages.
             let apart = before.is_empty() || before.ends_with(['\n', ')']);
-            let said = wording::other_comment(mark);
-            if apart { said.safe(change) } else { said.likely(change) }
+            let message = messages::other_comment(mark);
+            if apart { message.safe(change) } else { message.likely(change) }
         }
         _ => return None,
     };
-    Some(Fault::new(start..end, words))
+    Some(Fault::new(start..end, message))
 }
 
 fn inside_atom(c: char) -> bool {
     !c.is_whitespace() && c != ')' && c != '('
 }
 
-/// Where the closing quote of a text goes that runs to the end of the source or into another one: before the closing
-/// parentheses of its line, where those are exactly the ones that the line lacks.
+/// Proposes a position for the missing closing quote of the string at `start`.
+///
+/// The position is before the closing parentheses of the line, if those are exactly the ones that
+/// the line lacks.
 pub(super) fn closing_quote(source: &str, start: usize) -> Option<Change> {
     let rest = line_from(source, start + 1);
     let body = rest.trim_end().trim_end_matches(')').trim_end();
@@ -137,18 +139,18 @@ pub(super) fn closing_quote(source: &str, start: usize) -> Option<Change> {
     let before = source.get(line_start..start)?;
     let plain = !before.contains(['"', ';']) && !body.contains(['(', ')', '"', ';']);
     let open = before.matches('(').count().checked_sub(before.matches(')').count())?;
-    // A quote of another kind at its end was meant to close it.
+    // A quote of another kind at the end of the string was meant to close it.
     let body_end = body.trim_end_matches(['”', '“', '’', '\'']);
     let (at, end) = (start + 1 + body_end.len(), start + 1 + body.len());
     (plain && closing > 0 && open == closing).then(|| Change::Edits(vec![(at..end, "\"".to_owned())]))
 }
 
-/// The rest of the line from a place on, without its end.
+/// Returns the rest of the line that contains the offset `at`, without its line end.
 fn line_from(source: &str, at: usize) -> &str {
     source.get(at..).and_then(|rest| rest.lines().next()).unwrap_or("")
 }
 
-/// A text in plain quotes. Escapes in it stay; plain quotes in it become ones.
+/// Puts a string in plain quotes. Escapes are kept, and plain quotes in the string are escaped.
 fn quoted(inner: &str) -> String {
     let plain = inner.replace("\\\"", "\"").replace("\\'", "'").replace('"', "\\\"");
     format!("\"{plain}\"")

@@ -1,13 +1,13 @@
-//! What people who know other languages write, and what it is here.
+//! Idioms of other languages, and their counterparts in this language.
 
-use super::fix::Change;
-use super::nearest;
-use super::rewrite::{around, items, parent};
-use super::tree::{Kind, NodeId, Tree};
-use super::wording::{self, Fault};
+use crate::fix::Change;
+use crate::messages::{self, Fault};
+use crate::nearest;
+use crate::rewrite::{around, items, parent};
+use crate::tree::{NodeId, NodeKind, Tree};
 use crate::{Code, Signature, Signatures};
 
-/// Heads of other languages, and the form or function that each can only mean.
+/// Names in other languages that have exactly one counterpart: a form or a function.
 const HEADS: &[(&str, &str)] = &[
     ("!", "not"),
     ("!==", "!="),
@@ -66,44 +66,45 @@ const HEADS: &[(&str, &str)] = &[
     ("||", "or"),
 ];
 
-/// The head that one of another language can only mean.
+/// Returns the counterpart of a name in another language.
 pub(super) fn head(name: &str, host: &Signatures) -> Option<&'static str> {
     let (_, meant) = HEADS.iter().find(|(known, _)| *known == name)?;
     let function = meant.trim_end_matches('?');
     (!function.contains('.') || host.get(function).is_some()).then_some(*meant)
 }
 
-/// What is written here for heads of other languages that can mean several things, or something longer.
+/// Hints for names in other languages that have several counterparts, or a longer one.
 const HINTS: &[(&str, &str)] = &[
     ("case", "write `(cond (C …) … (else …))`"),
     ("dict", "write `(map.new)`, and `(map.set? $m K V)`"),
     ("error", "write `(fail CODE)`"),
     ("except", "write `(catch $v $e (CALL …))`, or `(default (CALL …) D)`"),
     ("hash-map", "write `(map.new)`, and `(map.set? $m K V)`"),
-    ("import", "functions are called by their full names, without an import"),
-    ("lambda", "write `(func $f (param $x i32) (result i32) …)` beside the body, and call it: `($f …)`"),
+    ("import", "call functions by their full names, without an import"),
+    ("lambda", "write `(func $f (param $x i32) (result i32) …)` at the top level, and call it: `($f …)`"),
     ("len", "write `(str.len $s)`, `(arr.len $a)` or `(map.len $m)`"),
     ("length", "write `(str.len $s)`, `(arr.len $a)` or `(map.len $m)`"),
     ("list", "write `(arr.new)`, and `(arr.push? $a V)`"),
-    ("log", "write `(dbg.log …)`; results are put out with `(out …)`"),
+    ("log", "write `(dbg.log …)` to log, or `(out …)` to output a result"),
     ("match", "write `(cond (C …) … (else …))`"),
     ("panic", "write `(fail CODE)`"),
-    ("print", "write `(out …)` for a result, or `(dbg.log …)` for the trace"),
-    ("println", "write `(out …)` for a result, or `(dbg.log …)` for the trace"),
+    ("print", "write `(out …)` to output a result, or `(dbg.log …)` to log"),
+    ("println", "write `(out …)` to output a result, or `(dbg.log …)` to log"),
     ("raise", "write `(fail CODE)`"),
-    ("require", "functions are called by their full names, without an import"),
+    ("require", "call functions by their full names, without an import"),
     ("switch", "write `(cond (C …) … (else …))`"),
     ("throw", "write `(fail CODE)`"),
     ("try", "write `(catch $v $e (CALL …))`, or `(default (CALL …) D)`"),
     ("vector", "write `(arr.new)`, and `(arr.push? $a V)`"),
 ];
 
-/// What to write in the place of a head that has no one meaning here.
+/// Returns the hint for a name in another language.
 pub(super) fn hint(name: &str) -> Option<&'static str> {
     HINTS.iter().find(|(known, _)| *known == name).map(|(_, hint)| *hint)
 }
 
-/// What to say of a list whose head is that of another language; `None` where it is not known as one.
+/// Builds the fault of a list that is written as in another language. Returns `None` for an unknown
+/// idiom.
 pub(super) fn foreign(tree: &Tree<'_>, node: NodeId, host: &Signatures) -> Option<Box<Fault>> {
     let first = *items(tree, node).first()?;
     let name = tree.atom(first);
@@ -112,15 +113,15 @@ pub(super) fn foreign(tree: &Tree<'_>, node: NodeId, host: &Signatures) -> Optio
         Some(_) => list(tree, node, host),
         None => infix(tree, &items(tree, node)),
     };
-    let words = wording::foreign_head(name.unwrap_or_else(|| tree.text(first)));
+    let message = messages::foreign_head(name.unwrap_or_else(|| tree.text(first)));
     match (change, name.and_then(hint)) {
-        (Some(change), _) => Some(Fault::new(span, words.meaning(tree.source, tree.span(node), change))),
-        (None, Some(hint)) => Some(Fault::new(span, words.advice(hint))),
+        (Some(change), _) => Some(Fault::new(span, message.suggest_rewrite(tree.source, tree.span(node), change))),
+        (None, Some(hint)) => Some(Fault::new(span, message.hint(hint))),
         (None, None) => None,
     }
 }
 
-/// A list that begins with no instruction and no form, rewritten as what it can only mean.
+/// Rewrites a list whose head is neither an instruction nor a form, if it has one possible meaning.
 pub(super) fn list(tree: &Tree<'_>, list: NodeId, host: &Signatures) -> Option<Change> {
     let items = items(tree, list);
     let first = *items.first()?;
@@ -137,32 +138,32 @@ pub(super) fn list(tree: &Tree<'_>, list: NodeId, host: &Signatures) -> Option<C
     let operand = items.get(1).and_then(|node| tree.atom(*node));
     let is_code = operand.is_some_and(|text| Code::from_name(text).is_some() || text.starts_with('$'));
     let meant = match (name, items.len()) {
-        // A program that exits with nothing or 0 has done its work.
+        // A program that exits without a code, or with 0, succeeded.
         ("exit", 1) => "ret",
         ("exit", 2) if operand == Some("0") => return Some(whole(tree, list, "(ret)")),
         ("throw", 2) if operand.is_some_and(|text| Code::from_name(text).is_some()) => "fail",
         ("exit" | "raise" | "error" | "abort" | "panic", 2) if is_code => "fail",
-        ("let*" | "letrec", _) if items.get(1).is_some_and(|second| tree.node(*second).kind == Kind::List) => "let",
+        ("let*" | "letrec", _) if items.get(1).is_some_and(|second| tree.node(*second).kind == NodeKind::List) => "let",
         _ => head(name, host)?,
     };
     Some(Change::Edits(vec![(tree.span(first), meant.to_owned())]))
 }
 
-/// `(defun f (a b) …)`, `(define (f a b) …)`: a function beside the body, of i32 alone.
+/// Rewrites `(defun f (a b) …)` and `(define (f a b) …)` as a function that takes and returns i32.
 fn function(tree: &Tree<'_>, list: NodeId, items: &[NodeId], name: &str) -> Option<Change> {
     if parent(tree, list).is_some() {
         return None;
     }
     let (head, second) = (*items.first()?, *items.get(1)?);
     let (own, params, end) = match name {
-        "define" if tree.node(second).kind == Kind::List => {
-            let inner = super::rewrite::items(tree, second);
+        "define" if tree.node(second).kind == NodeKind::List => {
+            let inner = crate::rewrite::items(tree, second);
             let (own, params) = inner.split_first()?;
             (tree.atom(*own)?, params.to_vec(), tree.span(second).end)
         }
         "defun" | "defn" | "def" | "fn" | "function" => {
-            let params = *items.get(2).filter(|node| tree.node(**node).kind == Kind::List)?;
-            (tree.atom(second)?, super::rewrite::items(tree, params), tree.span(params).end)
+            let params = *items.get(2).filter(|node| tree.node(**node).kind == NodeKind::List)?;
+            (tree.atom(second)?, crate::rewrite::items(tree, params), tree.span(params).end)
         }
         _ => return None,
     };
@@ -179,7 +180,8 @@ fn whole(tree: &Tree<'_>, list: NodeId, text: &str) -> Change {
     Change::Edits(vec![(tree.span(list), text.to_owned())])
 }
 
-/// `($a + $b)`: the operator goes first. Several are fine where they are all the same and take any number of operands.
+/// Rewrites `($a + $b)` with the operator first. Several operators must be equal and take any
+/// number of operands.
 fn infix(tree: &Tree<'_>, items: &[NodeId]) -> Option<Change> {
     let operator = |node: &NodeId| match tree.atom(*node)? {
         "+" => Some("+"),
@@ -212,7 +214,7 @@ fn infix(tree: &Tree<'_>, items: &[NodeId]) -> Option<Change> {
     let start = tree.span(*first).start;
     let mut edits = vec![(start..start, format!("{one} "))];
     for node in rest.iter().step_by(2) {
-        // The operator goes with the blank behind it.
+        // The operator is removed with the space after it.
         let span = tree.span(*node);
         let blank = usize::from(tree.source.get(span.end..).is_some_and(|rest| rest.starts_with(' ')));
         edits.push((span.start..span.end + blank, String::new()));
@@ -220,7 +222,7 @@ fn infix(tree: &Tree<'_>, items: &[NodeId]) -> Option<Change> {
     Some(Change::Edits(edits))
 }
 
-/// `(+= $x 1)`, `(inc $x)`.
+/// Rewrites `(+= $x 1)` and `(inc $x)` as a `set`.
 fn update(tree: &Tree<'_>, items: &[NodeId], name: &str) -> Option<Change> {
     let [first, target, rest @ ..] = items else { return None };
     let target_name = tree.name(*target)?;
@@ -245,9 +247,10 @@ fn update(tree: &Tree<'_>, items: &[NodeId], name: &str) -> Option<Change> {
     })
 }
 
-/// Bindings in parentheses: `(let ($x 1) …)`, `(let (($x 1) ($y 2)) …)`, `(for ($i 0 10) …)`, `(each ($x $arr) …)`.
+/// Rewrites bindings in parentheses: `(let ($x 1) …)`, `(let (($x 1) ($y 2)) …)`, `(for ($i 0 10)
+/// …)`, `(each ($x $arr) …)`.
 pub(super) fn binding(tree: &Tree<'_>, list: NodeId, target: NodeId) -> Option<Change> {
-    if tree.node(target).kind != Kind::List {
+    if tree.node(target).kind != NodeKind::List {
         return None;
     }
     let all = items(tree, list);
@@ -255,14 +258,15 @@ pub(super) fn binding(tree: &Tree<'_>, list: NodeId, target: NodeId) -> Option<C
     let span = tree.span(target);
     let name = tree.atom(head)?;
     if matches!(name, "for" | "each") {
-        let words: Vec<&NodeId> = inner.iter().filter(|node| !matches!(tree.atom(**node), Some("in" | "of"))).collect();
-        let text: Vec<&str> = words.iter().map(|node| tree.text(**node)).collect();
+        let message: Vec<&NodeId> =
+            inner.iter().filter(|node| !matches!(tree.atom(**node), Some("in" | "of"))).collect();
+        let text: Vec<&str> = message.iter().map(|node| tree.text(**node)).collect();
         return (text.len() == if name == "for" { 3 } else { 2 }).then(|| Change::Edits(vec![(span, text.join(" "))]));
     }
     if name != "let" {
         return None;
     }
-    let pairs = inner.iter().all(|node| tree.node(*node).kind == Kind::List && items(tree, *node).len() >= 2);
+    let pairs = inner.iter().all(|node| tree.node(*node).kind == NodeKind::List && items(tree, *node).len() >= 2);
     if pairs && !inner.is_empty() {
         let mut edits = vec![(tree.span(head), "do".to_owned())];
         edits.push((span.start..span.start + 1, String::new()));
@@ -277,7 +281,7 @@ pub(super) fn binding(tree: &Tree<'_>, list: NodeId, target: NodeId) -> Option<C
     })
 }
 
-/// The arms of `(if C A B)`: what stands behind the condition is what is done, then what is done else.
+/// Adds `then` and `else` to `(if C A B)`.
 pub(super) fn arms(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
     let all = items(tree, list);
     if all.iter().any(|node| tree.head(*node) == Some("then")) {
@@ -306,14 +310,14 @@ pub(super) fn arms(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
     })
 }
 
-/// `in` and `of` between the name and what a loop goes through.
+/// Removes `in` or `of` between the name and the range of a loop.
 pub(super) fn through(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
     let all = items(tree, list);
     let [head, _, word, over, ..] = all.as_slice() else { return None };
     if !matches!(tree.atom(*word)?, "in" | "of" | ":" | "from" | "=") {
         return None;
     }
-    let Change::Edits(mut edits) = super::rewrite::remove(tree, *word) else { return None };
+    let Change::Edits(mut edits) = crate::rewrite::remove(tree, *word) else { return None };
     let number = tree.atom(*over).is_some_and(|text| text.starts_with(|c: char| c.is_ascii_digit() || c == '-'));
     if tree.atom(*head) == Some("for") && matches!(tree.atom(*word)?, "in" | "of") && !number {
         edits.push((tree.span(*head), "each".to_owned()));
@@ -321,11 +325,11 @@ pub(super) fn through(tree: &Tree<'_>, list: NodeId) -> Option<Change> {
     Some(Change::Edits(edits))
 }
 
-/// A word that is no value where a form takes one: `elif` in `cond`, or an operator whose parentheses are missing.
-pub(super) fn no_value(tree: &Tree<'_>, form: NodeId, node: NodeId) -> Option<Change> {
+/// Fixes a word that is not a value: `elif` in `cond`, or an operator without its parentheses.
+pub(super) fn not_a_value_fault(tree: &Tree<'_>, form: NodeId, node: NodeId) -> Option<Change> {
     let text = tree.atom(node)?;
     if tree.head(form) == Some("cond") && matches!(text, "elif" | "elsif" | "elseif" | "elif:" | "case") {
-        return Some(super::rewrite::remove(tree, node));
+        return Some(crate::rewrite::remove(tree, node));
     }
     let condition = matches!(tree.head(form)?, "when" | "unless" | "while" | "if");
     if condition && matches!(text, "=" | "!=" | "<" | "<=" | ">" | ">=") {
@@ -337,10 +341,10 @@ pub(super) fn no_value(tree: &Tree<'_>, form: NodeId, node: NodeId) -> Option<Ch
     None
 }
 
-/// The most unknown names for which the function is searched that they may mean.
+/// Maximum number of unknown names for which similar functions are searched.
 const MAX_UNKNOWN: usize = 64;
 
-/// Calls as other languages write them, `f(x)`, and texts with a letter before: `f"…"`.
+/// Finds a call written as in other languages, `f(x)`, or a string with a letter before it, `f"…"`.
 pub(super) fn call_syntax(tree: &Tree<'_>, host: &Signatures) -> Option<Box<Fault>> {
     let mut nodes = tree.top();
     let mut last: Option<NodeId> = None;
@@ -349,10 +353,10 @@ pub(super) fn call_syntax(tree: &Tree<'_>, host: &Signatures) -> Option<Box<Faul
         let before = last.replace(node).filter(|before| tree.span(*before).end == tree.span(node).start);
         let Some((before, name)) = before.and_then(|before| Some((before, tree.atom(before)?))) else { continue };
         let span = tree.span(before).start..tree.span(node).end;
-        if tree.node(node).kind != Kind::List {
-            if name == "f" && tree.node(node).kind != Kind::Atom {
+        if tree.node(node).kind != NodeKind::List {
+            if name == "f" && tree.node(node).kind != NodeKind::Atom {
                 let edits = vec![(tree.span(before), "(fmt ".to_owned()), (span.end..span.end, ")".to_owned())];
-                return Some(Fault::new(span, wording::letter_before_text().safe(Change::Edits(edits))));
+                return Some(Fault::new(span, messages::letter_before_text().safe(Change::Edits(edits))));
             }
             continue;
         }
@@ -371,24 +375,24 @@ pub(super) fn call_syntax(tree: &Tree<'_>, host: &Signatures) -> Option<Box<Faul
         };
         let open = tree.span(node).start;
         let edits = vec![(span.start..open + 1, format!("({known} "))];
-        return Some(Fault::new(span, wording::call_syntax(&known).safe(Change::Edits(edits))));
+        return Some(Fault::new(span, messages::call_syntax(&known).safe(Change::Edits(edits))));
     }
     None
 }
 
-/// Prose between the forms, as a comment.
+/// Turns prose between forms into a comment.
 pub(super) fn prose(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
     let start = tree.span(atom).start;
     let line = tree.source.get(start..)?.lines().next()?;
-    let outside = tree.node(atom).fresh && parent(tree, atom).is_none();
-    let words = line.starts_with(|c: char| c.is_ascii_uppercase()) && line.contains(' ');
-    (outside && words && !line.contains(['(', ')', '"', '`']))
+    let outside = tree.node(atom).starts_line && parent(tree, atom).is_none();
+    let message = line.starts_with(|c: char| c.is_ascii_uppercase()) && line.contains(' ');
+    (outside && message && !line.contains(['(', ')', '"', '`']))
         .then(|| Change::Edits(vec![(start..start, ";; ".to_owned())]))
 }
 
-/// An `else` behind an `if` or `when` that is closed before it, moved into it.
+/// Moves an `else` into the `if` or `when` that is closed before it.
 pub(super) fn late_else(tree: &Tree<'_>, other: NodeId) -> Option<Change> {
-    let before = super::rewrite::before(tree, other)?;
+    let before = crate::rewrite::before(tree, other)?;
     let all = items(tree, before);
     let (close, end) = (tree.span(before).end, tree.span(other).end);
     let closed = (end..end, ")".to_owned());
@@ -405,14 +409,14 @@ pub(super) fn late_else(tree: &Tree<'_>, other: NodeId) -> Option<Change> {
     }
 }
 
-/// A form without parentheses, alone on its line, in parentheses.
+/// Adds parentheses to a form that is alone on its line.
 pub(super) fn in_parentheses(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
-    if !tree.node(atom).fresh || parent(tree, atom).is_some_and(|list| tree.head(list) != Some("module")) {
+    if !tree.node(atom).starts_line || parent(tree, atom).is_some_and(|list| tree.head(list) != Some("module")) {
         return None;
     }
     let mut nodes = tree.after(atom);
     let mut last = None;
-    while let Some(node) = nodes.peek(tree).filter(|node| !tree.node(*node).fresh) {
+    while let Some(node) = nodes.peek(tree).filter(|node| !tree.node(*node).starts_line) {
         nodes.next(tree);
         last = Some(node);
     }
@@ -420,13 +424,13 @@ pub(super) fn in_parentheses(tree: &Tree<'_>, atom: NodeId) -> Option<Change> {
     Some(Change::Edits(vec![(start..start, "(".to_owned()), (end..end, ")".to_owned())]))
 }
 
-/// An instruction that takes values which are not there, with what they can only be: nothing to drop is no drop, a
-/// program that just returns is done, options that are left out are 0.
+/// Fixes an instruction whose operands are missing, if it has one possible meaning: `drop` of
+/// nothing is removed, `return` returns 0, and optional arguments are 0.
 pub(super) fn lacking(tree: &Tree<'_>, at: NodeId, name: &str, called: Option<&Signature>) -> Option<Change> {
     let items = items(tree, at);
-    let is_list = tree.node(at).kind == Kind::List;
+    let is_list = tree.node(at).kind == NodeKind::List;
     match name {
-        "drop" if items.len() <= 1 => Some(super::rewrite::remove(tree, at)),
+        "drop" if items.len() <= 1 => Some(crate::rewrite::remove(tree, at)),
         "return" if is_list && items.len() == 1 => Some(whole(tree, at, "(return (i32.const 0))")),
         "call" if is_list => {
             let called = called?;

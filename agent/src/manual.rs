@@ -1,4 +1,5 @@
-//! The manual: what there is to know about functions, programs, forms of the language and error codes, found by name or by words.
+//! The manual of functions, programs, forms of the language and error codes, searched by name or by
+//! words.
 
 use std::fmt::Write as _;
 
@@ -6,8 +7,8 @@ use wattle_capability::{help, manual};
 use wattle_catalog::{Catalog, Entry, Index};
 use wattle_rt::{Capability, Code, FormDoc, Function, forms};
 
-/// The most matches that are named.
-const MATCHES: usize = 12;
+/// Maximum number of matches that are listed.
+const MAX_MATCHES: usize = 12;
 
 /// The manual of a host: its functions, its catalog, the language, and the error codes.
 pub(crate) struct Manual {
@@ -15,7 +16,7 @@ pub(crate) struct Manual {
     catalog: Catalog,
 }
 
-/// Something that has a page.
+/// A subject that has a page.
 #[derive(Clone, Copy)]
 enum Topic<'a> {
     Program(&'a Entry),
@@ -30,7 +31,7 @@ impl Manual {
         Manual { capabilities: capabilities.to_vec(), catalog }
     }
 
-    /// All topics: programs first, since they do the most by themselves.
+    /// Returns all topics. Programs come first, because they do the most by themselves.
     fn topics(&self) -> impl Iterator<Item = Topic<'_>> {
         let programs = self.catalog.iter().map(|entry| Topic::Program(entry));
         let capabilities = self.capabilities.iter().map(Topic::Capability);
@@ -39,7 +40,7 @@ impl Manual {
         programs.chain(capabilities).chain(functions).chain(forms().map(Topic::Form)).chain(codes)
     }
 
-    /// What there is, for somebody who does not know what to ask for.
+    /// Returns the table of contents, for a reader who does not know what to ask for.
     fn contents(&self) -> String {
         let mut text = "Ask about one of these, or give words to look for.\n".to_owned();
         let capabilities: Vec<&str> = self.capabilities.iter().map(|c| c.name).collect();
@@ -53,7 +54,7 @@ impl Manual {
         text
     }
 
-    /// The pages of what has exactly that name.
+    /// Returns the pages of the topics with exactly this name.
     fn pages(&self, name: &str) -> Vec<String> {
         let number: Option<i32> = name.parse().ok();
         let named = self.topics().filter(|topic| match topic {
@@ -76,15 +77,15 @@ impl Manual {
             Topic::Form(form) => format!("form {}\n{}\n", form.usage, form.about),
             Topic::Code(code) => {
                 let functions = self.capabilities.iter().flat_map(|c| c.functions);
-                let given = functions.filter(|function| function.signature.errors.contains(&code));
-                let by: Vec<&str> = given.map(|function| function.name).collect();
-                let by = if by.is_empty() { String::new() } else { format!("given by {}\n", by.join(", ")) };
+                let returning = functions.filter(|function| function.signature.errors.contains(&code));
+                let by: Vec<&str> = returning.map(|function| function.name).collect();
+                let by = if by.is_empty() { String::new() } else { format!("returned by {}\n", by.join(", ")) };
                 format!("{code}: {}\n{by}", code.meaning())
             }
         }
     }
 
-    /// The topics that some words are about, one a line, the best first.
+    /// Returns the topics that match some words, one per line, the best first.
     fn matches(&self, words: &str) -> Option<String> {
         let fields = |topic: Topic<'_>| -> Vec<(f64, String)> {
             match topic {
@@ -103,12 +104,12 @@ impl Manual {
                 (*topic, fields.iter().map(|(weight, text)| (*weight, text.as_str())).collect())
             }));
         let found = index.rank(words);
-        let lines = found.iter().take(MATCHES).map(|(topic, _)| line(**topic) + "\n");
+        let lines = found.iter().take(MAX_MATCHES).map(|(topic, _)| line(**topic) + "\n");
         (!found.is_empty()).then(|| format!("nothing is called that; the best matches:\n{}", lines.collect::<String>()))
     }
 }
 
-/// A topic in one line.
+/// Describes a topic in one line.
 fn line(topic: Topic<'_>) -> String {
     match topic {
         Topic::Program(entry) => format!("program {} — {}", entry.usage(), entry.meta().description.trim()),
@@ -121,7 +122,7 @@ fn line(topic: Topic<'_>) -> String {
 
 impl help::Manual for Manual {
     fn about(&self, topic: &str) -> Option<String> {
-        // As a program writes it: `$str.cat`, `(http.get? …)`, `"text_count"`.
+        // A program may spell the name as in code: `$str.cat`, `(http.get? …)`, `"text_count"`.
         let name = topic.trim().trim_start_matches(['(', '$', '"', '`']).trim_end_matches([')', '?', '"', '`']);
         if name.is_empty() {
             return Some(self.contents());

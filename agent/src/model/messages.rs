@@ -1,10 +1,12 @@
-//! The messages protocol: system text apart, content in blocks, results of functions as blocks of the user's.
+//! The messages protocol: the system text in its own field, content in blocks, results of functions
+//! as blocks of the user's messages.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use wattle_machine::{FunctionCall, Message, Role, Usage};
 
-use super::wire::{Fields, Gather, Wrong, admit_call, reported};
+use super::protocol::{OptionalFields, ReplyBuilder, ReplyFault, admit_call};
+use super::provider_error::reported_error;
 use super::{FunctionTool, ModelReply, ModelRequest};
 
 #[derive(Serialize)]
@@ -21,19 +23,19 @@ struct Body<'a> {
     stream: bool,
 }
 
-/// One turn: all that one side says before the other does.
+/// A turn: all consecutive messages of one side.
 #[derive(Serialize)]
 struct Turn {
     role: &'static str,
     content: Vec<Value>,
 }
 
-/// Writes a request's body. What is the same from turn to turn is marked for the provider's cache: the system text, and all that was
-/// said so far.
+/// Serializes a request's body. The parts that repeat from turn to turn are marked for the
+/// provider's cache: the system text, and the conversation so far.
 pub(super) fn body(
     model: &str,
     request: &ModelRequest<'_>,
-    fields: Fields,
+    fields: OptionalFields,
     stream: bool,
 ) -> Result<Vec<u8>, serde_json::Error> {
     let system = request.messages.iter().filter(|message| message.role == Role::System && !message.content.is_empty());
@@ -47,7 +49,7 @@ pub(super) fn body(
         system,
         messages,
         tools: request.functions.iter().map(tool).collect(),
-        // The protocol knows temperatures up to 1.
+        // The protocol allows temperatures up to 1.
         temperature: fields.temperature.then_some(request.temperature.min(1.0)),
         stream,
     })
@@ -67,7 +69,7 @@ fn mark(block: &mut Value) {
     }
 }
 
-/// Puts together what one side says in a row; a turn without content is none.
+/// Merges consecutive messages of one side. A turn without content is dropped.
 fn turns(messages: &[Message]) -> Vec<Turn> {
     let mut turns: Vec<Turn> = Vec::new();
     for message in messages.iter().filter(|message| message.role != Role::System) {
@@ -86,42 +88,42 @@ fn blocks(message: &Message) -> Vec<Value> {
     if let Some(id) = &message.answers {
         return vec![json!({"type": "tool_result", "tool_use_id": plain(id), "content": message.content})];
     }
-    let said = Some(text(&message.content)).filter(|_| !message.content.trim().is_empty());
+    let spoken = Some(text(&message.content)).filter(|_| !message.content.trim().is_empty());
     let call = |FunctionCall { id, name, arguments }: &FunctionCall| {
         let input: Value = serde_json::from_str(arguments).unwrap_or_default();
         let input = if input.is_object() { input } else { Value::Object(Map::new()) };
         json!({"type": "tool_use", "id": plain(id), "name": name, "input": input})
     };
-    said.into_iter().chain(message.calls.iter().map(call)).collect()
+    spoken.into_iter().chain(message.calls.iter().map(call)).collect()
 }
 
-/// An id as the protocol takes it.
+/// Replaces the characters of an id that the protocol does not allow.
 fn plain(id: &str) -> String {
     id.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect()
 }
 
-/// Gathers a message from events, or from one body.
+/// A builder of a message from events, or from one body.
 #[derive(Debug, Default)]
-pub(super) struct Answer {
+pub(super) struct MessagesBuilder {
     text: String,
     reasoning: String,
     calls: Vec<(u64, FunctionCall)>,
-    usage: Counted,
+    usage: TokenCounts,
     finish: Option<String>,
-    begun: bool,
+    has_begun: bool,
     done: bool,
 }
 
-/// The tokens, each as it was last told.
+/// Token counts, each as reported last.
 #[derive(Debug, Default)]
-struct Counted {
+struct TokenCounts {
     fresh: u64,
     written: u64,
     cached: u64,
     completion: u64,
 }
 
-impl Counted {
+impl TokenCounts {
     fn read(&mut self, usage: &Value) {
         let fields = [
             (&mut self.fresh, "input_tokens"),
@@ -140,23 +142,23 @@ impl Counted {
     }
 }
 
-impl Answer {
-    fn event(&mut self, value: &Value) -> Result<(), Wrong> {
+impl MessagesBuilder {
+    fn event(&mut self, value: &Value) -> Result<(), ReplyFault> {
         let at = value.get("index").and_then(Value::as_u64).unwrap_or(0);
         match value.get("type").and_then(Value::as_str).unwrap_or_default() {
             "message_start" => {
-                self.begun = true;
+                self.has_begun = true;
                 self.message(value.get("message").unwrap_or(&Value::Null))?;
             }
             "message" => {
-                self.begun = true;
+                self.has_begun = true;
                 self.message(value)?;
                 self.done = true;
             }
             "content_block_start" => self.block(at, value.get("content_block").unwrap_or(&Value::Null))?,
             "content_block_delta" => self.delta(at, value.get("delta").unwrap_or(&Value::Null)),
             "message_delta" => {
-                self.begun = true;
+                self.has_begun = true;
                 self.stop(value.get("delta").unwrap_or(&Value::Null));
                 value.get("usage").into_iter().for_each(|usage| self.usage.read(usage));
             }
@@ -166,7 +168,7 @@ impl Answer {
         Ok(())
     }
 
-    fn message(&mut self, message: &Value) -> Result<(), Wrong> {
+    fn message(&mut self, message: &Value) -> Result<(), ReplyFault> {
         message.get("usage").into_iter().for_each(|usage| self.usage.read(usage));
         self.stop(message);
         let content = message.get("content").and_then(Value::as_array);
@@ -179,7 +181,7 @@ impl Answer {
         }
     }
 
-    fn block(&mut self, at: u64, block: &Value) -> Result<(), Wrong> {
+    fn block(&mut self, at: u64, block: &Value) -> Result<(), ReplyFault> {
         let field = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default();
         match field("type") {
             "text" => self.text.push_str(field("text")),
@@ -211,15 +213,15 @@ impl Answer {
     }
 }
 
-impl Gather for Answer {
-    fn absorb(&mut self, frame: &str) -> Result<(), Wrong> {
+impl ReplyBuilder for MessagesBuilder {
+    fn absorb(&mut self, frame: &str) -> Result<(), ReplyFault> {
         let frame = frame.trim();
         if !frame.starts_with('{') {
             return Ok(());
         }
-        let value: Value = serde_json::from_str(frame).map_err(|why| Wrong::NotJson(why.to_string()))?;
-        match reported(&value) {
-            Some(wrong) => Err(wrong),
+        let value: Value = serde_json::from_str(frame).map_err(|why| ReplyFault::NotJson(why.to_string()))?;
+        match reported_error(&value) {
+            Some(fault) => Err(fault),
             None => self.event(&value),
         }
     }
@@ -237,9 +239,9 @@ impl Gather for Answer {
     }
 
     fn into_reply(self: Box<Self>) -> Option<ModelReply> {
-        let Self { text, reasoning, calls, usage, finish, begun, .. } = *self;
-        let said_nothing = text.is_empty() && reasoning.is_empty() && calls.is_empty() && finish.is_none();
-        (begun && !said_nothing).then(|| ModelReply {
+        let Self { text, reasoning, calls, usage, finish, has_begun, .. } = *self;
+        let is_empty = text.is_empty() && reasoning.is_empty() && calls.is_empty() && finish.is_none();
+        (has_begun && !is_empty).then(|| ModelReply {
             text,
             calls: calls.into_iter().map(|(_, call)| call).collect(),
             reasoning: (!reasoning.is_empty()).then_some(reasoning),
