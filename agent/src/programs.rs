@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use wattle_capability::PortFuture;
 use wattle_capability::par::{self, Work};
-use wattle_capability::wattle::CatalogIndex;
+use wattle_capability::wattle::{CatalogIndex, ProgramSummary};
 use wattle_catalog::{Catalog, Entry};
 use wattle_rt::{Code, Failure, Grants, Nested, Outcome, Program, RunError, Runtime};
 
@@ -90,12 +90,12 @@ impl par::Programs for Programs {
 }
 
 impl CatalogIndex for Programs {
-    fn list(&self) -> Vec<(String, String)> {
-        self.catalog.iter().map(|entry| line(entry)).collect()
+    fn list(&self) -> Vec<ProgramSummary> {
+        self.catalog.iter().map(|entry| summary(entry)).collect()
     }
 
-    fn search(&self, words: &str) -> Vec<(String, String)> {
-        self.catalog.search(words).into_iter().map(|entry| line(entry)).collect()
+    fn search(&self, words: &str) -> Vec<ProgramSummary> {
+        self.catalog.search(words).into_iter().map(|entry| summary(entry)).collect()
     }
 
     fn show(&self, name: &str) -> Result<String, Failure> {
@@ -103,6 +103,6 @@ impl CatalogIndex for Programs {
     }
 }
 
-fn line(entry: &Entry) -> (String, String) {
-    (entry.name().to_string(), entry.meta().description.clone())
+fn summary(entry: &Entry) -> ProgramSummary {
+    ProgramSummary { name: entry.name().to_string(), about: entry.meta().description.clone() }
 }

@@ -76,7 +76,7 @@ impl Scene {
         }
         let kv = scene.kv();
         for (key, value) in fixtures.kv.clone() {
-            let (state, name) = kv.place(&key);
+            let (state, name) = kv.locate(&key);
             let set = state.update(name.to_owned(), Box::new(|_| Ok(Some(value.into_bytes()))));
             set.await.map_err(|e| e.to_string())?;
         }
@@ -97,7 +97,8 @@ impl Scene {
             tenant: Arc::<InMemory>::clone(&self.tenant),
             network: Arc::<RecordedNetwork>::clone(&self.network),
             inference: Some(Arc::<ScriptedModel>::clone(&self.model)),
-            engine: Engine::by(Arc::<RecordedNetwork>::clone(&self.network), EngineKind::Searxng, ENGINE).map(Arc::new),
+            engine: Engine::with_backend(Arc::<RecordedNetwork>::clone(&self.network), EngineKind::Searxng, ENGINE)
+                .map(Arc::new),
             shell: Some(Arc::<ScriptedShell>::clone(&self.shell)),
             ..Access::new(host, Arc::clone(&self.files))
         }
@@ -135,7 +136,7 @@ impl Scene {
     /// The state cannot be read.
     pub async fn value(&self, key: &str) -> Result<Option<String>, String> {
         let kv = self.kv();
-        let (state, name) = kv.place(key);
+        let (state, name) = kv.locate(key);
         let value = state.get(name.to_owned()).await.map_err(|e| e.to_string())?;
         Ok(value.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
     }
@@ -154,7 +155,7 @@ impl Repository for AcceptingRepository {
 struct OnePicture;
 
 impl ImageGenerator for OnePicture {
-    fn paint(&self, _: String, _: Passage) -> PortFuture<'_, Vec<u8>> {
+    fn generate(&self, _: String, _: Passage) -> PortFuture<'_, Vec<u8>> {
         Box::pin(async { Ok(PICTURE.to_vec()) })
     }
 }
@@ -325,7 +326,7 @@ mod tests {
         assert!(Scene::new(&fixtures).await.is_err());
         let fixtures = Fixtures { now: Some("noon".to_owned()), ..Fixtures::default() };
         let error = Scene::new(&fixtures).await.err().unwrap();
-        assert!(error.starts_with("\"noon\" is no point in time"), "{error}");
+        assert!(error.starts_with("\"noon\" is not a timestamp"), "{error}");
     }
 
     #[tokio::test]

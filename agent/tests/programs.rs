@@ -79,7 +79,7 @@ async fn what_keeps_a_program_from_running_is_told() {
             "file_read",
             "[\"none.txt\"]",
             Code::ENOENT,
-            "item 0 (\"none.txt\"): the program left with ENOENT (4): `fs.read`:",
+            "item 0 (\"none.txt\"): the program returned ENOENT (4): `fs.read`:",
         ),
     ] {
         let outcome = run(&host, access(&host, None), MAP, &[program, items]).await;

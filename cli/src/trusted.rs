@@ -50,7 +50,7 @@ fn repository(config: &Config, workdir: &Path, tenant: &str) -> Result<Arc<dyn R
         return Ok(Arc::new(NoRepository("there is no `git` on this machine; the operator installs it".to_owned())));
     };
     Ok(match Broker::new(git, workdir, to, author) {
-        Ok(broker) => Arc::new(broker.keeping(&crate::setup::host_files(config))),
+        Ok(broker) => Arc::new(broker.excluding(&crate::setup::host_files(config))),
         Err(missing) => Arc::new(missing),
     })
 }

@@ -81,7 +81,7 @@ async fn a_trusted_run_has_what_the_operator_set_up() {
     std::fs::write(world.workdir().join("private.md"), "no").unwrap();
     std::os::unix::fs::symlink("../private.md", world.workdir().join("blog/link.md")).unwrap();
     let told = observed(&world, job(), "ToolCall::Catalog(\"publish\")").await;
-    assert!(told.contains("published 1 file (5 bytes): blog/a.md; left out what is no plain file (1)"), "{told}");
+    assert!(told.contains("published 1 file (5 bytes): blog/a.md; skipped 1 that are not plain files"), "{told}");
     assert_eq!(public.read("blog/a.md").unwrap(), "hello");
     assert!(public.read("blog/link.md").is_err());
     // What is not set up says so.

@@ -22,7 +22,7 @@ use wattle_capability::par::{Par, Programs, Work};
 use wattle_capability::publish::Publish;
 use wattle_capability::search::Search;
 use wattle_capability::shell::{Captured, Sh, Shell};
-use wattle_capability::wattle::{CatalogIndex, Wattle};
+use wattle_capability::wattle::{CatalogIndex, ProgramSummary, Wattle};
 use wattle_capability::web::{self, Engine, EngineKind};
 use wattle_rt::{Account, Code, Failure, Grants, Limits, Nested, Outcome, RunError, Runtime};
 
@@ -55,7 +55,7 @@ impl World {
                 .with(Fs(Arc::clone(&self.files)))
                 .with(Search::new(None, None))
                 .with(web::Web::new(
-                    Engine::by(Arc::new(Web), EngineKind::Searxng, "https://search.example/").map(Arc::new),
+                    Engine::with_backend(Arc::new(Web), EngineKind::Searxng, "https://search.example/").map(Arc::new),
                 ))
                 .allow("vfs")
                 .allow("workbook")
@@ -94,7 +94,7 @@ impl Repository for Pushed {
 pub(crate) struct OnePicture;
 
 impl ImageGenerator for OnePicture {
-    fn paint(&self, _: String, _: Passage) -> PortFuture<'_, Vec<u8>> {
+    fn generate(&self, _: String, _: Passage) -> PortFuture<'_, Vec<u8>> {
         Box::pin(async { Ok(include_bytes!("../../../agent/src/scene.png").to_vec()) })
     }
 }
@@ -206,12 +206,14 @@ impl Programs for Shelf {
 }
 
 impl CatalogIndex for Shelf {
-    fn list(&self) -> Vec<(String, String)> {
-        SHELF.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
+    fn list(&self) -> Vec<ProgramSummary> {
+        let summary =
+            |(name, about): &(&str, &str)| ProgramSummary { name: (*name).to_owned(), about: (*about).to_owned() };
+        SHELF.iter().map(summary).collect()
     }
 
-    fn search(&self, words: &str) -> Vec<(String, String)> {
-        self.list().into_iter().filter(|(name, _)| name == words).collect()
+    fn search(&self, words: &str) -> Vec<ProgramSummary> {
+        self.list().into_iter().filter(|program| program.name == words).collect()
     }
 
     fn show(&self, name: &str) -> Result<String, Failure> {

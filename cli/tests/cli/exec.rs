@@ -73,7 +73,7 @@ fn programs_start_others_within_the_runs_budget() {
         |name: &str| outcome["host_calls"].as_array().unwrap().iter().find(|c| c["function"] == name).cloned().unwrap();
     assert_eq!((&calls("par.map")["calls"], &calls("ai.assist")["calls"]), (&json!(1), &json!(2)));
     let bounded = place.wattle(exec.iter().chain(&["--ai-calls", "1"])).stdin(program).run().code(1);
-    bounded.tells(&["EBUDGET", "the run's 1 calls of `ai` are used up; `--ai-calls N` would allow more"]);
+    bounded.tells(&["EBUDGET", "the run's 1 calls of `ai` are used up; `--ai-calls N` allows more"]);
 }
 
 #[test]

@@ -62,7 +62,7 @@ async fn each_tool_does_its_work_by_name() {
         (r#"("shell", "ls -l")"#, "Execution result:\nsaid ls -l\nwarning\n[exit code 3]"),
         (r#"("wattle", "catalog run text_count 'a b'")"#, "Execution result:\n"),
         (r#"("wattle")"#, "vars get NAME"),
-        (r#"("wattle", "git push")"#, "there is no command `git push`"),
+        (r#"("wattle", "git push")"#, "unknown command `git push`"),
         (r#"("file_issue", "no fax", "send it")"#, "Execution result:\nfiled: no fax"),
         (
             r#"("run", "[components.a]\nprogram = 'help'\nargs = ['ENOENT']\n[exports]\na = 'a'")"#,

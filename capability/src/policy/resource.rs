@@ -1,4 +1,4 @@
-//! What a call names, read as the host reads it.
+//! The resources that calls name, parsed as the host parses them.
 
 use std::net::Ipv4Addr;
 
@@ -7,60 +7,61 @@ use wattle_rt::{Service, Target, Text};
 
 use crate::egress::Url;
 
-/// Something outside a program.
+/// A resource outside a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    /// A host in lower case without a final dot, and a port.
+pub(super) enum Resource {
+    /// A host in lowercase, without a final dot, and a port.
     Host { host: String, port: u16 },
-    /// A path of the run's files, from the top.
+    /// A path of the run's files, from the top. If `whole`, also everything below it.
     Path { names: Vec<String>, read: bool, write: bool, whole: bool },
-    /// A key, or all that begin so.
+    /// A key; if `whole`, all keys with that prefix.
     Key { key: String, whole: bool },
-    /// A catalog program; empty for one without a name.
+    /// A catalog program; empty for a program without a name.
     Program(String),
     /// An agent.
     Agent(String),
-    /// Something that the operator set up, with the host and port that it is reached at where they are known.
+    /// A service that the operator configured, with its host and port if known.
     Service { service: Service, at: Option<(String, u16)> },
 }
 
-impl Place {
-    /// What a text names as a target of that kind; `None` where it names nothing that could be told.
-    pub(super) fn of(target: Target, text: &str) -> Option<Place> {
-        let path = |read, write, whole| Some(Place::Path { names: names(text)?, read, write, whole });
+impl Resource {
+    /// Parses the text of a target; returns `None` if it is invalid.
+    pub(super) fn of(target: Target, text: &str) -> Option<Resource> {
+        let path = |read, write, whole| Some(Resource::Path { names: names(text)?, read, write, whole });
         Some(match target {
             Target::Url => {
                 let (host, port) = host_and_port(text)?;
-                Place::Host { host, port }
+                Resource::Host { host, port }
             }
             Target::Read => path(true, false, false)?,
             Target::ReadTree => path(true, false, true)?,
             Target::Write => path(false, true, false)?,
             Target::Tree => path(true, true, true)?,
-            Target::Key => Place::Key { key: text.to_owned(), whole: false },
-            Target::Keys => Place::Key { key: text.to_owned(), whole: true },
-            Target::Program => Place::Program(text.to_owned()),
-            Target::Agent => Place::Agent(text.to_owned()),
-            Target::Service(service) => Place::Service { service, at: host_and_port(text) },
+            Target::Key => Resource::Key { key: text.to_owned(), whole: false },
+            Target::Keys => Resource::Key { key: text.to_owned(), whole: true },
+            Target::Program => Resource::Program(text.to_owned()),
+            Target::Agent => Resource::Agent(text.to_owned()),
+            Target::Service(service) => Resource::Service { service, at: host_and_port(text) },
         })
     }
 
-    /// What a text names that is known as far as it is known; `None` where what follows could change it.
-    pub(super) fn of_text(target: Target, text: &Text) -> Option<Place> {
+    /// Parses a text of which only the prefix may be known; returns `None` if the rest could change
+    /// the resource.
+    pub(super) fn of_text(target: Target, text: &Text) -> Option<Resource> {
         match (text.whole(), target) {
-            (Some(whole), _) => Place::of(target, whole),
-            // Behind its first `/` a URL can name no other host.
+            (Some(whole), _) => Resource::of(target, whole),
+            // After the first `/` of its path, a URL cannot name another host.
             (None, Target::Url) => {
-                let beginning = text.prefix();
+                let prefix = text.prefix();
                 let scheme = ["https://", "http://"]
                     .into_iter()
-                    .find(|scheme| beginning.get(..scheme.len()).is_some_and(|own| own.eq_ignore_ascii_case(scheme)))?;
-                let rest = beginning.get(scheme.len()..)?;
+                    .find(|scheme| prefix.get(..scheme.len()).is_some_and(|own| own.eq_ignore_ascii_case(scheme)))?;
+                let rest = prefix.get(scheme.len()..)?;
                 let end = rest.find(['/', '?', '#'])?;
                 let authority = rest.get(..end)?;
                 let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | '[' | ']');
                 let sound = !authority.is_empty() && authority.chars().all(plain);
-                Place::of(Target::Url, &format!("{scheme}{}/", sound.then_some(authority)?))
+                Resource::of(Target::Url, &format!("{scheme}{}/", sound.then_some(authority)?))
             }
             (None, _) => None,
         }
@@ -72,7 +73,8 @@ fn host_and_port(url: &str) -> Option<(String, u16)> {
     Some((host_name(&url.host()?), url.port_or_known_default()?))
 }
 
-/// A host by its one name: in lower case, without a final dot, and an IPv4 address in IPv6 as what it leads to.
+/// Returns the canonical name of a host: in lowercase, without a final dot, and an IPv6 address
+/// that leads to an IPv4 address as the latter.
 pub(super) fn host_name(host: &Host<&str>) -> String {
     match host {
         Host::Domain(name) => name.trim_end_matches('.').to_ascii_lowercase(),
@@ -91,7 +93,7 @@ pub(super) fn host_name(host: &Host<&str>) -> String {
     }
 }
 
-/// The names on a path, from the top; one that climbs above the top has none.
+/// Returns the names of a path, from the top; `None` if it climbs above the top.
 pub(super) fn names(text: &str) -> Option<Vec<String>> {
     let mut names: Vec<String> = Vec::new();
     for name in text.split('/') {

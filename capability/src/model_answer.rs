@@ -1,33 +1,34 @@
-//! What a model's reply has in it, beside what it was asked for.
+//! Parsing a model's answer, which may contain more than it was asked for.
 
 use serde_json::Value as Json;
 
-/// How many beginnings of a value in a reply are tried.
-const TRIES: usize = 32;
+/// Maximum number of positions in an answer at which a JSON value is tried.
+const MAX_TRIES: usize = 32;
 
-/// The reply without a thought that stands before it between tags.
-pub(crate) fn without_thought(reply: &str) -> &str {
+/// Returns the answer without reasoning in tags before it.
+pub(crate) fn without_reasoning(reply: &str) -> &str {
     let reply = reply.trim();
-    let thoughts = ["think", "thinking", "reasoning"].into_iter().find_map(|tag| {
+    let rest = ["think", "thinking", "reasoning"].into_iter().find_map(|tag| {
         let rest = reply.strip_prefix('<')?.strip_prefix(tag)?.strip_prefix('>')?;
         rest.split_once(&format!("</{tag}>")).map(|(_, rest)| rest.trim())
     });
-    thoughts.unwrap_or(reply)
+    rest.unwrap_or(reply)
 }
 
-/// The JSON value of a reply, in its own spelling: the whole reply, or the first object or array that it has in it.
+/// Returns the JSON value of an answer, as text and parsed: the whole answer, or the first object
+/// or array in it.
 pub(crate) fn json(reply: &str) -> Option<(&str, Json)> {
-    let reply = without_thought(reply);
+    let reply = without_reasoning(reply);
     if let Ok(value) = serde_json::from_str(reply) {
         return Some((reply, value));
     }
-    // A value in a fence of its own may be of any type.
+    // A value in a code fence may be of any type.
     let fenced = reply.strip_prefix("```").and_then(|rest| rest.split_once('\n')?.1.split_once("```"));
     let fenced = fenced.map(|(inside, _)| inside.trim());
     if let Some((inside, value)) = fenced.and_then(|inside| Some((inside, serde_json::from_str(inside).ok()?))) {
         return Some((inside, value));
     }
-    reply.match_indices(['{', '[']).take(TRIES).find_map(|(at, _)| {
+    reply.match_indices(['{', '[']).take(MAX_TRIES).find_map(|(at, _)| {
         let rest = reply.get(at..)?;
         let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Json>();
         let value = values.next()?.ok()?;
@@ -40,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_value_is_found_wherever_it_stands() {
+    fn the_value_is_found_anywhere_in_the_answer() {
         for (reply, found) in [
             ("{\"a\": 1.10}", Some("{\"a\": 1.10}")),
             ("  [1]\n", Some("[1]")),
