@@ -26,10 +26,10 @@ use wattle_agent::capability::egress::Url;
 use crate::fault::Fault;
 
 pub(crate) use class::Kind;
-pub(crate) use model::{ContentGuard, dollars};
+pub(crate) use model::dollars;
 pub(crate) use places::Places;
 pub(crate) use project::{PROJECT_FILE, Project, Request};
-pub(crate) use secret::{SecretEntry, SecretList};
+pub(crate) use secret::SecretEntry;
 pub(crate) use table::{Config, Layer};
 pub(crate) use value::{Sandbox, Span, Value, count};
 
