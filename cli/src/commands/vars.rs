@@ -1,4 +1,5 @@
-//! `wattle vars`: the tenant's variables, which programs reach as `tenant:NAME` by `kv`, and secrets, which they only refer to.
+//! `wattle vars`: the tenant's variables, which programs read as `tenant:NAME` by `kv`, and its
+//! secrets, which programs can only refer to.
 
 use serde_json::{Map, Value as Json};
 use wattle_agent::capability::kv::Backend;
