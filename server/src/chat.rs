@@ -9,7 +9,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use wattle_agent::Trusted;
 use wattle_agent::capability::files::Files;
-use wattle_agent::journal::{self, Ended, SharedJournal};
+use wattle_agent::journal::{self, RunOutcome, SharedJournal};
 
 use crate::app::App;
 use crate::body::read_json;
@@ -58,8 +58,8 @@ struct Asked {
 }
 
 /// Records the end of a run. A failure is only logged, so that the client still receives the answer.
-pub(crate) async fn settle(journal: &SharedJournal, ended: &Ended) {
-    let Ended::Done(report) = ended else { return };
+pub(crate) async fn settle(journal: &SharedJournal, ended: &RunOutcome) {
+    let RunOutcome::Done(report) = ended else { return };
     if let Err(cause) = journal::end(journal, report).await {
         tracing::error!(run = report.run_id, %cause, "failed to record the end of a run");
     }
@@ -79,7 +79,7 @@ async fn converse(shared: Arc<Shared>, asked: Asked, frames: Frames) {
     let held = tokio::select! {
         biased;
         () = cancel.cancelled() => return frames.fail(stream_error::CANCELLED).await,
-        held = journal::hold_session(&journal, session.as_str()) => held,
+        held = journal::lock_session(&journal, session.as_str()) => held,
     };
     let _held = match held {
         Ok(held) => held,
