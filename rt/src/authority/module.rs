@@ -176,7 +176,7 @@ impl<'b> Module<'b> {
 
     /// The text in wire format at that address, where it has at most `limit` bytes and nothing is written over it.
     pub(super) fn text(&self, address: i32, limit: usize, written: &[Range<u64>]) -> Static {
-        if address.cast_unsigned() < abi::LOWEST {
+        if address.cast_unsigned() < abi::MIN_ADDRESS {
             return Static::Never;
         }
         let Ok(bytes) = abi::bytes(&self.data.bytes, address) else { return Static::Unknown };
