@@ -83,7 +83,7 @@ impl CatalogReloader {
         if looked.at.elapsed() >= HOLDS {
             let (folders, runtime) = (self.folders(), runtime.clone());
             let host = tokio::runtime::Handle::current();
-            let look = move || folders.look(&|entry| host.block_on(check(&runtime, entry)));
+            let look = move || folders.rescan(&|entry| host.block_on(check(&runtime, entry)));
             if let Ok(Some(folders)) = tokio::task::spawn_blocking(look).await {
                 self.put(folders);
             }

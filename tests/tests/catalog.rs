@@ -73,7 +73,7 @@ async fn a_change_is_taken_in_and_a_broken_one_keeps_what_worked() {
     let told = news(&host).await;
     assert!(told.changed.is_empty() && told.gone.is_empty(), "{told:?}");
     let problem = told.problems.first().unwrap();
-    assert!(problem.is_kept() && problem.to_string().contains("str.uper"), "{problem}");
+    assert!(problem.has_previous() && problem.to_string().contains("str.uper"), "{problem}");
     assert_eq!(host.catalog().get("mine").unwrap().meta().description, "second");
 
     fs::remove_file(&path).unwrap();
