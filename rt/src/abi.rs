@@ -1,7 +1,7 @@
 //! The layout of values in a program's memory.
 //!
 //! Text and bytes are laid out as `[u32 length][bytes]`, little-endian. A pointer is the address of
-//! the first byte of the length. Address 0 is null, and no value is below [`MIN_ADDRESS`].
+//! the first byte of the length. Address 0 is null, and no value is at an address below [`MIN_ADDRESS`].
 //!
 //! Every pointer and length is checked against the memory before it is used. An invalid one is a
 //! failure with the code [`Code::EBOUND`].

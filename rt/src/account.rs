@@ -49,14 +49,14 @@ struct Inner {
     limits: AccountLimits,
     parent: Option<Account>,
     held: AtomicUsize,
-    /// In nanoseconds.
+    /// The processor time spent, in nanoseconds.
     cpu: AtomicU64,
     received: AtomicU64,
-    /// Wakes whoever waits for memory.
+    /// Wakes those that wait for memory.
     released: Notify,
 }
 
-/// The account that lacks room for a charge.
+/// The account whose limit a charge would exceed.
 struct Full<'a>(&'a Account);
 
 impl Account {
@@ -216,7 +216,7 @@ impl Account {
         self.cpu() > self.0.limits.cpu
     }
 
-    /// Returns the message that the limit on processor time is exceeded.
+    /// Returns the message for a run that used up its processor time.
     #[must_use]
     pub fn out_of_cpu(&self) -> String {
         format!(

@@ -45,7 +45,7 @@ pub trait Value: Record {
     fn restore(recorded: RecordedValue, caller: &mut Caller<'_>) -> Result<Self::Raw, Failure>;
 }
 
-/// Returns the failure that a recorded value has another type than the function returns.
+/// Returns the failure for a recorded value whose type is not the one that the function returns.
 #[must_use]
 pub fn wrong_recorded_type() -> Failure {
     Failure::new(Code::EBOUND, "the recording has another type of value than the function returns")

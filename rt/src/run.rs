@@ -53,7 +53,7 @@ pub struct Run {
     results: Vec<Vec<u8>>,
     answer: Option<String>,
     log: Vec<String>,
-    /// Number of bytes that the host may still hold for this program: results, arrays and logs.
+    /// The number of bytes that the host may still hold for this program: results, arrays and logs.
     budget: usize,
     /// The memory that the host holds for this program, charged to the account.
     held: Held,

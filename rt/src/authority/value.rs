@@ -156,3 +156,29 @@ fn join_pieces(a: &[Piece], b: &[Piece]) -> Rc<[Piece]> {
     }
     pieces.into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(first: i32, pieces: i32) -> Value {
+        Value::one(Atom::Text((first..first + pieces).map(Piece::At).collect()))
+    }
+
+    #[test]
+    fn a_join_costs_as_much_as_the_pieces_of_both_sides() {
+        let (mut value, mut effort) = (text(0, 30), Effort::new(100));
+        assert_eq!(value.join(&text(50, 30), &mut effort), Some(true), "60 of 100 are spent");
+        assert_eq!(value.join(&text(100, 30), &mut effort), None, "90 more are too many");
+        assert_eq!(value.weight(), 60, "the value is unchanged");
+    }
+
+    #[test]
+    fn a_join_without_anything_new_does_not_grow() {
+        let (mut value, mut effort) = (Value::number(1), Effort::new(10));
+        assert_eq!(value.join(&Value::number(1), &mut effort), Some(false));
+        assert_eq!(value.join(&Value::none(), &mut effort), Some(false));
+        assert_eq!(value.join(&Value::Any, &mut effort), Some(true));
+        assert_eq!(value.join(&Value::number(2), &mut effort), Some(false));
+    }
+}

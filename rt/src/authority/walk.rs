@@ -24,6 +24,10 @@ const MAX_TEXTS: usize = 4 << 20;
 pub(super) struct Effort(u64);
 
 impl Effort {
+    pub(super) fn new(amount: u64) -> Effort {
+        Effort(amount)
+    }
+
     /// Spends effort. Returns `None` if there is not enough left.
     pub(super) fn spend(&mut self, amount: usize) -> Option<()> {
         self.0 = self.0.checked_sub(amount as u64)?;
@@ -98,7 +102,7 @@ impl<'m, 'b> Walk<'m, 'b> {
             calls: BTreeMap::new(),
             writes: Writes::default(),
             grew: false,
-            effort: Effort(MAX_EFFORT),
+            effort: Effort::new(MAX_EFFORT),
         };
         for body in 0..module.bodies.len() {
             let ty = module.function(u32::try_from(body.checked_add(module.imports.len())?).ok()?)?;

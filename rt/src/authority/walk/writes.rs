@@ -46,3 +46,31 @@ impl Writes {
         self.anywhere || self.ranges.range(from..(range.end, 0)).any(|(_, end)| *end > range.start)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_overlaps_every_range_that_it_touches() {
+        let mut writes = Writes::default();
+        writes.add(100, 8);
+        for (range, expected) in
+            [(100..101, true), (90..101, true), (107..200, true), (108..200, false), (0..100, false)]
+        {
+            assert_eq!(writes.overlap(&range), expected, "{range:?}");
+        }
+        writes.add(95, 4);
+        assert!(writes.overlap(&(96..99)) && !writes.overlap(&(99..100)));
+    }
+
+    #[test]
+    fn too_many_ranges_are_everywhere() {
+        let mut writes = Writes::default();
+        for at in 0..=MAX_RANGES as u64 {
+            assert!(!writes.is_anywhere());
+            writes.add(at * 16, 4);
+        }
+        assert!(writes.is_anywhere() && writes.overlap(&(1 << 40..(1 << 40) + 1)));
+    }
+}
