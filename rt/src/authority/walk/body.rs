@@ -145,6 +145,9 @@ impl Body<'_, '_, '_> {
     /// Interprets a reachable instruction.
     fn step(&mut self, offset: u64, operator: &Operator<'_>) -> Option<()> {
         use Operator as O;
+        if let Some((offset, width)) = written(operator) {
+            return self.store(offset, width);
+        }
         match operator {
             O::Nop => {}
             O::Unreachable => self.live = false,
@@ -210,12 +213,6 @@ impl Body<'_, '_, '_> {
             O::I32Const { value } => self.stack.push(Value::number(*value)),
             O::I32Add => self.calculate(Value::plus)?,
             O::I32Sub => self.calculate(Value::minus)?,
-            O::I32Store8 { memarg } | O::I64Store8 { memarg } => self.store(memarg.offset, 1)?,
-            O::I32Store16 { memarg } | O::I64Store16 { memarg } => self.store(memarg.offset, 2)?,
-            O::I32Store { memarg } | O::F32Store { memarg } | O::I64Store32 { memarg } => {
-                self.store(memarg.offset, 4)?;
-            }
-            O::I64Store { memarg } | O::F64Store { memarg } => self.store(memarg.offset, 8)?,
             O::MemoryCopy { .. } | O::MemoryFill { .. } | O::MemoryInit { .. } => {
                 self.replace(3, 0)?;
                 self.walk.writes.add_everything();
@@ -382,6 +379,18 @@ impl Body<'_, '_, '_> {
         let state = self.state(self.frames.last()?.results)?;
         merge(&mut self.frames.last_mut()?.end, state, &mut self.walk.effort)
     }
+}
+
+/// Returns the offset and the width of a store.
+fn written(operator: &Operator<'_>) -> Option<(u64, u64)> {
+    use Operator as O;
+    Some(match operator {
+        O::I32Store8 { memarg } | O::I64Store8 { memarg } => (memarg.offset, 1),
+        O::I32Store16 { memarg } | O::I64Store16 { memarg } => (memarg.offset, 2),
+        O::I32Store { memarg } | O::F32Store { memarg } | O::I64Store32 { memarg } => (memarg.offset, 4),
+        O::I64Store { memarg } | O::F64Store { memarg } => (memarg.offset, 8),
+        _ => return None,
+    })
 }
 
 fn merge(end: &mut Option<State>, state: State, effort: &mut Effort) -> Option<()> {
