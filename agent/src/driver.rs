@@ -1,4 +1,4 @@
-//! The driver: performs what the machine wants done, and tells it what came of it.
+//! The driver: performs the machine's effects and passes the results back to it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,26 +9,29 @@ use tokio_util::sync::CancellationToken;
 use wattle_capability::history::RunHistoryGrant;
 use wattle_catalog::{Catalog, Entry};
 use wattle_machine::{
-    Ask, Call, Dialect, Effect, Ending, Event, Execution, FunctionTool, Input, Message, ModelAnswer, Nonce, Role,
-    Setup, State, Usage, Verdict, function_tools, step,
+    Ask, Call, Dialect, Effect, Ending, Event, Execution, FunctionTool, Input, Message, Nonce, Role, Setup, State,
+    Usage, Verdict, function_tools, step,
 };
 use wattle_rt::Grants;
 use wattle_rt::tape::Tape as _;
 
 use crate::bug::{BUG, Bug, caught};
-use crate::dialect::{DialectSetting, functions};
-use crate::history::JournalHistory;
-use crate::host::{Host, HostError, Settings};
+use crate::dialect::DialectSetting;
+use crate::error::HostError;
+use crate::functions::functions;
+use crate::history::StepHistory;
+use crate::host::Host;
 use crate::journal::{self, PendingApproval, RunTape, Track};
 use crate::ledger::{Sealed, Signer};
 use crate::meter::Meter;
-use crate::model::{Delta, Model, ModelErrorKind, ModelReply, ModelRequest, ask_within};
+use crate::model::{Delta, Model, ModelErrorKind, ModelRequest, ask_within};
 use crate::otel::RunSpans;
+use crate::settings::Settings;
 use crate::sink::{Sink, Stamp};
 use crate::store::Tenant;
 use crate::trace::{Left, Trace};
 
-/// What one run is to do, with what.
+/// The work of one run, and the means to do it.
 pub struct Job {
     /// The user's message.
     pub message: String,
@@ -38,20 +41,21 @@ pub struct Job {
     pub tenant: Tenant,
     /// The tenant's session that the run belongs to.
     pub session_id: Option<String>,
-    /// What the run's programs may use.
+    /// The capabilities that the run's programs may use.
     pub grants: Arc<Grants>,
-    /// Where the trace is written.
+    /// The folder in which the trace is written.
     pub workdir: Option<PathBuf>,
-    /// The key that the trace is sealed with; without one it is not sealed.
+    /// The key that seals the trace. Without a key, the trace is not sealed.
     pub signer: Option<Arc<Signer>>,
-    /// Ends the run when it is cancelled.
+    /// Cancels the run.
     pub cancel: CancellationToken,
-    /// Counts what the run's programs take of the model; the one that their port was made with.
+    /// Counts the model usage of the run's programs. It must be the meter of the model that the
+    /// programs may ask.
     pub meter: Meter,
 }
 
 impl Job {
-    /// A job of the tenant `default` without a past, a session or a workdir.
+    /// Creates a job of the tenant `default`, without history, session or workdir.
     #[must_use]
     pub fn new(message: impl Into<String>, grants: Grants) -> Self {
         Job {
@@ -68,27 +72,28 @@ impl Job {
     }
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Report {
     /// The run's id: sortable by time, unguessable.
     pub run_id: String,
-    /// How it ended; its text is the result.
+    /// How the run ended; its text is the result.
     pub ending: Ending,
-    /// What a session keeps of the run, beginning with the user's message and ending with an answer: all that was said in a run that
-    /// came to its end, what was said of one that was cut short, closed by how it ended. Nothing of one that failed, so that the
-    /// same message can be sent again, or whose message was not let through, so that no later one brings it to the model.
+    /// The messages that the session keeps of the run. They begin with the user's message and end
+    /// with an answer. A run that was stopped early is closed by a message that says how it ended.
+    /// A failed run keeps nothing, so that the same message can be sent again. A run whose message
+    /// was blocked keeps nothing either, so that no later run sends the message to the model.
     pub turns: Vec<Message>,
-    /// How many steps acted.
+    /// Number of steps that executed calls.
     pub steps: u32,
-    /// Tokens used.
+    /// Model usage of the run.
     pub usage: Usage,
-    /// What the last seal of its trace says; `None` if it is not sealed.
+    /// The last seal of its trace; `None` if the trace is not sealed.
     pub sealed: Option<Sealed>,
 }
 
 impl Report {
-    /// The report of a run that ended before it could tell more.
+    /// Creates the report of a run that failed outside the loop.
     pub(crate) fn failed(run_id: String, message: String) -> Report {
         Report {
             run_id,
@@ -101,8 +106,9 @@ impl Report {
     }
 }
 
-/// Runs a job to its end: think, read, act, observe, until the answer or a bound. There is always a report; nothing that goes wrong
-/// inside the run throws it off the rails.
+/// Drives a job to its end: asks the model, reads the answer, runs its calls and returns the
+/// observations, until the model answers or a limit is reached. Failures inside the run are part of
+/// the report.
 pub async fn run(host: &Host, model: &dyn Model, settings: &Settings, job: Job, sink: &dyn Sink) -> Report {
     let run_id = ulid::Ulid::generate().to_string();
     let driven = caught(&run_id, async {
@@ -111,12 +117,13 @@ pub async fn run(host: &Host, model: &dyn Model, settings: &Settings, job: Job, 
     });
     match driven.await {
         Ok(Ok(report)) => report,
-        Ok(Err(parked)) => parked.given_up(),
+        Ok(Err(suspended)) => suspended.into_failure(),
         Err(Bug) => Report::failed(run_id.clone(), BUG.to_owned()),
     }
 }
 
-/// Drives a job to its end, or to where it waits for the answer of a person; written down where there is a track.
+/// Drives a job until it ends or has to wait for a person's answer. With a recorder, each turn is
+/// journaled.
 pub(crate) async fn drive(
     host: &Host,
     model: &dyn Model,
@@ -148,7 +155,7 @@ pub(crate) async fn drive(
                     if let Some(spans) = &performer.spans {
                         spans.end(&ending);
                     }
-                    let turns = kept(&ending, state.conversation().get(known..).unwrap_or_default());
+                    let turns = session_turns(&ending, state.conversation().get(known..).unwrap_or_default());
                     let (run_id, steps, usage) = (run_id.to_owned(), state.steps(), state.usage());
                     return Ok(Report { run_id, ending, turns, steps, usage, sealed });
                 }
@@ -160,7 +167,7 @@ pub(crate) async fn drive(
             limit_ms = expired(started, before, settings.timeout) => Input::Expired { limit_ms },
             input = caught(run_id, performer.perform(&task)) => match input {
                 Ok(Ok(input)) => input,
-                Ok(Err(waiting)) => return Err(performer.stay(waiting, &state)),
+                Ok(Err(waiting)) => return Err(performer.suspend(waiting, &state)),
                 Err(Bug) => Input::Failed(BUG.to_owned()),
             },
         };
@@ -169,7 +176,7 @@ pub(crate) async fn drive(
     }
 }
 
-/// A run that cannot go on before a person has said something.
+/// A run that is suspended until a person answers.
 pub(crate) struct Suspended {
     pub(crate) run_id: String,
     pub(crate) waiting: Vec<PendingApproval>,
@@ -180,8 +187,8 @@ pub(crate) struct Suspended {
 }
 
 impl Suspended {
-    /// The report of a run that nobody can answer, because it is kept nowhere.
-    fn given_up(self) -> Report {
+    /// Reports a suspended run as failed. Without a journal, nobody can resume it.
+    fn into_failure(self) -> Report {
         let Suspended { run_id, waiting, steps, usage, .. } = self;
         let questions: Vec<&str> = waiting.iter().map(|waiting| waiting.question.as_str()).collect();
         let failed = Report::failed(run_id, format!("nobody could be asked: {}", questions.join("; ")));
@@ -189,11 +196,11 @@ impl Suspended {
     }
 }
 
-/// What the state machine of a job starts from.
+/// Returns the start state of the machine for a job.
 pub(crate) fn setup(host: &Host, model: &dyn Model, settings: &Settings, job: &Job) -> Setup {
-    let said = job.history.iter().find(|message| message.role == Role::User).map(|message| message.content.as_str());
+    let first = job.history.iter().find(|message| message.role == Role::User).map(|message| message.content.as_str());
     let listing =
-        host.listing(job.session_id.as_deref().map(|session| (&job.tenant, session)), said.unwrap_or(&job.message));
+        host.listing(job.session_id.as_deref().map(|session| (&job.tenant, session)), first.unwrap_or(&job.message));
     let catalog = host.catalog();
     let dialect = settings.dialect.choose(model);
     let prompt = |dialect| host.prompt(settings, &job.grants, &listing, dialect);
@@ -213,24 +220,25 @@ pub(crate) fn setup(host: &Host, model: &dyn Model, settings: &Settings, job: &J
     }
 }
 
-/// Makes the nonce of a run of bits that nobody can foresee.
+/// Creates the nonce of a run from unpredictable bits.
 pub(crate) fn nonce() -> Nonce {
     let mut bits = [0; 8];
-    // Without the system's randomness there is still one that differs from run to run.
+    // Without the system's randomness, the nonce still differs from run to run.
     Nonce::new(getrandom::fill(&mut bits).map_or_else(|_| fastrand::u64(..), |()| u64::from_le_bytes(bits)))
 }
 
-/// What a session keeps of what a run that ended so has said.
-fn kept(ending: &Ending, said: &[Message]) -> Vec<Message> {
+/// Returns the messages that a session keeps of a run with this ending.
+fn session_turns(ending: &Ending, messages: &[Message]) -> Vec<Message> {
     if matches!(ending, Ending::Failed { .. } | Ending::Blocked { .. }) {
         return Vec::new();
     }
-    let open = said.last().is_none_or(|last| last.role != Role::Assistant);
+    let open = messages.last().is_none_or(|last| last.role != Role::Assistant);
     let close = open.then(|| Message::assistant(ending.text()));
-    said.iter().cloned().chain(close).collect()
+    messages.iter().cloned().chain(close).collect()
 }
 
-/// Comes back when the run's time is up, with its bound; never where it has none.
+/// Waits until the run's time is up and returns its limit in milliseconds. Without a limit it waits
+/// forever.
 async fn expired(started: Instant, before: Duration, timeout: Option<Duration>) -> u64 {
     match timeout {
         Some(timeout) => {
@@ -241,7 +249,7 @@ async fn expired(started: Instant, before: Duration, timeout: Option<Duration>) 
     }
 }
 
-/// The one thing that the machine waits for.
+/// The task that the machine waits for.
 enum Task {
     Moderate { message: String },
     Ask(Ask),
@@ -249,22 +257,22 @@ enum Task {
     Nothing,
 }
 
-/// Performs tasks for one run.
+/// The context in which one run's tasks are performed.
 struct Performer<'a> {
     host: &'a Host,
-    /// The catalog as the run found it.
+    /// The catalog when the run began.
     catalog: Catalog,
     model: &'a dyn Model,
     settings: &'a Settings,
     grants: Arc<Grants>,
-    /// What a model is offered that calls functions.
+    /// The functions that are offered to a model with function calling.
     functions: Vec<FunctionTool>,
     meter: Meter,
     stamp: Stamp<'a>,
     trace: Trace<'a>,
     track: Option<&'a Track>,
     spans: Option<RunSpans>,
-    teller: Arc<JournalHistory>,
+    history: Arc<StepHistory>,
 }
 
 impl<'a> Performer<'a> {
@@ -279,46 +287,42 @@ impl<'a> Performer<'a> {
     ) -> Self {
         let past = track.and_then(Track::past);
         let author = (settings.agent.as_str(), model.name());
-        let place = (job.workdir.as_deref(), model.mask());
-        let trace = Trace::open(run_id, author, place, job.signer.clone(), past.is_some());
-        let teller = Arc::new(JournalHistory::new(run_id));
+        let output = (job.workdir.as_deref(), model.mask());
+        let trace = Trace::open(run_id, author, output, job.signer.clone(), past.is_some());
+        let history = Arc::new(StepHistory::new(run_id));
         let account = job.grants.account().cloned().unwrap_or_else(|| host.runtime().open_account());
-        let grants = job
-            .grants
-            .as_ref()
-            .clone()
-            .charged_to(account)
-            .with(RunHistoryGrant(Arc::<JournalHistory>::clone(&teller)));
+        let grants =
+            job.grants.as_ref().clone().charged_to(account).with(RunHistoryGrant(Arc::<StepHistory>::clone(&history)));
         let grants = Arc::new(grants);
         let stamp = Stamp::from(run_id, sink, past.map_or(1, |past| past.seq));
         let (functions, meter) = (Vec::new(), job.meter.clone());
         let catalog = host.catalog();
         let session = job.session_id.as_deref();
         let spans = host.collector().map(|collector| RunSpans::new(collector, run_id, author, session, model.mask()));
-        Performer { host, catalog, model, settings, grants, functions, meter, stamp, trace, track, spans, teller }
+        Performer { host, catalog, model, settings, grants, functions, meter, stamp, trace, track, spans, history }
     }
 
-    /// Takes a step of the state machine, and writes it down before anything is done about it. A run whose journal fails ends; where it has
-    /// ended anyway, its result is worth more.
+    /// Advances the state machine, and journals the turn before its effects are performed. If the
+    /// journal fails, the run fails. A run that has already ended keeps its result.
     async fn advance(&self, state: State, spent: Usage, input: Input, elapsed: Duration) -> (State, Vec<Effect>) {
         let (state, effects) = journal::advance(state, spent, input.clone());
         let Some(track) = self.track else { return (state, effects) };
         match track.note((spent, &input), &effects, self.stamp.next(), elapsed).await {
             Ok(()) => (state, effects),
             Err(error) if state.has_ended() => {
-                tracing::error!(%error, "failed to write the end of a run down");
+                tracing::error!(%error, "failed to journal the end of a run");
                 (state, effects)
             }
             Err(error) => step(state, Input::Failed(error.to_string())),
         }
     }
 
-    fn stay(&self, waiting: Vec<PendingApproval>, state: &State) -> Suspended {
+    fn suspend(&self, waiting: Vec<PendingApproval>, state: &State) -> Suspended {
         let run_id = self.trace.run_id().to_owned();
         Suspended { run_id, waiting, seq: self.stamp.next(), steps: state.steps(), usage: state.usage() }
     }
 
-    /// Performs a task; an error is what the run waits for.
+    /// Performs a task. The error lists the approvals that the run waits for.
     async fn perform(&self, task: &Task) -> Result<Input, Vec<PendingApproval>> {
         Ok(match task {
             Task::Moderate { message } => Input::Moderated(match &self.settings.moderation {
@@ -345,7 +349,7 @@ impl<'a> Performer<'a> {
         })
     }
 
-    /// Leaves a line in the trace for each call that began and was given up before its end.
+    /// Writes a trace line for each pending call that was aborted.
     fn abort_pending_calls(&self, task: &Task, input: &Input) {
         let reason = match input {
             Input::Cancel { .. } => "cancelled",
@@ -384,10 +388,8 @@ impl<'a> Performer<'a> {
         }
         match asked {
             Ok(reply) => {
-                let (is_truncated, usage) =
-                    (reply.is_truncated(), settings.prices.priced(self.model.name(), reply.usage));
-                let ModelReply { text, calls, reasoning, .. } = reply;
-                Input::Answer(ModelAnswer { text, calls, is_truncated, reasoning, usage })
+                let usage = settings.prices.priced(self.model.name(), reply.usage);
+                Input::Answer(reply.into_answer(usage))
             }
             Err(error) if error.kind() == ModelErrorKind::Functions => Input::WithoutFunctions(error.to_string()),
             Err(error) => Input::Failed(error.to_string()),
@@ -418,20 +420,20 @@ impl<'a> Performer<'a> {
                 return Ok(Called::Pending(asked.into_iter().map(waiting).collect()));
             }
         }
-        let took = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let elapsed = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let left = Left::by(&execution);
-        self.trace.write(step, call, &left, took);
+        self.trace.write(step, call, &left, elapsed);
         if let Some(spans) = &self.spans {
             spans.tool(from, (step, at + 1), call, &left);
         }
-        self.teller.add(step, call, &left, took);
+        self.history.add(step, call, &left, elapsed);
         Ok(Called::Done(Box::new(execution)))
     }
 }
 
-/// What became of a call.
+/// The outcome of a call.
 enum Called {
     Done(Box<Execution>),
-    /// It waits for the answers to these.
+    /// The call waits for these approvals.
     Pending(Vec<PendingApproval>),
 }

@@ -1,4 +1,5 @@
-//! Catalog examples, run for real: the program in the sandbox, the world around it from the example's fixtures.
+//! Catalog examples, executed: the program runs in the sandbox, surrounded by the example's
+//! fixtures.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,25 +7,28 @@ use std::sync::Arc;
 use wattle_catalog::{Entry, Example, Results};
 use wattle_rt::{Exit, Outcome};
 
-use crate::{Access, Host, Scene};
+use crate::host::Host;
+use crate::scene::Scene;
+use crate::wiring::Access;
 
-/// What an example gave that it should not have.
+/// An example whose result differs from its expectation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExampleFault {
-    /// The line of the file that the example begins in.
+    /// The line of the file in which the example begins.
     pub line: usize,
-    /// What differs.
+    /// The differences.
     pub differences: Vec<Difference>,
 }
 
-/// One thing that an example gave and that was expected otherwise.
+/// One difference between an example's result and its expectation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// What it is: `code`, `results`, `result`, `file a.txt`, `key a`; `run` where nothing ran.
+    /// The part that differs: `code`, `results`, `result`, `file a.txt`, `key a`; `run` if nothing
+    /// ran.
     pub what: String,
-    /// What was found.
+    /// The actual value.
     pub found: String,
-    /// What was expected; `None` where nothing could be held against it.
+    /// The expected value; `None` if the example could not be executed.
     pub expected: Option<String>,
 }
 
@@ -33,8 +37,8 @@ impl Difference {
         Difference { what: what.into(), found: found.into(), expected: Some(expected.into()) }
     }
 
-    /// Nothing could be held against what the example says.
-    fn stopped(why: impl Into<String>) -> Difference {
+    /// Creates the difference of an example that could not be executed.
+    fn not_run(why: impl Into<String>) -> Difference {
         Difference { what: "run".to_owned(), found: why.into(), expected: None }
     }
 }
@@ -57,13 +61,13 @@ impl fmt::Display for ExampleFault {
 
 impl std::error::Error for ExampleFault {}
 
-/// Runs one example of a program and holds what comes of it against what the example says. Nothing of the host is touched but
-/// its engine and its manual.
+/// Runs one example of a program and compares its result with the expectation. The example uses the
+/// host's engine and manual, and nothing else of it.
 ///
 /// # Errors
-/// What differs, or why the program could not be run.
+/// The differences, or why the program could not run.
 pub async fn check_example(host: &Host, entry: &Entry, example: &Example) -> Result<(), ExampleFault> {
-    let differences = differences(host, entry, example).await.unwrap_or_else(|why| vec![Difference::stopped(why)]);
+    let differences = differences(host, entry, example).await.unwrap_or_else(|why| vec![Difference::not_run(why)]);
     if differences.is_empty() { Ok(()) } else { Err(ExampleFault { line: example.line, differences }) }
 }
 
@@ -120,7 +124,7 @@ fn compare_outcome(found: &mut Vec<Difference>, example: &Example, outcome: &Out
     }
 }
 
-/// Results one a line, each quoted.
+/// Lists results one per line, each quoted.
 fn listed(results: &[String]) -> String {
     match results {
         [] => "none".to_owned(),

@@ -1,4 +1,4 @@
-//! What a run's programs are told about the run: its id, and its steps so far.
+//! The run's history as its own programs can read it: the run's id, and its steps so far.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -9,40 +9,40 @@ use wattle_rt::truncate;
 
 use crate::trace::Left;
 
-/// The most steps that are told; the oldest give way.
-const STEPS: usize = 100;
-/// The most characters of a call's arguments and of its output.
-const SHOWN: usize = 200;
+/// Maximum number of steps that are kept. The oldest are dropped first.
+const MAX_STEPS: usize = 100;
+/// Maximum number of characters of a call's argument and of its output.
+const MAX_CHARS: usize = 200;
 
-/// The steps of one run as they are done.
-pub(crate) struct JournalHistory {
+/// The steps of one run, added as they finish.
+pub(crate) struct StepHistory {
     run_id: String,
     lines: Mutex<VecDeque<String>>,
 }
 
-impl JournalHistory {
-    pub(crate) fn new(run_id: &str) -> JournalHistory {
-        JournalHistory { run_id: run_id.to_owned(), lines: Mutex::default() }
+impl StepHistory {
+    pub(crate) fn new(run_id: &str) -> StepHistory {
+        StepHistory { run_id: run_id.to_owned(), lines: Mutex::default() }
     }
 
-    /// Takes a call in that is done.
+    /// Adds a finished call.
     pub(crate) fn add(&self, step: u32, call: &Call, left: &Left<'_>, dur_ms: u64) {
-        let args: Vec<String> = call.args().iter().map(|arg| format!("{:?}", truncate(arg, SHOWN))).collect();
-        let ended = match (left.exit_code, &left.error) {
-            (Some(0), _) => truncate(&left.output, SHOWN).into_owned(),
-            (_, Some(error)) => format!("FAILED: {}", truncate(error, SHOWN)),
+        let args: Vec<String> = call.args().iter().map(|arg| format!("{:?}", truncate(arg, MAX_CHARS))).collect();
+        let result = match (left.exit_code, &left.error) {
+            (Some(0), _) => truncate(&left.output, MAX_CHARS).into_owned(),
+            (_, Some(error)) => format!("FAILED: {}", truncate(error, MAX_CHARS)),
             (code, None) => format!("FAILED: {}", code.map_or_else(|| "not run".to_owned(), |code| code.to_string())),
         };
-        let line = format!("step {step}: {}({}) in {dur_ms} ms: {ended}", call.label(), args.join(", "));
+        let line = format!("step {step}: {}({}) in {dur_ms} ms: {result}", call.label(), args.join(", "));
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        if lines.len() == STEPS {
+        if lines.len() == MAX_STEPS {
             lines.pop_front();
         }
         lines.push_back(line.replace('\n', "\\n"));
     }
 }
 
-impl RunHistory for JournalHistory {
+impl RunHistory for StepHistory {
     fn run_id(&self) -> &str {
         &self.run_id
     }

@@ -1,43 +1,43 @@
-//! The parts that all runs of a process share, and the settings of one agent.
+//! The parts that all runs of a process share.
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use quick_cache::sync::Cache;
-use wattle_capability::ai::Budget;
 use wattle_capability::egress::Egress;
 use wattle_capability::wattle::CatalogIndex;
 use wattle_capability::web::Engine;
 use wattle_capability::{help, par, shell};
 use wattle_catalog::{Catalog, Entry, Folders, Problem};
 use wattle_machine::{Dialect, FunctionTool, function_tools};
-use wattle_rt::{Bug, EngineError, Grants, Limits, Runtime};
-use wattle_shell::{Toolbox, ToolboxError};
+use wattle_rt::{Grants, Limits, Runtime};
+use wattle_shell::Toolbox;
 
-use crate::dialect::{DialectSetting, functions};
-use crate::guide::Manual;
-use crate::model::{Prices, Timeouts};
-use crate::moderation::Moderation;
+use crate::error::HostError;
+use crate::functions::functions;
+use crate::listing::Listing;
+use crate::manual::Manual;
 use crate::otel::Collector;
 use crate::programs::Programs;
-use crate::prompt::{self, Listing};
+use crate::prompt;
 use crate::reload::{CatalogDiff, CatalogReloader};
+use crate::settings::Settings;
 use crate::store::Tenant;
 
-/// Why the web cannot be searched where nothing is set.
+/// The reason why web search is unavailable unless the operator configures an engine.
 pub const NO_ENGINE: &str =
     "no search engine is set up; the operator sets `search.engine` to `searxng` (with `search.url`), `brave` or `page`";
 
-/// How many sessions keep what their prompts name of the catalog.
-const LISTINGS: usize = 4_096;
+/// Maximum number of sessions whose listings are kept.
+const MAX_LISTINGS: usize = 4_096;
 
-/// What every run of a process shares: the engine with its cache, the catalog, the way out. Cheap to clone.
+/// The parts that all runs of a process share: the engine with its cache, the catalog, the network
+/// egress. Cheap to clone.
 #[derive(Clone)]
 pub struct Host {
     runtime: Runtime,
-    reload: Arc<CatalogReloader>,
-    /// What the prompts of sessions name of the catalog, by tenant and session.
+    reloader: Arc<CatalogReloader>,
+    /// The listings of sessions, by tenant and session.
     listings: Arc<Cache<(Tenant, String), Arc<Listing>>>,
     egress: Egress,
     engine: Result<Arc<Engine>, String>,
@@ -45,78 +45,20 @@ pub struct Host {
     collector: Option<Collector>,
 }
 
-/// A broken host: it ends the run, and is never told to a program or a model as something of theirs.
-#[derive(Debug, thiserror::Error)]
-pub enum HostError {
-    /// A host function panicked.
-    #[error(transparent)]
-    Bug(#[from] Bug),
-    /// The engine cannot be had, or failed.
-    #[error(transparent)]
-    Engine(#[from] EngineError),
-    /// The commands of the shell cannot be had.
-    #[error(transparent)]
-    Toolbox(#[from] ToolboxError),
-}
-
-/// How an agent runs: configuration only, shared by all its runs.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// The agent's name in the trace.
-    pub agent: String,
-    /// Bounds and policies of the loop.
-    pub machine: wattle_machine::Settings,
-    /// The wall clock of a run; none by default.
-    pub timeout: Option<Duration>,
-    /// What the model is asked with; 0 to 2.
-    pub temperature: f32,
-    /// The most tokens of one answer.
-    pub max_tokens: u32,
-    /// Deadlines and retries of model requests.
-    pub timeouts: Timeouts,
-    /// How much the programs of a run may ask of the model.
-    pub ai: Budget,
-    /// What the deployment adds to the prompt: a role, house rules.
-    pub preamble: Option<String>,
-    /// In which form the model calls programs.
-    pub dialect: DialectSetting,
-    /// What models cost, beside what is known anyway.
-    pub prices: Prices,
-    /// What looks at messages before their runs begin.
-    pub moderation: Option<Moderation>,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Settings {
-            agent: "wattle".to_owned(),
-            machine: wattle_machine::Settings::default(),
-            timeout: None,
-            temperature: 0.3,
-            max_tokens: 4_096,
-            timeouts: Timeouts::default(),
-            ai: Budget::default(),
-            preamble: None,
-            dialect: DialectSetting::default(),
-            prices: Prices::default(),
-            moderation: None,
-        }
-    }
-}
-
 impl Host {
-    /// Puts the parts together. The catalog is one that does not change, or folders that are looked at again.
+    /// Creates a host. The catalog is either fixed or read from folders that are reloaded when they
+    /// change.
     ///
     /// # Errors
-    /// Where the engine cannot be made.
+    /// The engine cannot be created.
     pub fn new(limits: Limits, catalog: impl Into<Folders>, egress: Egress) -> Result<Host, HostError> {
         let runtime = Runtime::new(wattle_capability::ALL, limits)?;
-        let listings = Arc::new(Cache::new(LISTINGS));
+        let listings = Arc::new(Cache::new(MAX_LISTINGS));
         let engine = Err(NO_ENGINE.to_owned());
         let toolbox = Toolbox::new(None)?;
         Ok(Host {
             runtime,
-            reload: Arc::new(CatalogReloader::new(catalog.into())),
+            reloader: Arc::new(CatalogReloader::new(catalog.into())),
             listings,
             egress,
             engine,
@@ -125,111 +67,114 @@ impl Host {
         })
     }
 
-    /// Sends the telemetry of runs to that collector.
+    /// Sends the telemetry of runs to `collector`.
     #[must_use]
-    pub fn telling(self, collector: Collector) -> Host {
+    pub fn with_collector(self, collector: Collector) -> Host {
         Host { collector: Some(collector), ..self }
     }
 
-    /// Where the telemetry of runs goes.
+    /// Returns the collector of the runs' telemetry.
     #[must_use]
     pub fn collector(&self) -> Option<&Collector> {
         self.collector.as_ref()
     }
 
-    /// Keeps what is compiled of the shell's commands and of the guests in that folder, for other processes.
+    /// Caches the compiled commands of the shell and the compiled guests in `folder`, for other
+    /// processes.
     ///
     /// # Errors
-    /// Where the commands cannot be had.
-    pub fn caching(self, folder: &Path) -> Result<Host, HostError> {
+    /// The commands cannot be loaded.
+    pub fn with_cache(self, folder: &Path) -> Result<Host, HostError> {
         wattle_capability::guests::keep_compiled_in(folder);
         Ok(Host { toolbox: Toolbox::new(Some(folder))?, ..self })
     }
 
-    /// Searches the web with that engine, or with none for that reason.
+    /// Sets the web search engine, or the reason why there is none.
     #[must_use]
-    pub fn searching(self, engine: Result<Engine, String>) -> Host {
+    pub fn with_engine(self, engine: Result<Engine, String>) -> Host {
         Host { engine: engine.map(Arc::new), ..self }
     }
 
-    /// The engine.
+    /// Returns the runtime.
     #[must_use]
     pub fn runtime(&self) -> &Runtime {
         &self.runtime
     }
 
-    /// The programs that runs may call by name, as they are now. A run keeps what it began with.
+    /// Returns the current catalog. A run keeps the catalog with which it began.
     #[must_use]
     pub fn catalog(&self) -> Catalog {
-        self.reload.catalog()
+        self.reloader.catalog()
     }
 
-    /// Looks at the catalog's folders again, at most once a second, and tells what became of the catalog since it was last
-    /// told. A file whose new version does not load or compile keeps the version before.
+    /// Reloads the catalog's folders, at most once a second, and returns the changes since the last
+    /// call. If a file's new version does not load or compile, its previous version stays in use.
     pub async fn refresh(&self) -> CatalogDiff {
-        self.reload.refresh(&self.runtime).await
+        self.reloader.refresh(&self.runtime).await
     }
 
-    /// Compiles the whole catalog. A program of a folder that does not compile is left out, and the next
-    /// [`refresh`](Host::refresh) tells of it.
+    /// Compiles the whole catalog. A program of a folder that does not compile is left out, and the
+    /// next [`refresh`](Host::refresh) reports it.
     pub async fn warm(&self) {
-        self.reload.warm(&self.runtime).await;
+        self.reloader.warm(&self.runtime).await;
     }
 
-    /// Whether a program compiles and calls the capabilities that it says.
+    /// Checks that a program compiles and imports only the capabilities that it declares.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The first problem of the program.
     pub async fn check(&self, entry: &Entry) -> Result<(), Problem> {
         crate::reload::check(&self.runtime, entry).await
     }
 
-    /// The commands of the shell.
+    /// Returns the commands of the shell.
     #[must_use]
     pub fn toolbox(&self) -> &Toolbox {
         &self.toolbox
     }
 
-    /// The shell that runs are granted.
+    /// Returns the shell that runs are granted.
     #[must_use]
     pub fn shell(&self) -> Arc<dyn shell::Shell> {
         Arc::new(wattle_shell::Shell::new(Arc::new(self.toolbox.clone()), wattle_shell::Bounds::default()))
     }
 
-    /// The manual: functions, programs, forms of the language and error codes as they are now.
+    /// Returns the manual of the current catalog: functions, programs, forms of the language and
+    /// error codes.
     #[must_use]
-    pub fn guide(&self) -> Arc<dyn help::Manual> {
+    pub fn manual(&self) -> Arc<dyn help::Manual> {
         Arc::new(Manual::new(self.runtime.capabilities(), self.catalog()))
     }
 
-    /// The programs as they are now, for programs that start others.
+    /// Returns the current catalog as the port for programs that start others.
     #[must_use]
     pub fn programs(&self) -> Arc<dyn par::Programs> {
         Arc::new(Programs::new(self.runtime.clone(), self.catalog()))
     }
 
-    /// The search engine that the operator has set up, or why there is none.
+    /// Returns the configured search engine.
     ///
     /// # Errors
-    /// What would have to be set.
+    /// No engine is configured; the text names the missing setting.
     pub fn engine(&self) -> Result<Arc<Engine>, String> {
         self.engine.clone()
     }
 
-    /// The programs as they are now, for programs that look for others.
+    /// Returns the current catalog as the port for programs that search it.
     #[must_use]
-    pub fn directory(&self) -> Arc<dyn CatalogIndex> {
+    pub fn catalog_index(&self) -> Arc<dyn CatalogIndex> {
         Arc::new(Programs::new(self.runtime.clone(), self.catalog()))
     }
 
-    /// The way out.
+    /// Returns the network egress.
     #[must_use]
     pub fn egress(&self) -> &Egress {
         &self.egress
     }
 
-    /// What a session's prompts name of the catalog: chosen when the session begins, by its first message, and the same in all
-    /// its runs, so that its prompt stays the same byte for byte. Without a session it is chosen anew.
+    /// Returns the programs that a session's prompts name. They are chosen by the session's first
+    /// message and stay the same in all its runs, so that the prompt is the same byte for byte.
+    /// Without a session they are chosen anew each time.
     #[must_use]
     pub fn listing(&self, session: Option<(&Tenant, &str)>, first_message: &str) -> Arc<Listing> {
         let choose = || Arc::new(Listing::choose(&self.catalog(), first_message));
@@ -242,13 +187,13 @@ impl Host {
         })
     }
 
-    /// The system prompt of a run with those grants, in a session with that listing.
+    /// Returns the system prompt of a run with these grants and this listing.
     #[must_use]
     pub fn prompt(&self, settings: &Settings, grants: &Grants, listing: &Listing, dialect: Dialect) -> String {
         wattle_machine::system_prompt(&prompt::parts(&self.runtime, settings, grants, listing, dialect))
     }
 
-    /// The functions that a model is offered which calls functions, in a run with those grants.
+    /// Returns the functions that a run with these grants offers to a model with function calling.
     #[must_use]
     pub fn functions(&self, listing: &Listing, grants: &Grants) -> Vec<FunctionTool> {
         function_tools(&functions(&self.catalog(), listing, grants))

@@ -1,4 +1,4 @@
-//! The `ai` capability's port on the run's model.
+//! The `ai` capability's port, implemented with the run's model.
 
 use std::sync::Arc;
 
@@ -10,31 +10,33 @@ use wattle_rt::{Code, Failure};
 
 use crate::meter::Meter;
 use crate::model::{Model, ModelError, ModelRequest, Prices, Timeouts, turn_deadline};
+use crate::settings::Settings;
 
-/// How many requests of programs are under way at once.
-const AT_ONCE: usize = 8;
+/// Maximum number of concurrent requests of programs.
+const MAX_CONCURRENT: usize = 8;
 
-/// A model that programs may ask, with the same deadlines as the loop's own requests.
+/// The model that programs may ask. Its requests have the same deadlines as the loop's own.
 pub struct ModelInference {
     model: Arc<dyn Model>,
     timeouts: Timeouts,
     temperature: f32,
     max_tokens: u32,
     prices: Prices,
-    /// Shared by all runs that came from the same one.
+    /// Slots shared by all runs whose inference was made from the same one.
     slots: Arc<Semaphore>,
     meter: Meter,
 }
 
 impl ModelInference {
-    /// Lets programs ask `model`, where they say nothing else with that temperature and for that many tokens.
-    pub fn new(model: Arc<dyn Model>, settings: &crate::Settings) -> Self {
-        let crate::Settings { timeouts, temperature, max_tokens, .. } = *settings;
-        let (prices, slots) = (settings.prices.clone(), Arc::new(Semaphore::new(AT_ONCE)));
+    /// Lets programs ask `model`. The settings' temperature and token limit apply unless a program
+    /// sets its own.
+    pub fn new(model: Arc<dyn Model>, settings: &Settings) -> Self {
+        let Settings { timeouts, temperature, max_tokens, .. } = *settings;
+        let (prices, slots) = (settings.prices.clone(), Arc::new(Semaphore::new(MAX_CONCURRENT)));
         ModelInference { model, timeouts, temperature, max_tokens, prices, slots, meter: Meter::default() }
     }
 
-    /// The same for one run, whose meter counts what its programs take.
+    /// Returns a copy for one run, whose usage is counted by `meter`.
     #[must_use]
     pub fn metered(&self, meter: Meter) -> Self {
         let Self { model, slots, prices, timeouts, temperature, max_tokens, .. } = self;
@@ -54,12 +56,12 @@ impl ModelInference {
         self.meter.add(self.prices.priced(self.model.name(), usage));
     }
 
-    /// Waits for a place, and then for the request, as long as one may last.
+    /// Waits for a free slot and then for the request, at most as long as a model turn may take.
     async fn within<T>(&self, request: impl Future<Output = Result<T, ModelError>>) -> Result<T, Failure> {
         let _slot = self.slots.acquire().await;
         match tokio::time::timeout(turn_deadline(&self.timeouts), request).await {
             Ok(answer) => {
-                answer.map_err(|error| Failure::new(Code::EREMOTE, format!("the model could not be asked: {error}")))
+                answer.map_err(|error| Failure::new(Code::EREMOTE, format!("the model request failed: {error}")))
             }
             Err(_) => Err(Failure::new(Code::ETIME, "the model did not answer in time")),
         }

@@ -1,7 +1,8 @@
 //! Agents: a model that answers each step with a program, and the runtime that runs it.
 //!
-//! [`run`] drives the loop of `wattle_machine` to its end: it asks the [`model`], runs what the model wants run on the shared [`Host`]
-//! within the grants of the [`Job`], and tells every [`Sink`] what happens.
+//! [`run`] drives the loop of `wattle_machine` to its end. It asks the [`model`], runs the
+//! requested programs on the shared [`Host`] with the grants of the [`Job`], and reports each event
+//! to the [`Sink`].
 //!
 //! ```
 //! use std::sync::Arc;
@@ -26,8 +27,9 @@ mod act;
 mod bug;
 mod dialect;
 mod driver;
+mod error;
 mod examples;
-mod guide;
+mod functions;
 mod history;
 mod host;
 mod inference;
@@ -35,14 +37,18 @@ mod issues;
 pub mod journal;
 pub mod ledger;
 mod lines;
+mod listing;
+mod manual;
 mod meter;
 pub mod model;
 pub mod moderation;
 pub mod otel;
 mod programs;
 mod prompt;
+mod refusal;
 mod reload;
 mod scene;
+mod settings;
 mod sink;
 mod store;
 pub mod trace;
@@ -50,22 +56,25 @@ mod wiring;
 
 pub use dialect::DialectSetting;
 pub use driver::{Job, Report, run};
+pub use error::HostError;
 pub use examples::{Difference, ExampleFault, check_example};
-pub use host::{Host, HostError, NO_ENGINE, Settings};
+pub use host::{Host, NO_ENGINE};
 pub use inference::ModelInference;
-pub use issues::Tickets;
+pub use issues::IssueFile;
+pub use listing::Listing;
 pub use meter::Meter;
 pub use programs::Programs;
-pub use prompt::Listing;
+pub use refusal::denied;
 pub use reload::CatalogDiff;
 pub use scene::Scene;
+pub use settings::Settings;
 pub use sink::{Sink, now_ms};
 pub use store::{
     DEFAULT_TENANT, Exported, Kept, LazySecrets, LazyState, Privacy, SESSION_ID, SessionLine, State, Store, StoreError,
     StoredSecrets, Tenant, TenantError, TenantStore, is_session_id, own_session, privacy,
 };
 pub use trace::{STEPS_FILE, Step};
-pub use wiring::{Access, Trusted, denied};
+pub use wiring::{Access, Trusted};
 
 pub use {
     wattle_capability as capability, wattle_catalog as catalog, wattle_machine as machine, wattle_rt as rt,

@@ -1,49 +1,51 @@
-//! The lines of a file that may be of any size: one after the other, each in memory alone, none of them longer than a bound.
+//! A reader of lines for files of any size. It holds one line in memory at a time, and no line
+//! longer than a limit.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 
-/// Maximum length of a line of a trace or a ledger, in bytes. A longer one is passed over.
+/// Maximum length of a line of a trace or a ledger, in bytes. A longer line is skipped.
 pub(crate) const LINE_BYTES: usize = 4 << 20;
 
-/// One line.
+/// A line of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Line<'a> {
-    /// Its bytes, without the line break.
+    /// The line's bytes, without the line break.
     Whole(&'a [u8]),
-    /// It is longer than [`LINE_BYTES`], and was not kept.
+    /// A line longer than [`LINE_BYTES`]. Its bytes are dropped.
     Long,
 }
 
-/// Reads lines.
-pub(crate) struct Lines<R> {
+/// A reader of lines.
+pub(crate) struct LineReader<R> {
     reader: R,
     line: Vec<u8>,
     number: u64,
     is_ended: bool,
 }
 
-impl Lines<BufReader<File>> {
-    /// The lines of a file, from where it stands.
+impl LineReader<BufReader<File>> {
+    /// Reads lines from the current position of a file.
     pub(crate) fn of(file: File) -> Self {
-        Lines::new(BufReader::with_capacity(1 << 16, file))
+        LineReader::new(BufReader::with_capacity(1 << 16, file))
     }
 }
 
-impl<R: BufRead> Lines<R> {
+impl<R: BufRead> LineReader<R> {
     pub(crate) fn new(reader: R) -> Self {
-        Lines { reader, line: Vec::new(), number: 0, is_ended: true }
+        LineReader { reader, line: Vec::new(), number: 0, is_ended: true }
     }
 
-    /// If true, the line that was read last has its line break.
+    /// If true, the line that was read last ends in a line break.
     pub(crate) fn is_ended(&self) -> bool {
         self.is_ended
     }
 
-    /// The next line with its number, counted from 1; `None` at the end of the file. A last line without a line break counts.
+    /// Returns the next line with its number, counted from 1, or `None` at the end of the file. A
+    /// last line without a line break counts.
     ///
     /// # Errors
-    /// If the file cannot be read.
+    /// The file cannot be read.
     pub(crate) fn next(&mut self) -> io::Result<Option<(u64, Line<'_>)>> {
         self.line.clear();
         let (mut is_long, mut has_any) = (false, false);
@@ -79,7 +81,7 @@ mod tests {
     use super::*;
 
     fn all(text: &[u8]) -> Vec<(u64, Option<Vec<u8>>, bool)> {
-        let mut lines = Lines::new(BufReader::with_capacity(7, text));
+        let mut lines = LineReader::new(BufReader::with_capacity(7, text));
         let mut found = Vec::new();
         while let Some((number, line)) = lines.next().unwrap() {
             let bytes = if let Line::Whole(bytes) = line { Some(bytes.to_vec()) } else { None };
@@ -89,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_read_one_by_one_and_long_ones_are_passed_over() {
+    fn lines_are_read_one_by_one_and_long_ones_are_skipped() {
         let line = |number, text: &str, ended| (number, Some(text.as_bytes().to_vec()), ended);
         assert_eq!(all(b""), []);
         assert_eq!(all(b"\n"), [line(1, "", true)]);

@@ -1,20 +1,21 @@
-//! What the programs of one run used of the model.
+//! Model usage of one run's programs.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use wattle_machine::Usage;
 
-/// Counts tokens until they are taken into the account of the run. Clones count together.
+/// A counter of the tokens that programs use, until the run's account takes them over. Clones share
+/// one counter.
 #[derive(Clone, Debug, Default)]
 pub struct Meter(Arc<Mutex<Usage>>);
 
 impl Meter {
-    /// Adds what a request took.
+    /// Adds the usage of one request.
     pub fn add(&self, usage: Usage) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) += usage;
     }
 
-    /// Gives what was counted, and begins anew.
+    /// Returns the counted usage and resets the counter.
     #[must_use]
     pub fn take(&self) -> Usage {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))

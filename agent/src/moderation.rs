@@ -1,7 +1,8 @@
-//! The content guard: what looks at a user's message before a run begins.
+//! The content guard: checks a user's message before a run begins.
 //!
-//! [`Moderation`] asks its looks in order: patterns that a host lists, then a model that is asked for a category. The first that finds
-//! something decides. A look that fails closes the door or opens it, as it was set, and the verdict says so.
+//! [`Moderation`] asks its filters in order: patterns that the host lists, then a model that
+//! classifies the message. The first filter that finds a category decides. If a filter fails, the
+//! message is blocked or allowed by [`OnFailure`], and the verdict records the failure.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,56 +15,61 @@ use wattle_machine::{Message, Verdict};
 use crate::meter::Meter;
 use crate::model::{Delta, Model, ModelRequest, Prices, Timeouts, ask_within};
 
-/// What the user is told where no message is set for the category.
+/// The reply to a blocked message if its category has no configured message.
 const DEFAULT_MESSAGE: &str = "I can't help with that.";
 
-/// What the user is told where a look failed and the door is closed.
+/// The reply if a filter failed and failures block the message.
 const FAILED_MESSAGE: &str = "your message could not be checked, so nothing was done; try again later";
 
-/// The largest pattern, compiled, in bytes.
+/// Maximum size of a compiled pattern, in bytes.
 const PATTERN_BYTES: usize = 1 << 20;
 
-/// As much of a message as the classifier reads, in characters.
+/// Maximum number of characters of a message that the classifier reads.
 const CLASSIFIED_CHARS: usize = 20_000;
 
-/// What is looked for, and what follows.
+/// The filters, and the reaction to their findings.
 #[derive(Clone)]
 pub struct Moderation {
-    looks: Vec<Arc<dyn MessageFilter>>,
-    /// What the user is told, by category.
+    filters: Vec<Arc<dyn MessageFilter>>,
+    /// The replies to blocked messages, by category.
     messages: BTreeMap<String, String>,
     on_failure: OnFailure,
 }
 
-/// Says what happens to a message that could not be looked at.
+/// The reaction to a message that could not be checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnFailure {
-    /// It is not let through.
+    /// The message is blocked.
     #[default]
     Close,
-    /// It is let through.
+    /// The message is allowed.
     Open,
 }
 
-/// Looks at a message.
+/// A check of a user's message.
 pub trait MessageFilter: Send + Sync {
-    /// Gives the category of what is wrong with it; `None` where nothing is. The error says why the look failed. What it takes of the
-    /// run's model is counted.
-    fn look<'a>(&'a self, message: &'a str, meter: &'a Meter) -> BoxFuture<'a, Result<Option<String>, String>>;
+    /// Returns the category of the violation, or `None` if there is none. The error says why the
+    /// check failed. `meter` counts the usage of the run's model.
+    fn check<'a>(&'a self, message: &'a str, meter: &'a Meter) -> BoxFuture<'a, Result<Option<String>, String>>;
 }
 
 impl Moderation {
-    /// Looks with these, in that order; a category without a message has a message of its own.
+    /// Creates a guard that asks `filters` in order. A category without an entry in `messages` has
+    /// a default reply.
     #[must_use]
-    pub fn new(looks: Vec<Arc<dyn MessageFilter>>, messages: BTreeMap<String, String>, on_failure: OnFailure) -> Self {
-        Moderation { looks, messages, on_failure }
+    pub fn new(
+        filters: Vec<Arc<dyn MessageFilter>>,
+        messages: BTreeMap<String, String>,
+        on_failure: OnFailure,
+    ) -> Self {
+        Moderation { filters, messages, on_failure }
     }
 
-    /// Looks at a message until something is found.
+    /// Asks the filters until one finds a violation.
     pub(crate) async fn judge(&self, message: &str, meter: &Meter) -> Verdict {
         let mut failed = None;
-        for look in &self.looks {
-            match look.look(message, meter).await {
+        for filter in &self.filters {
+            match filter.check(message, meter).await {
                 Ok(None) => {}
                 Ok(Some(category)) => {
                     let message = self.messages.get(&category).map_or(DEFAULT_MESSAGE, String::as_str).to_owned();
@@ -87,28 +93,28 @@ impl Moderation {
 impl std::fmt::Debug for Moderation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Moderation")
-            .field("looks", &self.looks.len())
+            .field("filters", &self.filters.len())
             .field("on_failure", &self.on_failure)
             .finish_non_exhaustive()
     }
 }
 
-/// A list of patterns, each with the category of what it finds. They do not mind upper and lower case.
+/// A list of case-insensitive patterns, each with the category of its matches.
 #[derive(Clone, Debug, Default)]
 pub struct Patterns(Vec<(Regex, String)>);
 
 impl Patterns {
-    /// Takes regular expressions with their categories.
+    /// Compiles regular expressions with their categories.
     ///
     /// # Errors
-    /// Where one is no regular expression, or too large a one; the text says which.
+    /// A pattern is not a valid regular expression, or too large. The text names it.
     pub fn new<'a>(rules: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, String> {
         let compile = |(pattern, category): (&str, &str)| {
             let regex = RegexBuilder::new(pattern).case_insensitive(true).size_limit(PATTERN_BYTES).build();
             let why = |error: regex::Error| {
                 let error = error.to_string();
                 let last = error.lines().last().unwrap_or_default().trim().trim_start_matches("error: ").to_owned();
-                format!("the pattern `{pattern}` is no regular expression: {last}")
+                format!("the pattern `{pattern}` is not a valid regular expression: {last}")
             };
             Ok((regex.map_err(why)?, category.to_owned()))
         };
@@ -117,13 +123,13 @@ impl Patterns {
 }
 
 impl MessageFilter for Patterns {
-    fn look<'a>(&'a self, message: &'a str, _: &'a Meter) -> BoxFuture<'a, Result<Option<String>, String>> {
+    fn check<'a>(&'a self, message: &'a str, _: &'a Meter) -> BoxFuture<'a, Result<Option<String>, String>> {
         let found = self.0.iter().find(|(pattern, _)| pattern.is_match(message));
         ready(Ok(found.map(|(_, category)| category.clone()))).boxed()
     }
 }
 
-/// A model that is asked for the category.
+/// A filter that asks a model for the category.
 pub struct Classifier {
     model: Arc<dyn Model>,
     categories: Vec<String>,
@@ -132,7 +138,7 @@ pub struct Classifier {
 }
 
 impl Classifier {
-    /// Asks `model` which of the categories a message falls into.
+    /// Creates a filter that asks `model` which of the categories a message belongs to.
     #[must_use]
     pub fn new(model: Arc<dyn Model>, categories: Vec<String>, timeouts: Timeouts, prices: Prices) -> Self {
         Classifier { model, categories, timeouts, prices }
@@ -148,12 +154,13 @@ impl Classifier {
         let messages = [Message::system(instruction), Message::user(text)];
         let request = ModelRequest { temperature: 0.0, max_tokens: 256, ..ModelRequest::new(&messages) };
         let reply = ask_within(self.model.as_ref(), &self.timeouts, request, &mut |_: Delta<'_>| {}).await;
-        let reply = reply.map_err(|error| format!("the classifier could not be asked: {error}"))?;
+        let reply = reply.map_err(|error| format!("the classifier request failed: {error}"))?;
         meter.add(self.prices.priced(self.model.name(), reply.usage));
         self.verdict(&reply.text)
     }
 
-    /// Reads an answer. One that is none of those which were asked for is a failure, not a pass.
+    /// Parses the model's answer. An answer in another form is a failure, so the message does not
+    /// pass.
     fn verdict(&self, answer: &str) -> Result<Option<String>, String> {
         let line = answer.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
         let plain = line.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
@@ -165,13 +172,16 @@ impl Classifier {
                 Ok(Some(known.cloned().unwrap_or_else(|| named.to_owned())))
             }
             (Some("blocked"), None) => Ok(Some("other".to_owned())),
-            _ => Err(format!("the classifier gave neither `allowed` nor `blocked …`: {}", wattle_rt::quote(line, 80))),
+            _ => Err(format!(
+                "the classifier answered neither `allowed` nor `blocked CATEGORY`: {}",
+                wattle_rt::quote(line, 80)
+            )),
         }
     }
 }
 
 impl MessageFilter for Classifier {
-    fn look<'a>(&'a self, message: &'a str, meter: &'a Meter) -> BoxFuture<'a, Result<Option<String>, String>> {
+    fn check<'a>(&'a self, message: &'a str, meter: &'a Meter) -> BoxFuture<'a, Result<Option<String>, String>> {
         self.ask(message, meter).boxed()
     }
 }

@@ -1,4 +1,4 @@
-//! Scenes: a world made of fixtures, in which examples and evaluations run for real.
+//! Scenes: environments made of fixtures, in which examples and evaluations run for real.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use wattle_capability::PortFuture;
 use wattle_capability::ai::{Embedding, Inference, Question, Reply};
-use wattle_capability::egress::{HeaderMap, HeaderName, HeaderValue, Incoming, Outgoing, Passage, Url};
+use wattle_capability::egress::{HeaderMap, HeaderName, HeaderValue, Incoming, Outgoing, Passage, StatusCode, Url};
 use wattle_capability::files::Files;
 use wattle_capability::git::Repository;
 use wattle_capability::http;
@@ -18,18 +18,20 @@ use wattle_capability::web::{Engine, EngineKind};
 use wattle_catalog::{AiAnswer, Fixtures, HttpAnswer, ShellAnswer};
 use wattle_rt::{Account, Code, Failure, Grants};
 
-use crate::{Access, Host, Trusted};
+use crate::host::Host;
+use crate::wiring::{Access, Trusted};
 
-/// Bytes that may be written in a scene.
+/// Maximum number of bytes that may be written in a scene.
 const FILE_BYTES: u64 = 64 << 20;
 
-/// The picture that is made of every prompt.
+/// The picture that is generated for every prompt.
 const PICTURE: &[u8] = include_bytes!("scene.png");
-/// Where a scene's search engine is asked: its fixtures answer `https://search.example/search?q=…&format=json` as SearXNG does.
+/// The address of a scene's search engine. Its fixtures answer
+/// `https://search.example/search?q=…&format=json` in the format of SearXNG.
 const ENGINE: &str = "https://search.example";
 
-/// A world of fixtures: what runs in it meets these files, this state and these answers, and nothing outside.
-///
+/// An environment made of fixtures. A program that runs in it sees these files, this state and
+/// these answers, and nothing outside.
 /// ```
 /// use wattle_agent::{Host, Scene, capability::egress::Egress, catalog::{Catalog, Fixtures}, rt::Limits};
 ///
@@ -46,26 +48,27 @@ pub struct Scene {
     files: Arc<Files>,
     state: Arc<InMemory>,
     tenant: Arc<InMemory>,
-    network: Arc<Recorded>,
-    model: Arc<Scripted>,
-    shell: Arc<Lines>,
+    network: Arc<RecordedNetwork>,
+    model: Arc<ScriptedModel>,
+    shell: Arc<ScriptedShell>,
     fixed: Fixed,
 }
 
 impl Scene {
-    /// Lays the fixtures out.
+    /// Creates a scene from its fixtures.
     ///
     /// # Errors
-    /// Where they cannot be: a path that no file can have, a header that no answer can carry, a time that is none.
+    /// A fixture is invalid: a path that no file can have, a header that no response can carry, or
+    /// an invalid time.
     pub async fn new(fixtures: &Fixtures) -> Result<Scene, String> {
         let files = Files::overlay(None, FILE_BYTES);
         let scene = Scene {
             files: Arc::new(files),
             state: Arc::new(InMemory::default()),
             tenant: Arc::new(InMemory::default()),
-            network: Arc::new(Recorded::new(&fixtures.http)?),
-            model: Arc::new(Scripted::new(&fixtures.ai)),
-            shell: Arc::new(Lines(fixtures.shell.clone())),
+            network: Arc::new(RecordedNetwork::new(&fixtures.http)?),
+            model: Arc::new(ScriptedModel::new(&fixtures.ai)),
+            shell: Arc::new(ScriptedShell(fixtures.shell.clone())),
             fixed: Fixed::new(fixtures.now.as_deref(), &fixtures.random)?,
         };
         for (path, content) in &fixtures.files {
@@ -73,118 +76,126 @@ impl Scene {
         }
         let kv = scene.kv();
         for (key, value) in fixtures.kv.clone() {
-            let (state, name) = kv.place(&key);
+            let (state, name) = kv.locate(&key);
             let set = state.update(name.to_owned(), Box::new(|_| Ok(Some(value.into_bytes()))));
             set.await.map_err(|e| e.to_string())?;
         }
         Ok(scene)
     }
 
-    /// The states of session and tenant; a key tells by itself which it belongs to.
+    /// Returns the state of session and tenant. A key's name says which of the two it belongs to.
     fn kv(&self) -> Kv {
         Kv { session: Arc::<InMemory>::clone(&self.state), tenant: Arc::<InMemory>::clone(&self.tenant) }
     }
 
-    /// What a run in the scene works on. Of the host it meets the catalog and the manual only.
+    /// Returns the access of a run in the scene. It uses only the catalog and the manual of the
+    /// host.
     #[must_use]
     pub fn access(&self, host: &Host) -> Access {
         Access {
             state: Arc::<InMemory>::clone(&self.state),
             tenant: Arc::<InMemory>::clone(&self.tenant),
-            network: Arc::<Recorded>::clone(&self.network),
-            inference: Some(Arc::<Scripted>::clone(&self.model)),
-            engine: Engine::by(Arc::<Recorded>::clone(&self.network), EngineKind::Searxng, ENGINE).map(Arc::new),
-            shell: Some(Arc::<Lines>::clone(&self.shell)),
+            network: Arc::<RecordedNetwork>::clone(&self.network),
+            inference: Some(Arc::<ScriptedModel>::clone(&self.model)),
+            engine: Engine::with_backend(Arc::<RecordedNetwork>::clone(&self.network), EngineKind::Searxng, ENGINE)
+                .map(Arc::new),
+            shell: Some(Arc::<ScriptedShell>::clone(&self.shell)),
             ..Access::new(host, Arc::clone(&self.files))
         }
     }
 
-    /// What a trusted run in the scene works on besides: its commits and its public files are gone with it, and every picture is the same.
+    /// Returns the additional resources of a trusted run in the scene. Commits and public files are
+    /// dropped with the scene, and every picture is the same.
     #[must_use]
     pub fn trusted(&self) -> Trusted {
         Trusted {
-            repository: Arc::new(Pushed),
+            repository: Arc::new(AcceptingRepository),
             public: Some(Arc::new(Files::overlay(None, FILE_BYTES))),
-            painter: Some(Arc::new(OnePicture)),
+            image_generator: Some(Arc::new(OnePicture)),
         }
     }
 
-    /// What a run in the scene is granted: that access, and the scene's clock and random numbers.
+    /// Returns the grants of a run in the scene: the access, and the scene's clock and random
+    /// numbers.
     #[must_use]
     pub fn grants(&self, access: Access) -> Grants {
         access.grants().with(self.fixed.clone())
     }
 
-    /// What a file holds now.
+    /// Returns the current content of a file.
     ///
     /// # Errors
-    /// Why it cannot be read.
+    /// The file cannot be read.
     pub fn file(&self, path: &str) -> Result<String, String> {
         self.files.read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).map_err(|e| e.to_string())
     }
 
-    /// What a key of the state holds now; `None` where it is not there.
+    /// Returns the current value of a key, or `None` if there is no such key.
     ///
     /// # Errors
-    /// Why the state cannot be read.
+    /// The state cannot be read.
     pub async fn value(&self, key: &str) -> Result<Option<String>, String> {
         let kv = self.kv();
-        let (state, name) = kv.place(key);
+        let (state, name) = kv.locate(key);
         let value = state.get(name.to_owned()).await.map_err(|e| e.to_string())?;
         Ok(value.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
     }
 }
 
-/// A repository that takes every commit.
-struct Pushed;
+/// A repository that accepts every commit.
+struct AcceptingRepository;
 
-impl Repository for Pushed {
+impl Repository for AcceptingRepository {
     fn commit_push(&self, message: String) -> PortFuture<'_, String> {
         Box::pin(async move { Ok(format!("committed and pushed: {message}")) })
     }
 }
 
-/// Makes the same picture of every prompt.
+/// An image generator that returns the same picture for every prompt.
 struct OnePicture;
 
 impl ImageGenerator for OnePicture {
-    fn paint(&self, _: String, _: Passage) -> PortFuture<'_, Vec<u8>> {
+    fn generate(&self, _: String, _: Passage) -> PortFuture<'_, Vec<u8>> {
         Box::pin(async { Ok(PICTURE.to_vec()) })
     }
 }
 
-/// Answers requests with what was recorded for them.
-struct Recorded(Vec<Route>);
+/// A network that answers requests with recorded responses.
+struct RecordedNetwork(Vec<Route>);
 
-/// The answers to one request: in their order, the last one again and again.
+/// The responses to one request, in order. The last one repeats.
 struct Route {
     method: String,
     url: String,
     answers: Mutex<VecDeque<http::Response>>,
 }
 
-impl Recorded {
-    fn new(answers: &[HttpAnswer]) -> Result<Recorded, String> {
+impl RecordedNetwork {
+    fn new(answers: &[HttpAnswer]) -> Result<RecordedNetwork, String> {
         let mut routes: Vec<Route> = Vec::new();
         for HttpAnswer { url, method, status, headers, body } in answers {
             let mut map = HeaderMap::new();
             for (name, value) in headers {
                 let header = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value));
-                let (Ok(name), Ok(value)) = header else { return Err(format!("`{name}: {value}` is no header")) };
+                let (Ok(name), Ok(value)) = header else {
+                    return Err(format!("`{name}: {value}` is not a valid header"));
+                };
                 map.append(name, value);
             }
-            let answer = http::Response { status: *status, headers: map, body: body.clone().into_bytes() };
+            let status = StatusCode::from_u16(*status).map_err(|_| format!("`{status}` is not an HTTP status"))?;
+            let answer = http::Response { status, headers: map, body: body.clone().into() };
             let url = normal(url);
             match routes.iter_mut().find(|route| route.url == url && route.method == *method) {
                 Some(route) => route.answers.get_mut().unwrap_or_else(PoisonError::into_inner).push_back(answer),
                 None => routes.push(Route { method: method.clone(), url, answers: Mutex::new([answer].into()) }),
             }
         }
-        Ok(Recorded(routes))
+        Ok(RecordedNetwork(routes))
     }
 }
 
-/// A URL as a client sends it, so that `https://example.org` is `https://example.org/`; without what stands behind `#`.
+/// Normalizes a URL to the form that a client sends: `https://example.org` becomes
+/// `https://example.org/`, and the fragment is dropped.
 fn normal(url: &str) -> String {
     match Url::parse(url) {
         Ok(mut parsed) => {
@@ -202,22 +213,22 @@ impl Route {
     }
 }
 
-impl http::Backend for Recorded {
+impl http::Backend for RecordedNetwork {
     fn send(&self, outgoing: Outgoing) -> PortFuture<'_, Incoming> {
         let request = outgoing.request();
         let url = normal(&request.url);
         let route = self.0.iter().find(|route| route.url == url && route.method == request.method.as_str());
         let answer = route.and_then(Route::next).ok_or_else(|| {
-            Failure::new(Code::EREMOTE, format!("nothing answers to {} {}", request.method, request.url))
+            Failure::new(Code::EREMOTE, format!("no fixture answers {} {}", request.method, request.url))
         });
         Box::pin(async move { answer.map(|answer| outgoing.answer(answer)) })
     }
 }
 
-/// Knows what certain lines of the shell leave behind.
-struct Lines(Vec<ShellAnswer>);
+/// A shell that knows the output of certain lines.
+struct ScriptedShell(Vec<ShellAnswer>);
 
-impl Shell for Lines {
+impl Shell for ScriptedShell {
     fn run(&self, _: &Account, _: Arc<Files>, script: String, _: Vec<u8>, _: Instant) -> PortFuture<'_, Captured> {
         let known = self.0.iter().find(|answer| answer.line == script).map(|answer| Captured {
             stdout: answer.stdout.clone().into_bytes(),
@@ -230,30 +241,30 @@ impl Shell for Lines {
     }
 }
 
-/// Gives the answers of a model.
-struct Scripted {
+/// A model with scripted answers.
+struct ScriptedModel {
     when: Vec<(String, String)>,
     next: Mutex<VecDeque<String>>,
 }
 
-impl Scripted {
-    fn new(answers: &[AiAnswer]) -> Scripted {
+impl ScriptedModel {
+    fn new(answers: &[AiAnswer]) -> ScriptedModel {
         let (mut when, mut next) = (Vec::new(), VecDeque::new());
         for answer in answers.iter().cloned() {
             match answer {
                 AiAnswer::Next(reply) => next.push_back(reply),
-                AiAnswer::When { when: sought, reply } => when.push((sought, reply)),
+                AiAnswer::When { when: text, reply } => when.push((text, reply)),
             }
         }
-        Scripted { when, next: Mutex::new(next) }
+        ScriptedModel { when, next: Mutex::new(next) }
     }
 }
 
-impl Scripted {
-    /// The answer to what has these texts in it.
+impl ScriptedModel {
+    /// Returns the answer to a question that contains these texts.
     fn answer(&self, texts: &[&str]) -> Result<String, Failure> {
-        let fits = |(when, _): &&(String, String)| texts.iter().any(|text| text.contains(when.as_str()));
-        let answer = match self.when.iter().find(fits) {
+        let matches = |(when, _): &&(String, String)| texts.iter().any(|text| text.contains(when.as_str()));
+        let answer = match self.when.iter().find(matches) {
             Some((_, reply)) => Some(reply.clone()),
             None => self.next.lock().unwrap_or_else(PoisonError::into_inner).pop_front(),
         };
@@ -261,17 +272,17 @@ impl Scripted {
     }
 }
 
-impl Inference for Scripted {
+impl Inference for ScriptedModel {
     fn ask(&self, question: Question) -> PortFuture<'_, Reply> {
         let answer = self.answer(&[&question.text, &question.instruction]).map(|text| Reply { text, tokens: 0 });
         Box::pin(async { answer })
     }
 
-    /// The answer is written as a JSON array of numbers.
+    /// Parses the scripted answer as a JSON array of numbers.
     fn embed(&self, text: String) -> PortFuture<'_, Embedding> {
         let answer = self.answer(&[&text]).and_then(|answer| {
             let vector = serde_json::from_str(&answer).map_err(|_| {
-                Failure::new(Code::EREMOTE, "the model's answer for an embedding is no JSON array of numbers")
+                Failure::new(Code::EREMOTE, "the model's answer for an embedding is not a JSON array of numbers")
             })?;
             Ok(Embedding { vector, tokens: 0 })
         });
@@ -290,39 +301,39 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn requests_are_answered_in_order_and_the_last_answer_stays() {
+    async fn requests_are_answered_in_order_and_the_last_answer_repeats() {
         let recorded = [answer("https://a.example", "one"), answer("https://a.example/", "two")];
-        let network = Recorded::new(&recorded).unwrap();
+        let network = RecordedNetwork::new(&recorded).unwrap();
         let ask = async |method, url: &str| {
-            let request = http::Request { method, url: url.to_owned(), headers: HeaderMap::new(), body: Vec::new() };
+            let request = http::Request { method, ..http::Request::get(url) };
             let passage = Passage::new(None, Arc::default(), "http");
             let answered = passage.send(&network, "http.get", request).await;
-            answered.map(|response| String::from_utf8(response.body).unwrap())
+            answered.map(|response| String::from_utf8(response.body.into()).unwrap())
         };
         for expected in ["one", "two", "two"] {
             assert_eq!(ask(Method::GET, "https://a.example/#top").await.as_deref(), Ok(expected));
         }
         let refused = ask(Method::POST, "https://a.example/").await.unwrap_err();
-        assert_eq!(refused.to_string(), "EREMOTE (6): nothing answers to POST https://a.example/");
+        assert_eq!(refused.to_string(), "EREMOTE (6): no fixture answers POST https://a.example/");
     }
 
     #[tokio::test]
-    async fn what_cannot_be_laid_out_is_told() {
+    async fn invalid_fixtures_are_reported() {
         let bad =
             HttpAnswer { headers: [("a b".to_owned(), "x".to_owned())].into(), ..answer("https://a.example", "") };
         let fixtures = Fixtures { http: vec![bad], ..Fixtures::default() };
-        assert_eq!(Scene::new(&fixtures).await.err().as_deref(), Some("`a b: x` is no header"));
+        assert_eq!(Scene::new(&fixtures).await.err().as_deref(), Some("`a b: x` is not a valid header"));
         let fixtures = Fixtures { files: [("../a".to_owned(), String::new())].into(), ..Fixtures::default() };
         assert!(Scene::new(&fixtures).await.is_err());
         let fixtures = Fixtures { now: Some("noon".to_owned()), ..Fixtures::default() };
-        let told = Scene::new(&fixtures).await.err().unwrap();
-        assert!(told.starts_with("\"noon\" is no point in time"), "{told}");
+        let error = Scene::new(&fixtures).await.err().unwrap();
+        assert!(error.starts_with("\"noon\" is not a timestamp"), "{error}");
     }
 
     #[tokio::test]
     async fn a_model_answers_by_what_it_is_asked_and_then_in_order() {
         let when = |when: &str, reply: &str| AiAnswer::When { when: when.to_owned(), reply: reply.to_owned() };
-        let model = Scripted::new(&[AiAnswer::Next("first".to_owned()), when("tea", "hot"), when("label", "x")]);
+        let model = ScriptedModel::new(&[AiAnswer::Next("first".to_owned()), when("tea", "hot"), when("label", "x")]);
         for (text, instruction, expected) in [
             ("a cup of tea", "", Some("hot")),
             ("b", "give a label", Some("x")),

@@ -1,24 +1,25 @@
-//! Where a run's events go.
+//! Receivers of a run's events.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use wattle_machine::{Envelope, Event};
 
-/// Receives the events of a run as they happen. A sink must not block for long: the run waits for it.
+/// A receiver of a run's events as they happen. A sink must not block for long, because the run
+/// waits for it.
 pub trait Sink: Send + Sync {
-    /// Takes one event.
+    /// Handles one event.
     fn emit(&self, event: &Envelope);
 }
 
-/// Any function of an event is a sink.
+/// Functions of an event are sinks.
 impl<F: Fn(&Envelope) + Send + Sync> Sink for F {
     fn emit(&self, event: &Envelope) {
         self(event);
     }
 }
 
-/// Stamps events with their run, number and time, and hands them on.
+/// A wrapper that adds run id, sequence number and time to each event and passes it to the sink.
 pub(crate) struct Stamp<'a> {
     run_id: &'a str,
     root_run_id: &'a str,
@@ -27,12 +28,12 @@ pub(crate) struct Stamp<'a> {
 }
 
 impl<'a> Stamp<'a> {
-    /// Events of that run, which nobody else started, from that number on.
+    /// Creates the stamp of a top-level run whose next event has the number `next`.
     pub(crate) fn from(run_id: &'a str, sink: &'a dyn Sink, next: u64) -> Self {
         Stamp { run_id, root_run_id: run_id, next: AtomicU64::new(next), sink }
     }
 
-    /// The number of the next event.
+    /// Returns the number of the next event.
     pub(crate) fn next(&self) -> u64 {
         self.next.load(Ordering::Relaxed)
     }
@@ -44,7 +45,7 @@ impl<'a> Stamp<'a> {
     }
 }
 
-/// Gives the time as events carry it: milliseconds since 1970.
+/// Returns the current time in the unit of events: milliseconds since 1970.
 #[must_use]
 pub fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);

@@ -126,12 +126,12 @@ fn what_is_no_recording_is_told_by_line() {
     for (text, words) in [
         ("", "line 1: the file is empty"),
         ("\n\n", "line 1: the file is empty"),
-        ("hello", "line 1: it is no header"),
-        ("{\"reply\":\"x\"}", "line 1: it is no header"),
+        ("hello", "line 1: it is not a header"),
+        ("{\"reply\":\"x\"}", "line 1: it is not a header"),
         ("{\"wattle_cassette\":2}", "line 1: version 2 is unknown"),
-        (&format!("{HEADER}\n{{\"reply\":\"x\"}}\n{{\"answer\":1}}"), "line 4: it is no turn"),
-        (&format!("{HEADER}{{\"reply\":"), "line 2: it is no turn"),
-        (&format!("{HEADER}{{\"reply\":7}}"), "line 2: it is no turn"),
+        (&format!("{HEADER}\n{{\"reply\":\"x\"}}\n{{\"answer\":1}}"), "line 4: it is not a turn"),
+        (&format!("{HEADER}{{\"reply\":"), "line 2: it is not a turn"),
+        (&format!("{HEADER}{{\"reply\":7}}"), "line 2: it is not a turn"),
     ] {
         let why = Cassette::parse(text).unwrap_err();
         assert!(why.to_string().contains(words), "{text}: {why}");

@@ -79,7 +79,7 @@ async fn what_keeps_a_program_from_running_is_told() {
             "file_read",
             "[\"none.txt\"]",
             Code::ENOENT,
-            "item 0 (\"none.txt\"): the program left with ENOENT (4): `fs.read`:",
+            "item 0 (\"none.txt\"): the program returned ENOENT (4): `fs.read`:",
         ),
     ] {
         let outcome = run(&host, access(&host, None), MAP, &[program, items]).await;
@@ -137,7 +137,7 @@ async fn embeddings_are_recorded_beside_answers() {
     let cassette: Arc<dyn Model> = Arc::new(Cassette::open(&path).unwrap().strict());
     assert_eq!(run(&host, access(&host, Some(Arc::clone(&cassette))), text, &[]).await.texts(), expected);
     let over = run(&host, access(&host, Some(cassette)), text, &[]).await;
-    assert!(over.failure.unwrap().failure.reason.contains("the recording is over: it has 2 turns"));
+    assert!(over.failure.unwrap().failure.reason.contains("the recording has ended: it has 2 turns"));
     // A model that has none says so, and a recording of it has none either.
     let by_hand =
         Cassette::parse("{\"wattle_cassette\":1}\n{\"reply\":{\"vector\":[1]}}\n{\"reply\":\"hi\"}\n").unwrap();

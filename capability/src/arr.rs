@@ -1,4 +1,4 @@
-//! `arr`: arrays of texts that the host keeps for the run; a program holds a handle.
+//! `arr`: arrays of strings that the host stores for the run; a program has their handles.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -7,89 +7,89 @@ use wattle_rt::tape::RecordedValue;
 use wattle_rt::{Code, Failure, Record, Run, Value, capability, host, quote};
 
 use crate::QUOTED;
-
 use crate::json::document::{Document, quoted};
 
 capability! {
-    /// Arrays of texts, held by the host; a handle is a number above 0, an index counts from 0.
+    /// Arrays of strings, stored by the host; a handle is a number above 0, indexes start at 0.
     pub const ARR: "arr" 2;
 
-    /// Makes an empty array
+    /// Creates an empty array
     #[example = r#"(let $a (arr.new)) (arr.push? $a "x") (ret (str.from_int (arr.len $a)))"# => "1"]
     #[prompt(signature)]
     fn new() -> h: arr = new;
 
-    /// Adds a text at the end
+    /// Appends a string
     #[example = r#"(let $a (arr.new)) (arr.push? $a "x") (arr.push? $a "y") (ret (arr.to_json? $a))"# => r#"["x","y"]"#]
     #[prompt(signature)]
     fn push(h: arr, item: bytes) ! EBOUND ENOMEM = push;
 
-    /// Gives the text at index i
+    /// Returns the string at index i
     #[example = r#"(ret (arr.get? (str.split? "a b" " ") 1))"# => "b"]
     #[prompt(signature)]
     fn get(h: arr, i: int) -> ptr: str ! EBOUND = get;
 
-    /// Replaces the text at index i
+    /// Replaces the string at index i
     #[example = r#"(let $a (str.split? "a b" " ")) (arr.set? $a 0 "z") (ret (str.join? $a " "))"# => "z b"]
     #[prompt(signature)]
     fn set(h: arr, i: int, item: bytes) ! EBOUND ENOMEM = set;
 
-    /// Gives the number of texts
+    /// Returns the number of items
     #[example = r#"(ret (str.from_int (arr.len (str.split? "a b" " "))))"# => "2"]
     #[prompt(signature)]
     fn len(h: arr) -> n: int = len;
 
-    /// Gives a new array of the texts from index start up to end (not included, at most the length)
+    /// Returns a new array of the items from index start to end (excluded, at most the length)
     #[example = r#"(ret (str.join? (arr.slice? (str.split? "a b c d" " ") 1 3) " "))"# => "b c"]
     #[prompt(signature)]
     fn slice(h: arr, start: int, end: int) -> arr: arr ! EBOUND ENOMEM = slice;
 
-    /// Sorts in place by bytes, smallest first
+    /// Sorts in place by bytes, ascending
     #[example = r#"(let $a (str.split? "b 10 a 9" " ")) (arr.sort? $a) (ret (str.join? $a " "))"# => "10 9 a b"]
     #[prompt(signature)]
     fn sort(h: arr) ! EBOUND = sort;
 
-    /// Sorts in place by "text" or "num" (every text is a number, else EPARSE); "-text", "-num" largest first; equals keep their order
+    /// Sorts in place by "text" or "num" (if every item is a number, else EPARSE), stably; "-text",
+    /// "-num" sort descending
     #[example = r#"(let $a (str.split? "9 10 -1" " ")) (arr.sort_by? $a "-num") (ret (str.join? $a " "))"# => "10 9 -1"]
     fn sort_by(h: arr, by: str) ! EBOUND EPARSE = sort_by;
 
-    /// Removes in place what occurred before, sorted or not
+    /// Removes duplicates in place; keeps the first of each
     #[example = r#"(let $a (str.split? "b a b" " ")) (arr.uniq? $a) (ret (str.join? $a " "))"# => "b a"]
     #[prompt(signature)]
     fn uniq(h: arr) ! EBOUND = uniq;
 
-    /// Turns the order round, in place
+    /// Reverses in place
     #[example = r#"(let $a (str.split? "a b" " ")) (arr.reverse? $a) (ret (str.join? $a " "))"# => "b a"]
     #[prompt(signature)]
     fn reverse(h: arr) ! EBOUND = reverse;
 
-    /// Gives a new array of the texts of a, then those of b
+    /// Returns a new array: the items of a, then those of b
     #[example = r#"(ret (str.join? (arr.concat? (str.split? "a b" " ") (str.split? "c d" " ")) " "))"# => "a b c d"]
     #[prompt(signature)]
     fn concat(a: arr, b: arr) -> arr: arr ! EBOUND ENOMEM = concat;
 
-    /// Gives the index of the first text that is item, -1 where absent
+    /// Returns the index of the first item equal to item, or -1
     #[example = r#"(ret (str.from_int (arr.index_of (str.split? "a b" " ") "b")))"# => "1"]
     #[prompt(signature)]
     fn index_of(h: arr, item: bytes) -> i: int = index_of;
 
-    /// Writes the array as a JSON array of strings; `json.make_arr` keeps numbers and objects
+    /// Encodes as a JSON array of strings; `json.make_arr` keeps numbers and objects
     #[example = r#"(ret (arr.to_json? (str.split? "a 1" " ")))"# => r#"["a","1"]"#]
     #[prompt(signature)]
     fn to_json(h: arr) -> ptr: str ! EBOUND ENOMEM = to_json;
 
-    /// Reads a JSON array; strings lose their quotes, anything else stays JSON
+    /// Parses a JSON array; strings lose their quotes, anything else stays JSON
     #[example = r#"(ret (str.join? (arr.from_json? "[1.50,\"b\",{}]") " "))"# => "1.50 b {}"]
     #[prompt(signature)]
     fn from_json(doc: str) -> h: arr ! EPARSE ENOMEM = from_json;
 }
 
-/// The handle of an array.
+/// An array's handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handle(pub i32);
 
 impl Record for Handle {
-    /// The items: the same handle may be another array's when the program is run once more.
+    /// Records the items: in a replay, the handle may belong to another array.
     fn record(&self, run: &mut Run) -> RecordedValue {
         RecordedValue::Items(Arrays::of(run).get(*self).map(|items| items.clone()).unwrap_or_default())
     }
@@ -118,10 +118,10 @@ impl Arrays {
         run.state()
     }
 
-    /// Makes an array of those items.
+    /// Creates an array of the items.
     ///
     /// # Errors
-    /// `ENOMEM` where the run holds too much already.
+    /// `ENOMEM` if the run's memory limit is reached.
     pub fn make<T: AsRef<[u8]>>(run: &mut Run, items: impl IntoIterator<Item = T>) -> Result<Handle, Failure> {
         let mut list = Vec::new();
         run.charge(0)?;
@@ -134,10 +134,10 @@ impl Arrays {
         Ok(Handle(i32::try_from(arrays.len()).unwrap_or(i32::MAX)))
     }
 
-    /// The array of that handle.
+    /// Returns the array of a handle.
     ///
     /// # Errors
-    /// `EBOUND` where no array has it.
+    /// `EBOUND` if no array has the handle.
     pub fn get(&mut self, handle: Handle) -> Result<&mut Vec<Vec<u8>>, Failure> {
         let at = usize::try_from(handle.0).ok().and_then(|h| h.checked_sub(1));
         at.and_then(|at| self.0.get_mut(at)).ok_or_else(|| {
@@ -151,53 +151,50 @@ impl Arrays {
     fn item(&mut self, handle: Handle, i: i32) -> Result<&mut Vec<u8>, Failure> {
         let list = self.get(handle)?;
         let length = list.len();
-        usize::try_from(i)
-            .ok()
-            .and_then(|i| list.get_mut(i))
-            .ok_or_else(|| Failure::new(Code::EBOUND, format!("no index {i} in an array of {length}")))
+        usize::try_from(i).ok().and_then(|i| list.get_mut(i)).ok_or_else(|| {
+            Failure::new(Code::EBOUND, format!("index {i} is out of range: the array has {length} items"))
+        })
     }
 }
 
-/// An order of texts by name: `num`, or `-num` for the largest first.
+/// A sort order by name, such as `num`, or `-num` for descending.
 pub(crate) struct Order<'a> {
-    /// The name without its sign.
+    /// The name, without its sign.
     pub(crate) by: &'a str,
-    falling: bool,
+    descending: bool,
 }
 
 impl<'a> Order<'a> {
-    /// Reads an order whose name is one of those.
+    /// Parses an order whose name is one of `names`.
     ///
     /// # Errors
-    /// `EPARSE` that names them.
+    /// `EPARSE` with the valid names.
     pub(crate) fn read(text: &'a str, names: &[&str]) -> Result<Self, Failure> {
-        let order = Order { by: text.trim_start_matches('-'), falling: text.starts_with('-') };
+        let order = Order { by: text.trim_start_matches('-'), descending: text.starts_with('-') };
         if names.contains(&order.by) && text.len() - order.by.len() <= 1 {
             return Ok(order);
         }
         let names: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
-        let words = format!(
-            "{text:?} is no order; it is one of {}, with a `-` before it for the largest first",
-            names.join(", ")
-        );
+        let words =
+            format!("{text:?} is not an order; use one of {}, with a `-` before it for descending", names.join(", "));
         Err(Failure::new(Code::EPARSE, words))
     }
 
-    /// Sorts; equals keep their order.
+    /// Sorts stably.
     pub(crate) fn sort<T>(&self, items: &mut [T], compare: impl Fn(&T, &T) -> Ordering) {
-        items.sort_by(|a, b| if self.falling { compare(b, a) } else { compare(a, b) });
+        items.sort_by(|a, b| if self.descending { compare(b, a) } else { compare(a, b) });
     }
 }
 
-/// The number that a text is; blanks around it are fine.
+/// Parses a finite number; allows surrounding whitespace.
 pub(crate) fn number(text: &[u8]) -> Option<f64> {
     std::str::from_utf8(text).ok()?.trim().parse::<f64>().ok().filter(|x| x.is_finite())
 }
 
-/// Every item with its number.
+/// Pairs every item with its number.
 ///
 /// # Errors
-/// `EPARSE` that says which one is none.
+/// `EPARSE` with the first item that is not a number.
 pub(crate) fn numbered<T>(items: Vec<T>, text: impl Fn(&T) -> &[u8]) -> Result<Vec<(f64, T)>, Failure> {
     items
         .into_iter()
@@ -206,7 +203,7 @@ pub(crate) fn numbered<T>(items: Vec<T>, text: impl Fn(&T) -> &[u8]) -> Result<V
             Some(number) => Ok((number, item)),
             None => {
                 let shown = quote(&String::from_utf8_lossy(text(&item)), QUOTED);
-                Err(Failure::new(Code::EPARSE, format!("{shown} at index {i} is no number")))
+                Err(Failure::new(Code::EPARSE, format!("{shown} at index {i} is not a number")))
             }
         })
         .collect()
@@ -247,7 +244,7 @@ fn slice(run: &mut Run, h: i32, start: i32, end: i32) -> Result<Handle, Failure>
     let part = range.and_then(|range| items.get(range)).map(<[_]>::to_vec).ok_or_else(|| {
         let length = items.len();
         let words =
-            format!("no slice from {start} to {end} of an array of {length}: 0 <= start <= end, start <= length");
+            format!("cannot slice {start} to {end} of an array of {length} items: 0 <= start <= end, start <= length");
         Failure::new(Code::EBOUND, words)
     })?;
     Arrays::make(run, part)
@@ -298,7 +295,7 @@ fn index_of(run: &mut Run, h: i32, item: &[u8]) -> Result<i32, Failure> {
 
 fn to_json(run: &mut Run, h: i32) -> Result<String, Failure> {
     let items = Arrays::of(run).get(Handle(h))?;
-    crate::bounded(('[', ']'), items.iter().map(|item| quoted(&String::from_utf8_lossy(item))))
+    crate::join_in_brackets('[', ']', items.iter().map(|item| quoted(&String::from_utf8_lossy(item))))
 }
 
 fn from_json(run: &mut Run, doc: &str) -> Result<Handle, Failure> {

@@ -1,5 +1,8 @@
-//! `date`: points in time as text. A date is RFC 3339, `2026-03-01T12:00:00Z`; in a named zone the zone follows it,
-//! `2026-03-01T13:00:00+01:00[Europe/Berlin]` (RFC 9557). What takes a date also takes `2026-03-01` and times without a zone, as UTC.
+//! `date`: dates and times as text.
+//!
+//! A date is RFC 3339, `2026-03-01T12:00:00Z`; in a named zone, the zone follows it,
+//! `2026-03-01T13:00:00+01:00[Europe/Berlin]` (RFC 9557). Functions also accept `2026-03-01` and
+//! times without a zone, as UTC.
 
 use jiff::civil::{Time, Weekday};
 use jiff::fmt::rfc2822;
@@ -12,69 +15,73 @@ use wattle_rt::{Code, Failure, Run, capability, quote};
 use crate::QUOTED;
 
 capability! {
-    /// Points in time as text: RFC 3339 such as `2026-03-01T12:00:00Z`, in a named zone with its name behind it in brackets; a day alone is its midnight in UTC.
+    /// Dates as RFC 3339, `2026-03-01T12:00:00Z`, followed by `[Zone/Name]` if zoned; a bare date
+    /// is its midnight in UTC.
     pub const DATE: "date" 1;
 
-    /// Gives the present time in UTC, to the second
+    /// Returns the current time in UTC, to the second
     #[example = r#"(when (> (date.diff? "2020-01-01" (date.now) "days") 0) (out "later"))"# => "later"]
     #[effect(reads)]
     #[touches(nothing)]
     fn now() -> date: str = now;
 
-    /// Reads a date; format is 0 for RFC 3339 or RFC 2822, or of strftime's fields; zone (0: UTC) is for a text that names none
+    /// Parses a date; format is 0 for RFC 3339 or RFC 2822, else strftime's; zone (0: UTC) applies
+    /// if the string has none
     #[example = r#"(ret (date.parse? "1.3.2026 9:30" "%d.%m.%Y %H:%M" "Europe/Berlin"))"# => "2026-03-01T09:30:00+01:00[Europe/Berlin]"]
     fn parse(s: str, format: opt_str, zone: opt_str) -> date: str ! EPARSE ENOENT = parse;
 
-    /// Writes a date in strftime's fields (0: RFC 3339), in a zone (0: its own)
+    /// Formats a date by a strftime format (0: RFC 3339), in a zone (0: its own)
     #[example = r#"(ret (date.format? "2026-03-01T12:00:00Z" "%A, %d %b %Y %H:%M" "Europe/Berlin"))"# => "Sunday, 01 Mar 2026 13:00"]
-    fn format(date: str, format: opt_str, zone: opt_str) -> ptr: str ! EPARSE ENOENT = formatted;
+    fn format(date: str, format: opt_str, zone: opt_str) -> ptr: str ! EPARSE ENOENT = format_date;
 
-    /// Adds n units to a date: seconds, minutes, hours, days, weeks, months or years; a day that a month lacks becomes its last
+    /// Adds n units: seconds, minutes, hours, days, weeks, months or years; a day missing in a
+    /// month becomes its last
     #[example = r#"(ret (date.add? "2026-01-31" 1 "months"))"# => "2026-02-28T00:00:00Z"]
     fn add(date: str, n: int, unit: str) -> date: str ! EPARSE EBOUND = add;
 
-    /// Gives how many whole units lie between two dates: seconds, minutes, hours, days, weeks, months or years; below 0 where to comes first
+    /// Returns the number of whole units between two dates: seconds, minutes, hours, days, weeks,
+    /// months or years; negative if to is earlier
     #[example = r#"(ret (str.from_int (date.diff? "2026-03-01" "2026-03-31T18:00:00Z" "days")))"# => "30"]
     fn diff(from: str, to: str, unit: str) -> n: int ! EPARSE EBOUND = diff;
 
-    /// Gives the day of the week: 1 for Monday to 7 for Sunday
+    /// Returns the weekday, 1 (Monday) to 7 (Sunday)
     #[example = r#"(ret (str.from_int (date.weekday? "2026-03-01")))"# => "7"]
     fn weekday(date: str) -> n: int ! EPARSE = weekday;
 }
 
-/// The longest text of a date or format, in bytes.
-const LONGEST: usize = 1_024;
+/// Maximum length of a date or a format, in bytes.
+const MAX_LENGTH: usize = 1_024;
 
-fn unread(s: &str, why: impl std::fmt::Display) -> Failure {
-    let words = "no date; one is written as 2026-03-01, 2026-03-01T12:00:00Z or 2026-03-01T12:00:00+01:00";
+fn invalid(s: &str, why: impl std::fmt::Display) -> Failure {
+    let words = "not a date; write 2026-03-01, 2026-03-01T12:00:00Z or 2026-03-01T12:00:00+01:00";
     Failure::new(Code::EPARSE, format!("{} is {words}: {why}", quote(s, QUOTED)))
 }
 
-/// The zone of that name.
+/// Returns the zone of a name.
 fn zone(name: Option<&str>) -> Result<TimeZone, Failure> {
     match name {
         None | Some("" | "UTC" | "Z") => Ok(TimeZone::UTC),
         Some(name) => TimeZone::get(name).map_err(|_| {
-            let words = "no time zone; one is named as in the IANA database, such as Europe/Berlin or UTC";
+            let words = "not a time zone; use a name of the IANA database, such as Europe/Berlin or UTC";
             Failure::new(Code::ENOENT, format!("{} is {words}", quote(name, QUOTED)))
         }),
     }
 }
 
-/// Reads a date as every function takes it; a text without an offset is in `zone`.
+/// Parses a date as every function accepts it; a text without an offset is in `zone`.
 fn read(s: &str, zone: TimeZone) -> Result<Zoned, Failure> {
     let s = s.trim();
-    if s.len() > LONGEST {
-        return Err(unread(s, format!("it has {} bytes", s.len())));
+    if s.len() > MAX_LENGTH {
+        return Err(invalid(s, format!("it has {} bytes", s.len())));
     }
-    let bad = |error: jiff::Error| unread(s, error);
+    let bad = |error: jiff::Error| invalid(s, error);
     let pieces = match Pieces::parse(s) {
         Ok(pieces) => pieces,
         Err(error) => return rfc2822::parse(s).map_err(|_| bad(error)),
     };
     let local = pieces.date().to_datetime(pieces.time().unwrap_or(Time::midnight()));
     if pieces.time_zone_annotation().is_some() {
-        // The offset and the name of a zone have to agree.
+        // The offset must match the named zone.
         return s.parse().map_err(bad);
     }
     match pieces.offset() {
@@ -84,8 +91,8 @@ fn read(s: &str, zone: TimeZone) -> Result<Zoned, Failure> {
     }
 }
 
-/// Writes a date as every function takes it.
-fn written(date: &Zoned) -> String {
+/// Formats a date as every function returns it.
+fn render(date: &Zoned) -> String {
     let zone = date.time_zone();
     if *zone == TimeZone::UTC {
         date.timestamp().to_string()
@@ -107,23 +114,23 @@ fn parse(_: &mut Run, s: &str, format: Option<&str>, name: Option<&str>) -> Resu
         None => read(s, zone)?,
         Some(format) => fields(s, format, zone)?,
     };
-    Ok(written(&date))
+    Ok(render(&date))
 }
 
-/// Reads a date by strftime's fields; where they name no zone it is in `zone`, and where they name no time at midnight.
+/// Parses a date by a strftime format. Without a zone it is in `zone`, without a time at midnight.
 fn fields(s: &str, format: &str, zone: TimeZone) -> Result<Zoned, Failure> {
     let bad = |error: jiff::Error| {
         Failure::new(
             Code::EPARSE,
-            format!("{} is no date by the format {}: {error}", quote(s, QUOTED), quote(format, QUOTED)),
+            format!("{} is not a date of the format {}: {error}", quote(s, QUOTED), quote(format, QUOTED)),
         )
     };
-    if s.len().max(format.len()) > LONGEST {
-        return Err(unread(s, format!("a date and its format have at most {LONGEST} bytes")));
+    if s.len().max(format.len()) > MAX_LENGTH {
+        return Err(invalid(s, format!("a date and its format have at most {MAX_LENGTH} bytes")));
     }
     let broken = BrokenDownTime::parse(format, s.trim()).map_err(bad)?;
     if let Ok(timestamp) = broken.to_timestamp() {
-        // With an offset or a zone's name of its own, or seconds since 1970.
+        // The text has an offset or a zone's name, or is in seconds since 1970.
         let offset = broken.offset().map(TimeZone::fixed);
         return match broken.to_zoned() {
             Ok(date) if broken.iana_time_zone().is_some() => Ok(date),
@@ -134,23 +141,23 @@ fn fields(s: &str, format: &str, zone: TimeZone) -> Result<Zoned, Failure> {
     date.to_datetime(broken.to_time().unwrap_or(Time::midnight())).to_zoned(zone).map_err(bad)
 }
 
-fn formatted(_: &mut Run, date: &str, format: Option<&str>, name: Option<&str>) -> Result<String, Failure> {
+fn format_date(_: &mut Run, date: &str, format: Option<&str>, name: Option<&str>) -> Result<String, Failure> {
     let mut date = read(date, TimeZone::UTC)?;
     if let Some(name) = name.filter(|name| !name.is_empty()) {
         date = date.with_time_zone(zone(Some(name))?);
     }
     match format.filter(|format| !format.is_empty()) {
-        None => Ok(written(&date)),
-        Some(format) if format.len() > LONGEST => {
-            Err(Failure::new(Code::EPARSE, format!("the format has {} bytes, more than {LONGEST}", format.len())))
+        None => Ok(render(&date)),
+        Some(format) if format.len() > MAX_LENGTH => {
+            Err(Failure::new(Code::EPARSE, format!("the format has {} bytes, more than {MAX_LENGTH}", format.len())))
         }
         Some(format) => BrokenDownTime::from(&date).to_string(format).map_err(|error| {
-            Failure::new(Code::EPARSE, format!("{} is no format of strftime's fields: {error}", quote(format, QUOTED)))
+            Failure::new(Code::EPARSE, format!("{} is not a strftime format: {error}", quote(format, QUOTED)))
         }),
     }
 }
 
-/// The units by name, in the singular or plural.
+/// Returns the unit of a name, singular or plural.
 fn unit(name: &str) -> Result<Unit, Failure> {
     Ok(match name.strip_suffix('s').unwrap_or(name) {
         "second" => Unit::Second,
@@ -161,7 +168,7 @@ fn unit(name: &str) -> Result<Unit, Failure> {
         "month" => Unit::Month,
         "year" => Unit::Year,
         _ => {
-            let words = "no unit; it is one of seconds, minutes, hours, days, weeks, months, years";
+            let words = "not a unit; use seconds, minutes, hours, days, weeks, months or years";
             return Err(Failure::new(Code::EPARSE, format!("{} is {words}", quote(name, QUOTED))));
         }
     })
@@ -180,22 +187,19 @@ fn add(_: &mut Run, date: &str, n: i32, name: &str) -> Result<String, Failure> {
         _ => Span::new().try_years(n),
     };
     let sum = span.and_then(|span| date.checked_add(span));
-    sum.map(|date| written(&date)).map_err(|_| {
-        Failure::new(Code::EBOUND, format!("{} and {n} {name} lies outside the years -9999 to 9999", written(&date)))
+    sum.map(|date| render(&date)).map_err(|_| {
+        Failure::new(Code::EBOUND, format!("{} plus {n} {name} is outside the years -9999 to 9999", render(&date)))
     })
 }
 
 fn diff(_: &mut Run, from: &str, to: &str, name: &str) -> Result<i32, Failure> {
     let (from, to, unit) = (read(from, TimeZone::UTC)?, read(to, TimeZone::UTC)?, unit(name)?);
     let far = || {
-        let words = format!(
-            "the number of {name} from {} to {} is out of the range of an integer",
-            written(&from),
-            written(&to)
-        );
+        let words =
+            format!("the number of {name} from {} to {} is out of the integer range", render(&from), render(&to));
         Failure::new(Code::EBOUND, words)
     };
-    // Days and more are those of the first date's zone.
+    // Days and larger units are those of the first date's zone.
     let there = to.with_time_zone(from.time_zone().clone());
     let span = from.until((unit, &there)).map_err(|_| far())?;
     let n = match unit {

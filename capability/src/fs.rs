@@ -9,10 +9,10 @@ use crate::arr::{Arrays, Handle};
 use crate::files::{EntryKind, Files, FilesError};
 
 capability! {
-    /// The run's files; paths are relative to the workdir, parent folders are made as needed.
+    /// The run's files; paths are relative to the workdir, parent folders are created as needed.
     pub const FS: "fs" 1;
 
-    /// Gives a file's content
+    /// Returns a file's content
     #[example = r#"(fs.write? "a.txt" "hello") (ret (fs.read? "a.txt"))"# => "hello"]
     #[prompt(signature)]
     #[effect(reads)]
@@ -24,24 +24,24 @@ capability! {
     #[effect(writes)]
     async write(path: write_path, data: bytes) ! EACCESS ENOMEM EEXIST = write;
 
-    /// Adds to the end of a file, made where absent
+    /// Appends to a file; creates it if missing
     #[example = r#"(fs.append? "log.txt" "one\n") (fs.append? "log.txt" "two\n") (ret (fs.read? "log.txt"))"# => "one\ntwo\n"]
     #[prompt(signature)]
     #[effect(changes)]
     async append(path: write_path, data: bytes) ! EACCESS ENOMEM EEXIST = append;
 
-    /// Gives the sorted names in a folder, folders with a / behind
+    /// Returns the sorted names in a folder; folders end with /
     #[example = r#"(fs.write? "list/b.txt" "") (fs.mkdir? "list/a") (ret (str.join? (fs.list? "list") " "))"# => "a/ b.txt"]
     #[prompt(signature)]
     #[effect(reads)]
     async list(path: read_path) -> arr: arr ! ENOENT EACCESS = list;
 
-    /// Gives JSON {kind: file|folder, size}
+    /// Returns JSON {kind: file|folder, size}
     #[example = r#"(fs.write? "a.txt" "hello") (ret (fs.stat? "a.txt"))"# => r#"{"kind":"file","size":5}"#]
     #[effect(reads)]
     async stat(path: read_path) -> ptr: str ! ENOENT EACCESS = stat;
 
-    /// Makes a folder and its parents
+    /// Creates a folder and its parents
     #[example = r#"(fs.mkdir? "a/b") (ret (str.join? (fs.list? "a") " "))"# => "b/"]
     #[prompt(signature)]
     #[effect(writes)]
@@ -60,22 +60,22 @@ capability! {
     async move(from: tree_path, to: tree_path) ! ENOENT EACCESS EEXIST = rename;
 }
 
-/// Grants `fs` on those files.
+/// Grants `fs` on files.
 pub struct Fs(pub Arc<Files>);
 
 impl Config for Fs {
     const CAPABILITY: &'static str = "fs";
 }
 
-/// The run's files for one function, such as `fs.read`, held to the run's guard: what every function reaches them by.
+/// Returns the run's files for one function, such as `fs.read`, under the run's guard.
 ///
 /// # Errors
-/// Where the run was granted none.
+/// If the run has no grant of `fs`.
 pub fn files(run: &Run, function: &'static str) -> Result<Arc<Files>, Failure> {
     confined(run, Gate::of(run, function))
 }
 
-/// As [`files`], for a function that was given its gate.
+/// Returns the run's files under a gate.
 pub(crate) fn confined(run: &Run, gate: Gate) -> Result<Arc<Files>, Failure> {
     let files = &run.config::<Fs>()?.0;
     if gate.is_open() {
@@ -85,7 +85,7 @@ pub(crate) fn confined(run: &Run, gate: Gate) -> Result<Arc<Files>, Failure> {
     Ok(Arc::new(files.guarded(Arc::new(admit))))
 }
 
-/// Works on the files away from the threads that run programs.
+/// Works on the files on a thread for blocking work.
 pub(crate) async fn on_files<T: Send + 'static>(
     run: &Run,
     function: &'static str,
@@ -112,7 +112,7 @@ async fn append(run: &mut Run, path: String, data: Vec<u8>) -> Result<(), Failur
 }
 
 async fn list(run: &mut Run, path: String) -> Result<Handle, Failure> {
-    // No path is the workdir itself, as in `ls`.
+    // An empty path is the workdir, as in `ls`.
     let path = if path.is_empty() { "/".to_owned() } else { path };
     let entries = on_files(run, "fs.list", move |files| files.list(&path)).await?;
     let names = entries.into_iter().map(|entry| match entry.kind {

@@ -1,8 +1,8 @@
-//! `git`: everything in the workdir, committed and pushed, in trusted runs.
+//! `git`: commits and pushes the whole workdir, in trusted runs.
 //!
-//! A program supplies the message and nothing else: the repository, the author, the remote and the branch are the operator's, and the
-//! host carries out one fixed sequence. It works through a [`Repository`]; the one that is real is the [`Broker`], the only place that
-//! starts a process.
+//! A program supplies the message and nothing else. The operator chooses the repository, the
+//! author, the remote and the branch, and the host performs one fixed sequence of calls through a
+//! [`Repository`]. The real one is the [`Broker`], the only code that starts a process.
 
 mod broker;
 mod process;
@@ -22,7 +22,8 @@ capability! {
     /// The workdir's repository, in trusted runs.
     pub const GIT: "git" 1;
 
-    /// Commits everything in the workdir under that message, pushes it to the operator's remote, and tells what became of it
+    /// Commits everything in the workdir with that message, pushes it to the operator's remote, and
+    /// returns the outcome
     #[example = r#"(ret (git.commit_push? "add the notes"))"# => "committed and pushed: add the notes"]
     #[prompt(name)]
     #[effect(once)]
@@ -30,15 +31,16 @@ capability! {
     async commit_push(message: str) -> ptr: str ! EACCESS EBOUND EEXIST EREMOTE ETIME ETRFM = commit_push;
 }
 
-/// The longest commit message, in bytes.
-const MESSAGE: usize = 8 << 10;
+/// Maximum length of a commit message, in bytes.
+const MAX_MESSAGE: usize = 8 << 10;
 
 /// The port to the workdir's repository.
 ///
-/// A repository that may not be used, or none at all, is told as `EACCESS`, a remote that has other commits as `EEXIST`, a remote that
-/// fails as `EREMOTE`, one that is late as `ETIME`.
+/// Failures: `EACCESS` if the repository is missing or not allowed, `EEXIST` if the remote has
+/// other commits, `EREMOTE` if the remote fails, `ETIME` if it does not answer in time.
 pub trait Repository: Send + Sync {
-    /// Commits everything and pushes it; gives in a sentence what became of it. Nothing to commit is no failure.
+    /// Commits everything and pushes it. Returns the outcome in a sentence; nothing to commit is a
+    /// success.
     fn commit_push(&self, message: String) -> PortFuture<'_, String>;
 }
 
@@ -49,12 +51,13 @@ impl Config for Git {
     const CAPABILITY: &'static str = "git";
 }
 
-/// Stands where the operator named no remote, or there is no `git`: says what is missing.
+/// A repository that always fails, because the operator configured no remote or there is no
+/// `git`. Holds the reason.
 #[derive(Clone, Debug)]
 pub struct NoRepository(pub String);
 
 impl NoRepository {
-    /// No remote is configured.
+    /// Creates the failure for a missing remote.
     #[must_use]
     pub fn no_remote() -> Self {
         NoRepository(
@@ -73,19 +76,19 @@ impl Repository for NoRepository {
 
 async fn commit_push(run: &mut Run, message: String) -> Result<String, Failure> {
     let git = run.config::<Git>()?;
-    git.0.commit_push(checked(&message)?).await
+    git.0.commit_push(validate(&message)?).await
 }
 
-/// The message as it may stand in a commit.
-fn checked(message: &str) -> Result<String, Failure> {
+/// Validates and trims a commit message.
+fn validate(message: &str) -> Result<String, Failure> {
     let message = message.trim();
     let wrong = |what: String| Err(Failure::new(Code::EBOUND, what));
     if message.is_empty() {
-        return wrong("the commit message is empty; say in a line what changed".to_owned());
+        return wrong("the commit message is empty; describe the change in one line".to_owned());
     }
-    if message.len() > MESSAGE {
+    if message.len() > MAX_MESSAGE {
         let length = message.len();
-        return wrong(format!("the commit message has {length} bytes, more than {MESSAGE}; write a shorter one"));
+        return wrong(format!("the commit message has {length} bytes, more than {MAX_MESSAGE}; write a shorter one"));
     }
     if message.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\t')) {
         return wrong("the commit message has a control character; write plain text".to_owned());
@@ -98,9 +101,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_is_plain_text_within_a_bound() {
-        assert_eq!(checked(" add a\n\n- b\n").as_deref(), Ok("add a\n\n- b"));
-        let long = "x".repeat(MESSAGE + 1);
+    fn a_message_is_plain_text_of_limited_length() {
+        assert_eq!(validate(" add a\n\n- b\n").as_deref(), Ok("add a\n\n- b"));
+        let long = "x".repeat(MAX_MESSAGE + 1);
         for (message, words) in [
             ("", "is empty"),
             (" \n", "is empty"),
@@ -108,7 +111,7 @@ mod tests {
             ("a\0b", "control"),
             ("a\x1b[2J", "control"),
         ] {
-            let why = checked(message).unwrap_err().to_string();
+            let why = validate(message).unwrap_err().to_string();
             assert!(why.contains(words), "{message:?}: {why}");
         }
     }

@@ -1,42 +1,43 @@
-//! The guests of host functions: each compiled at its first use, once per process, and kept on disk for the next one.
+//! The guests of host functions: each is compiled at its first use, once per process, and cached on
+//! disk for later processes.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use wattle_rt::{Code, Failure, Guest};
 
-/// The folder that keeps compiled guests; none by default.
+/// The cache folder of compiled guests. Default: none.
 static FOLDER: OnceLock<PathBuf> = OnceLock::new();
 
-/// Keeps compiled guests in that folder for other processes. The first call in a process counts, if it comes before the first guest is
-/// used.
+/// Sets the folder in which compiled guests are cached for other processes. Only the first call in
+/// a process has an effect, and only before the first guest is used.
 pub fn keep_compiled_in(folder: &Path) {
     FOLDER.get_or_init(|| folder.to_owned());
 }
 
-/// A guest that is compiled when it is first needed.
+/// A guest that is compiled at its first use.
 pub(crate) struct LazyGuest {
     name: &'static str,
     module: &'static [u8],
     compiled: OnceLock<Arc<Guest>>,
-    /// Held by whoever compiles.
+    /// The lock held during compilation.
     compiling: Mutex<()>,
 }
 
 impl LazyGuest {
-    /// Names a guest and its module.
+    /// Creates a guest with a name and a module.
     pub(crate) const fn new(name: &'static str, module: &'static [u8]) -> LazyGuest {
         LazyGuest { name, module, compiled: OnceLock::new(), compiling: Mutex::new(()) }
     }
 
-    /// Begins to compile the guest, for a call that is about to need it.
+    /// Starts to compile the guest, for a call that will need it soon.
     pub(crate) fn prepare(&'static self) {
         if self.compiled.get().is_none() {
             drop(tokio::task::spawn_blocking(|| self.compile()));
         }
     }
 
-    /// Returns the guest.
+    /// Returns the compiled guest.
     ///
     /// # Errors
     /// `EREMOTE` if the host cannot compile it.
@@ -44,11 +45,12 @@ impl LazyGuest {
         if let Some(guest) = self.compiled.get() {
             return Ok(Arc::clone(guest));
         }
-        // It goes on if this is dropped, so that the next call finds it done.
+        // The compilation continues if this future is dropped, so that a later call can use the
+        // result.
         let compiled = tokio::task::spawn_blocking(|| self.compile()).await;
         compiled
             .unwrap_or_else(|stopped| Err(stopped.to_string()))
-            .map_err(|why| Failure::new(Code::EREMOTE, format!("the guest `{}` cannot be started: {why}", self.name)))
+            .map_err(|why| Failure::new(Code::EREMOTE, format!("failed to start the guest `{}`: {why}", self.name)))
     }
 
     fn compile(&self) -> Result<Arc<Guest>, String> {

@@ -1,4 +1,4 @@
-//! `help`: the manual, for programs and through them for models.
+//! `help`: the manual, for programs and the models that run them.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ capability! {
     /// The manual.
     pub const HELP: "help" 1;
 
-    /// Gives what the manual says about a function, capability, program, form or error code; given other words, the best matches;
-    /// given an empty text, what there is
+    /// Returns the manual page of a function, capability, program, form or error code; for other
+    /// words, the best matches; for "", the topics
     #[example = r#"(ret (str.slice? (help.about? "str.cat") 0 14))"# => "str.cat (a, b)"]
     #[prompt(name)]
     #[effect(reads)]
@@ -17,14 +17,14 @@ capability! {
     fn about(topic: str) -> ptr: str ! ENOENT = about;
 }
 
-/// The port to the manual, implemented by whoever knows all of it.
+/// The port to the manual.
 pub trait Manual: Send + Sync {
-    /// What there is to know about a topic: the page of what has that name, or the best matches for words. `None` where
+    /// Returns the page of a topic by its name, or the best matches for other words. `None` if
     /// nothing matches.
     fn about(&self, topic: &str) -> Option<String>;
 }
 
-/// Grants `help` with that manual.
+/// Grants `help` with a manual.
 pub struct Help(pub Arc<dyn Manual>);
 
 impl Config for Help {
@@ -32,12 +32,9 @@ impl Config for Help {
 }
 
 fn about(run: &mut Run, topic: &str) -> Result<String, Failure> {
-    let Help(guide) = &*run.config::<Help>()?;
-    guide.about(topic).ok_or_else(|| {
+    let Help(manual) = &*run.config::<Help>()?;
+    manual.about(topic).ok_or_else(|| {
         let topic = quote(topic, 60);
-        Failure::new(
-            Code::ENOENT,
-            format!("nothing in the manual is about {topic}; an empty topic lists what there is"),
-        )
+        Failure::new(Code::ENOENT, format!("the manual has nothing about {topic}; an empty topic lists all topics"))
     })
 }

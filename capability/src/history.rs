@@ -1,19 +1,20 @@
-//! What the host tells the programs of a run about that run: its id, and its steps so far.
+//! The history of a run, for its programs: its id and its steps so far.
 
 use std::sync::Arc;
 
 use wattle_rt::Config;
 
-/// The port to a run of the loop, implemented by whoever drives it.
+/// The port to the history of a run of the agent loop.
 pub trait RunHistory: Send + Sync {
-    /// The run's id.
+    /// Returns the run's id.
     fn run_id(&self) -> &str;
 
-    /// The steps so far, one line each, oldest first; a bounded number of them.
+    /// Returns the latest steps, one line each, oldest first.
     fn steps(&self) -> Vec<String>;
 }
 
-/// The run that programs belong to; programs that run by themselves have none. It widens nothing: what is told is what the run itself did.
+/// Grants the history of the run that programs belong to. Programs without a run have no such
+/// grant.
 pub struct RunHistoryGrant(pub Arc<dyn RunHistory>);
 
 impl Config for RunHistoryGrant {

@@ -1,4 +1,5 @@
-//! `http`: requests to the network, through the egress guard. A header or a body may refer to a secret (see [`secrets`](crate::secrets)).
+//! `http`: requests to the network, through the egress guard. Headers and bodies may contain
+//! references to secrets (see [`secrets`](crate::secrets)).
 
 use std::num::NonZeroUsize;
 use std::ops::Deref;
@@ -10,31 +11,33 @@ use serde_json::{Map, Value as Json, json};
 use wattle_rt::{Account, Code, Config, Failure, Held, Run, Unadmitted, capability, truncate};
 
 use crate::arr::{Arrays, Handle};
-pub use crate::egress::backend::{Backend, Request, Response};
 use crate::egress::{self, HeaderMap, HeaderName, HeaderValue, Method, Passage};
+pub use crate::egress::{Backend, Request, Response};
 
 capability! {
-    /// Requests over http and https; an answer of 400 and above fails as EREMOTE.
+    /// HTTP requests; a status of 400 or above fails with EREMOTE.
     pub const HTTP: "http" 2;
 
-    /// Fetches a URL and gives the body
+    /// Fetches a URL and returns the body
     #[example = r#"(ret (http.get? "https://example.com/"))"# => "Example Domain"]
     #[prompt(signature)]
     #[effect(reads)]
     async get(url: url) -> ptr: bytes ! EREMOTE EACCESS ETIME EPARSE ENOMEM EBUDGET = get;
 
-    /// Posts a body and gives the answer's body
+    /// Posts a body and returns the response body
     #[example = r#"(ret (http.post? "https://example.com/echo" "{\"a\":1}" "application/json"))"# => r#"{"a":1}"#]
     #[prompt(signature)]
     #[effect(once)]
     async post(url: url, body: bytes, content_type: str) -> ptr: bytes ! EREMOTE EACCESS ETIME EPARSE ENOMEM EBUDGET = post;
 
-    /// Sends any request and gives JSON {status, headers, body}, whatever the status; headers is 0 or a JSON object
+    /// Sends any request and returns JSON {status, headers, body}, whatever the status; headers is
+    /// 0 or a JSON object
     #[example = r#"(ret (http.request? "HEAD" "https://example.com/" 0 ""))"# => r#"{"status":200,"headers":{},"body":""}"#]
     #[effect(once)]
     async request(method: str, url: url, headers: opt_str, body: bytes) -> ptr: str ! EREMOTE EACCESS ETIME EPARSE ENOMEM EBUDGET = request;
 
-    /// Fetches URLs at the same time and gives, in order, JSON {url, status, body} for each, {url, status, code, error} where `http.get` would fail
+    /// Fetches URLs concurrently and returns, in order, JSON {url, status, body} for each, or {url,
+    /// status, code, error} if `http.get` would fail
     #[example = r#"(each $page (http.get_all? (str.split? "https://example.com/ https://example.com/b" " ")) (out (json.get? $page "body")))"# => "Example Domain", "b"]
     #[effect(reads)]
     async get_all(urls: urls) -> arr: arr ! EBOUND ENOMEM EBUDGET = get_all;
@@ -42,16 +45,16 @@ capability! {
 
 /// Grants `http` on a backend.
 pub struct Http {
-    /// What carries the requests.
+    /// The transport of the requests.
     pub backend: Arc<dyn Backend>,
-    /// How many requests of one `get_all` are under way at once.
-    pub at_once: NonZeroUsize,
+    /// Maximum number of concurrent requests of one `get_all`.
+    pub max_concurrent: NonZeroUsize,
 }
 
 impl Http {
-    /// Grants `http` on that backend, with 16 requests of a `get_all` at once.
+    /// Creates a grant with 16 concurrent requests per `get_all`.
     pub fn new(backend: Arc<dyn Backend>) -> Self {
-        Http { backend, at_once: crate::AT_ONCE }
+        Http { backend, max_concurrent: crate::MAX_CONCURRENT }
     }
 }
 
@@ -59,7 +62,7 @@ impl Config for Http {
     const CAPABILITY: &'static str = "http";
 }
 
-/// A response whose body is held on an account.
+/// A response whose body is held on the run's account.
 pub(crate) struct Received {
     response: Response,
     _held: Held,
@@ -73,11 +76,15 @@ impl Deref for Received {
     }
 }
 
-/// Receives a response on the account of a run. The largest possible body is held before anything is sent, and of that what came until
-/// the response is dropped; requests that find no room wait for it, and leave as much as a conversion takes.
+/// Receives a response on a run's account.
+///
+/// Before the request is sent, memory for the largest possible body is held; afterwards only
+/// that of the actual body, until the response is dropped. A request waits until there is enough
+/// memory for it and for one conversion of a page.
 ///
 /// # Errors
-/// As the sending; `ENOMEM` if there is no room by then, `EBUDGET` if the run has received too much.
+/// The errors of `sending`; `ENOMEM` if there is not enough memory until then; `EBUDGET` if the
+/// run has received too much.
 pub(crate) async fn receive(
     account: &Account,
     until: Instant,
@@ -93,20 +100,20 @@ pub(crate) async fn receive(
 
 async fn send(run: &mut Run, function: &'static str, request: Request) -> Result<Received, Failure> {
     let http = run.config::<Http>()?;
-    Way::of(run).send(&*http.backend, function, request).await
+    Sender::of(run).send(&*http.backend, function, request).await
 }
 
-/// What every request of a run passes, and the account that it is charged to.
+/// The passage of a run's requests, with the account and the deadline.
 #[derive(Clone)]
-struct Way {
+struct Sender {
     passage: Passage,
     account: Account,
     until: Instant,
 }
 
-impl Way {
-    fn of(run: &Run) -> Way {
-        Way { passage: Passage::of(run, HTTP.name), account: run.account().clone(), until: run.deadline() }
+impl Sender {
+    fn of(run: &Run) -> Sender {
+        Sender { passage: Passage::of(run, HTTP.name), account: run.account().clone(), until: run.deadline() }
     }
 
     async fn send(&self, backend: &dyn Backend, function: &'static str, request: Request) -> Result<Received, Failure> {
@@ -114,21 +121,21 @@ impl Way {
     }
 }
 
-/// The header by which a server tells a repeated request from a new one.
+/// The header that lets a server recognize a repeated request.
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// Adds an `Idempotency-Key` to a request that does something anew each time, if the program has not set one. The key is the same if
-/// the call is made once more because its process was stopped, and differs from that of every other call.
-fn mark_once(run: &mut Run, request: &mut Request) -> Result<(), Failure> {
-    let anew = request.method == Method::POST || request.method == Method::PATCH;
-    if !anew || request.headers.contains_key(IDEMPOTENCY_KEY) {
+/// Adds an `Idempotency-Key` to a request that is not idempotent, unless the program has set one.
+/// A call that is repeated after a crash has the same key; every other call has a different one.
+fn add_idempotency_key(run: &mut Run, request: &mut Request) -> Result<(), Failure> {
+    let is_idempotent = request.method != Method::POST && request.method != Method::PATCH;
+    if is_idempotent || request.headers.contains_key(IDEMPOTENCY_KEY) {
         return Ok(());
     }
     let key = match run.change_key() {
         Some(call) => *blake3::hash(call.as_bytes()).as_bytes(),
         None => {
             let mut random = [0; 32];
-            let failed = |why| Failure::new(Code::EREMOTE, format!("the system gives no randomness: {why}"));
+            let failed = |why| Failure::new(Code::EREMOTE, format!("the system has no random numbers: {why}"));
             getrandom::fill(&mut random).map_err(failed)?;
             random
         }
@@ -138,42 +145,42 @@ fn mark_once(run: &mut Run, request: &mut Request) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The body of an answer below 400; the failure quotes the beginning of any other.
-fn accepted(url: &str, answer: Received) -> Result<Vec<u8>, Failure> {
-    if answer.status < 400 {
-        return Ok(answer.response.body);
+/// Returns the body of a response below 400. The failure of any other quotes its body.
+fn successful_body(url: &str, answer: Received) -> Result<Vec<u8>, Failure> {
+    if answer.status.as_u16() < 400 {
+        return Ok(answer.response.body.into());
     }
     let body = String::from_utf8_lossy(&answer.body);
     let quoted = truncate(body.trim(), 200);
-    let said = if quoted.is_empty() { String::new() } else { format!(": {quoted}") };
-    Err(Failure::new(Code::EREMOTE, format!("{url} answered with status {}{said}", answer.status)))
+    let detail = if quoted.is_empty() { String::new() } else { format!(": {quoted}") };
+    Err(Failure::new(Code::EREMOTE, format!("{url} answered with status {}{detail}", answer.status.as_u16())))
 }
 
 fn get_request(url: &str) -> Request {
-    Request { method: Method::GET, url: url.to_owned(), headers: HeaderMap::new(), body: Vec::new() }
+    Request::get(url)
 }
 
 async fn get(run: &mut Run, url: String) -> Result<Vec<u8>, Failure> {
-    accepted(&url, send(run, "http.get", get_request(&url)).await?)
+    successful_body(&url, send(run, "http.get", get_request(&url)).await?)
 }
 
 async fn get_all(run: &mut Run, urls: Unadmitted<i32>) -> Result<Handle, Failure> {
-    // Each URL is admitted on its way out.
+    // Each URL is admitted when it is fetched.
     let (urls, _) = urls.open(run);
     let http = run.config::<Http>()?;
     let urls = Arrays::of(run).get(Handle(urls))?.clone();
     let mut items = vec![String::new(); urls.len()];
     let (mut room, mut held) = (run.remaining_memory(), run.account().nothing());
-    let way = Way::of(run);
+    let sender = Sender::of(run);
     let count = urls.len();
     let answers = urls.into_iter().enumerate().map(|(at, url)| {
-        let (http, way) = (Arc::clone(&http), way.clone());
-        async move { (at, fetched(&*http.backend, &way, &url).await) }
+        let (http, sender) = (Arc::clone(&http), sender.clone());
+        async move { (at, fetch_item(&*http.backend, &sender, &url).await) }
     });
-    let mut answers = futures_util::stream::iter(answers).buffer_unordered(http.at_once.get());
+    let mut answers = futures_util::stream::iter(answers).buffer_unordered(http.max_concurrent.get());
     while let Some((at, answer)) = answers.next().await {
         room = room.checked_sub(answer.len()).ok_or_else(|| {
-            let words = format!("the answers to {count} URLs take more than the run's memory limit; fetch fewer");
+            let words = format!("the responses of {count} URLs exceed the run's memory limit; fetch fewer");
             Failure::new(Code::ENOMEM, words)
         })?;
         held.grow(answer.len())?;
@@ -185,17 +192,17 @@ async fn get_all(run: &mut Run, urls: Unadmitted<i32>) -> Result<Handle, Failure
     Arrays::make(run, items)
 }
 
-/// One of many: what was answered, or why nothing was, as JSON.
-async fn fetched(backend: &dyn Backend, way: &Way, url: &[u8]) -> String {
+/// Fetches one of many URLs. Returns the response or the failure as JSON.
+async fn fetch_item(backend: &dyn Backend, sender: &Sender, url: &[u8]) -> String {
     let mut item = Map::new();
     item.insert("url".to_owned(), String::from_utf8_lossy(url).into());
     let body = match std::str::from_utf8(url) {
         Err(_) => Err(Failure::new(Code::EPARSE, "the URL is not UTF-8")),
-        Ok(url) => match way.send(backend, "http.get_all", get_request(url)).await {
+        Ok(url) => match sender.send(backend, "http.get_all", get_request(url)).await {
             Err(failure) => Err(failure),
             Ok(answer) => {
-                item.insert("status".to_owned(), answer.status.into());
-                accepted(url, answer)
+                item.insert("status".to_owned(), answer.status.as_u16().into());
+                successful_body(url, answer)
             }
         },
     };
@@ -213,9 +220,9 @@ async fn post(run: &mut Run, url: String, body: Vec<u8>, content_type: String) -
     let kind = if content_type.is_empty() { "text/plain; charset=utf-8" } else { &content_type };
     let mut headers = HeaderMap::new();
     headers.insert(egress::header::CONTENT_TYPE, header_value("content-type", kind)?);
-    let mut request = Request { method: Method::POST, url: url.clone(), headers, body };
-    mark_once(run, &mut request)?;
-    accepted(&url, send(run, "http.post", request).await?)
+    let mut request = Request { method: Method::POST, url: url.clone(), headers, body: body.into() };
+    add_idempotency_key(run, &mut request)?;
+    successful_body(&url, send(run, "http.post", request).await?)
 }
 
 async fn request(
@@ -226,10 +233,10 @@ async fn request(
     body: Vec<u8>,
 ) -> Result<String, Failure> {
     let method = Method::from_bytes(method.trim().to_ascii_uppercase().as_bytes())
-        .map_err(|_| Failure::new(Code::EPARSE, format!("{method:?} is no HTTP method")))?;
+        .map_err(|_| Failure::new(Code::EPARSE, format!("{method:?} is not an HTTP method")))?;
     let headers = read_headers(headers.as_deref().unwrap_or_default())?;
-    let mut request = Request { method, url, headers, body };
-    mark_once(run, &mut request)?;
+    let mut request = Request { method, url, headers, body: body.into() };
+    add_idempotency_key(run, &mut request)?;
     let answer = send(run, "http.request", request).await?;
     let mut shown = Map::new();
     for (name, value) in &answer.headers {
@@ -239,7 +246,8 @@ async fn request(
             _ => drop(shown.insert(name.as_str().to_owned(), value.into())),
         }
     }
-    Ok(json!({"status": answer.status, "headers": shown, "body": String::from_utf8_lossy(&answer.body)}).to_string())
+    Ok(json!({"status": answer.status.as_u16(), "headers": shown, "body": String::from_utf8_lossy(&answer.body)})
+        .to_string())
 }
 
 fn read_headers(json: &str) -> Result<HeaderMap, Failure> {
@@ -248,10 +256,10 @@ fn read_headers(json: &str) -> Result<HeaderMap, Failure> {
         return Ok(headers);
     }
     let given: Map<String, Json> = serde_json::from_str(json)
-        .map_err(|e| Failure::new(Code::EPARSE, format!("the headers are no JSON object: {e}")))?;
+        .map_err(|e| Failure::new(Code::EPARSE, format!("the headers are not a JSON object: {e}")))?;
     for (name, value) in given {
         let key = HeaderName::from_bytes(name.as_bytes())
-            .map_err(|_| Failure::new(Code::EPARSE, format!("{name:?} is no header name")))?;
+            .map_err(|_| Failure::new(Code::EPARSE, format!("{name:?} is not a header name")))?;
         headers.append(key, header_value(&name, &crate::json::plain(&value))?);
     }
     Ok(headers)
@@ -261,7 +269,7 @@ fn header_value(name: &str, value: &str) -> Result<HeaderValue, Failure> {
     HeaderValue::from_str(value).map_err(|_| {
         Failure::new(
             Code::EPARSE,
-            format!("the value of the header {name:?} has a character that headers cannot carry"),
+            format!("the value of the header {name:?} has a character that is not allowed in headers"),
         )
     })
 }

@@ -1,4 +1,4 @@
-//! `image`: pictures of a prompt, written to the run's files, in trusted runs.
+//! `image`: images generated from a prompt and written to the run's files, in trusted runs.
 
 mod endpoint;
 
@@ -16,10 +16,10 @@ use crate::fs;
 pub use endpoint::Endpoint;
 
 capability! {
-    /// Pictures, in trusted runs.
+    /// Image generation, in trusted runs.
     pub const IMAGE: "image" 1;
 
-    /// Makes a picture of a prompt and writes it to a file; at most two a run
+    /// Generates an image from a prompt and writes it to a file; at most two per run
     #[example = r#"(ret (image.make? "a lighthouse at dawn" "banner.png"))"# => "wrote banner.png (67 bytes, PNG)"]
     #[prompt(name)]
     #[effect(changes)]
@@ -27,22 +27,23 @@ capability! {
     async make(prompt: str, path: write_path) -> ptr: str ! EACCESS EBOUND EBUDGET EEXIST ENOMEM EREMOTE ETIME = make;
 }
 
-/// How many pictures a run may ask for; counted when it asks, whatever comes of it.
+/// Maximum number of images per run; failed attempts count.
 const PER_RUN: u32 = 2;
-/// The longest prompt, in bytes.
-const PROMPT: usize = 4_000;
-/// The largest picture, in bytes.
-const LARGEST: usize = 16 << 20;
+/// Maximum length of a prompt, in bytes.
+const MAX_PROMPT: usize = 4_000;
+/// Maximum size of an image, in bytes.
+const MAX_IMAGE: usize = 16 << 20;
 
-/// The port to what makes pictures. A failure is `EREMOTE`, one that comes too late `ETIME`.
+/// The port to an image generator. A failure is `EREMOTE`, a timeout `ETIME`.
 pub trait ImageGenerator: Send + Sync {
-    /// Returns the bytes of a picture. One that lies elsewhere is fetched by that passage.
-    fn paint(&self, prompt: String, passage: Passage) -> PortFuture<'_, Vec<u8>>;
+    /// Returns an image's bytes. An image at another URL is fetched through the passage.
+    fn generate(&self, prompt: String, passage: Passage) -> PortFuture<'_, Vec<u8>>;
 }
 
-/// Grants `image` on a painter; `None` where the operator named no endpoint. The programs of a run share the budget.
+/// Grants `image` on a generator, or `None` if the operator configured none. The programs of a
+/// run share the budget.
 pub struct Image {
-    painter: Option<Arc<dyn ImageGenerator>>,
+    generator: Option<Arc<dyn ImageGenerator>>,
     attempts: AtomicU32,
 }
 
@@ -51,23 +52,23 @@ impl Config for Image {
 }
 
 impl Image {
-    /// A grant for one run.
+    /// Creates a grant for one run.
     #[must_use]
-    pub fn new(painter: Option<Arc<dyn ImageGenerator>>) -> Self {
-        Image { painter, attempts: AtomicU32::new(0) }
+    pub fn new(generator: Option<Arc<dyn ImageGenerator>>) -> Self {
+        Image { generator, attempts: AtomicU32::new(0) }
     }
 
     fn count(&self) -> Result<(), Failure> {
         let next = |used: u32| (used < PER_RUN).then_some(used + 1);
         let counted = self.attempts.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
         counted.map(|_| ()).map_err(|_| {
-            let words = format!("image budget exhausted ({PER_RUN}/run) — plan banners, don't spray");
+            let words = format!("image budget exhausted ({PER_RUN} per run); plan images before you generate them");
             Failure::new(Code::EBUDGET, words)
         })
     }
 }
 
-/// The kinds of pictures that are taken, by how they begin.
+/// The accepted formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Png,
@@ -76,8 +77,8 @@ enum Kind {
     Gif,
 }
 
-/// What files of each kind are called.
-const ENDINGS: &[(&str, Kind)] =
+/// File extensions of the formats.
+const EXTENSIONS: &[(&str, Kind)] =
     &[("png", Kind::Png), ("jpg", Kind::Jpeg), ("jpeg", Kind::Jpeg), ("webp", Kind::WebP), ("gif", Kind::Gif)];
 
 impl Kind {
@@ -92,8 +93,8 @@ impl Kind {
     }
 
     fn of_path(path: &str) -> Option<Kind> {
-        let ending = Path::new(path).extension()?.to_str()?.to_ascii_lowercase();
-        ENDINGS.iter().find(|(own, _)| *own == ending).map(|(_, kind)| *kind)
+        let extension = Path::new(path).extension()?.to_str()?.to_ascii_lowercase();
+        EXTENSIONS.iter().find(|(own, _)| *own == extension).map(|(_, kind)| *kind)
     }
 }
 
@@ -111,36 +112,38 @@ impl fmt::Display for Kind {
 async fn make(run: &mut Run, prompt: String, path: String) -> Result<String, Failure> {
     let bound = |words: String| Err(Failure::new(Code::EBOUND, words));
     match prompt.trim().len() {
-        0 => return bound("the prompt is empty; say what the picture shows".to_owned()),
-        n if n > PROMPT => return bound(format!("the prompt has {n} bytes, more than {PROMPT}; write a shorter one")),
+        0 => return bound("the prompt is empty; describe the image".to_owned()),
+        n if n > MAX_PROMPT => {
+            return bound(format!("the prompt has {n} bytes, more than {MAX_PROMPT}; write a shorter one"));
+        }
         _ => {}
     }
     let Some(wanted) = Kind::of_path(&path) else {
-        return bound("a picture's file is called `.png`, `.jpg`, `.jpeg`, `.webp` or `.gif`".to_owned());
+        return bound("an image's file name must end with `.png`, `.jpg`, `.jpeg`, `.webp` or `.gif`".to_owned());
     };
     let files = fs::files(run, "image.make")?;
     files.check_write(&path).map_err(|error| Failure::new(error.code(), error.to_string()))?;
     let image = run.config::<Image>()?;
     image.count()?;
-    let Some(painter) = &image.painter else {
+    let Some(generator) = &image.generator else {
         let words = "no images endpoint is configured; the operator sets `image.base_url` in the user file, or `WATTLE_IMAGE_BASE_URL`";
         return Err(Failure::new(Code::EACCESS, words));
     };
     let passage = Passage::of(run, IMAGE.name);
     passage.check_text("the prompt", prompt.as_bytes()).await?;
-    let picture = painter.paint(prompt.trim().to_owned(), passage).await?;
+    let picture = generator.generate(prompt.trim().to_owned(), passage).await?;
     let remote = |words: String| Err(Failure::new(Code::EREMOTE, words));
     let Some(kind) = Kind::of(&picture) else {
-        return remote("the images endpoint gave something that is no PNG, JPEG, WebP or GIF".to_owned());
+        return remote("the images endpoint returned something other than PNG, JPEG, WebP or GIF".to_owned());
     };
-    if picture.len() > LARGEST {
-        return remote(format!("the picture has {} bytes, more than {LARGEST}", picture.len()));
+    if picture.len() > MAX_IMAGE {
+        return remote(format!("the image has {} bytes, more than {MAX_IMAGE}", picture.len()));
     }
     let (size, name) = (picture.len(), path.clone());
     let written = tokio::task::spawn_blocking(move || files.write(&name, &picture)).await;
     let written = written.map_err(|_| Failure::new(Code::ECANCEL, "the host is shutting down"))?;
     written.map_err(|error| Failure::new(error.code(), error.to_string()))?;
-    let but = if kind == wanted { "" } else { "; its name says otherwise" };
+    let but = if kind == wanted { "" } else { "; its extension is that of another format" };
     Ok(format!("wrote {path} ({size} bytes, {kind}{but})"))
 }
 
@@ -149,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_are_told_by_how_a_picture_begins() {
+    fn kinds_are_recognized_by_magic_numbers() {
         for (bytes, kind) in [
             (&b"\x89PNG\r\n\x1a\n...."[..], Some(Kind::Png)),
             (b"\xff\xd8\xff\xe0", Some(Kind::Jpeg)),

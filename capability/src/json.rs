@@ -1,4 +1,5 @@
-//! `json`: values of a JSON document by path, or by a jq filter. Numbers stay as they were written.
+//! `json`: reading and changing JSON documents by path or by a jq filter. Numbers keep their
+//! spelling.
 
 pub(crate) mod document;
 mod jq;
@@ -14,90 +15,105 @@ use document::Document;
 use path::Path;
 
 capability! {
-    /// Values of a JSON document; a path is `a.b[0].c` (`[-1]` the last, `[-]` behind the last, `["odd key"]`) or a JSON pointer, "" the whole; a string comes without quotes, anything else as JSON; numbers keep their digits.
+    /// JSON documents; a path is `a.b[0].c` (`[-1]` last, `[-]` after the last, `["odd key"]`) or a
+    /// JSON pointer, "" the whole; strings come without quotes, anything else as JSON; numbers keep
+    /// their digits.
     pub const JSON: "json" 2;
 
-    /// Gives the value at path; ENOENT where there is none
+    /// Returns the value at path; ENOENT if missing
     #[example = r#"(ret (json.get? "{\"a\":[1,{\"b\":\"x\"}]}" "a[1].b"))"# => "x"]
     #[prompt(signature)]
     fn get(doc: str, path: str) -> ptr: str ! ENOENT EPARSE ENOMEM = get;
 
-    /// Gives the document with value (JSON, or else a string) at path; makes the objects on the way, and appends at an array's length
+    /// Returns the document with value (JSON, else a string) at path; creates missing objects,
+    /// appends at an array's length
     #[example = r#"(ret (json.set? "{\"a\":[1]}" "a[1]" "two"))"# => r#"{"a":[1,"two"]}"#]
     fn set(doc: str, path: str, value: str) -> ptr: str ! ENOENT EPARSE ENOMEM = set;
 
-    /// Gives the document without what is at path; ENOENT where there is nothing
+    /// Returns the document without the value at path; ENOENT if missing
     #[example = r#"(ret (json.del? "{\"a\":1,\"b\":2}" "a"))"# => r#"{"b":2}"#]
     #[prompt(signature)]
     fn del(doc: str, path: str) -> ptr: str ! ENOENT EPARSE ENOMEM = del;
 
-    /// Gives the type at path: object, array, string, number, bool or null
+    /// Returns the type at path: object, array, string, number, bool or null
     #[example = r#"(ret (json.type? "{\"a\":[]}" "a"))"# => "array"]
     #[prompt(signature)]
     fn type(doc: str, path: str) -> ptr: str ! ENOENT EPARSE ENOMEM = kind;
 
-    /// Gives the number of items, keys or characters at path; EPARSE where a number, bool or null is there
+    /// Returns the number of items, keys or characters at path; EPARSE for a number, bool or null
     #[example = r#"(ret (str.from_int (json.len? "{\"a\":[4,5]}" "a")))"# => "2"]
     #[prompt(signature)]
     fn len(doc: str, path: str) -> n: int ! ENOENT EPARSE ENOMEM = len;
 
-    /// Gives the keys of the object at path as an array, in the document's order
+    /// Returns the keys of the object at path as an array, in document order
     #[example = r#"(ret (str.join? (json.keys? "{\"b\":1,\"a\":2}" "") ","))"# => "b,a"]
     #[prompt(signature)]
     fn keys(doc: str, path: str) -> arr: arr ! ENOENT EPARSE ENOMEM = keys;
 
-    /// Applies a jq filter; puts its values one per line, strings without quotes, as `jq -r -c`; ETRFM where the filter raises an error
+    /// Applies a jq filter; returns its values one per line, strings without quotes, like `jq -r
+    /// -c`; ETRFM if the filter raises an error
     #[example = r#"(ret (json.query? "{\"a\":[{\"n\":1},{\"n\":2}]}" "[.a[].n] | add"))"# => "3"]
     #[effect(none)]
     #[touches(nothing)]
     async query(doc: str, filter: str) -> ptr: str ! EPARSE ETRFM ETIME EBOUND ENOMEM EREMOTE = jq::query;
 
-    /// Makes an object of a map: a value that is JSON stays it, any other becomes a string
+    /// Makes an object from a map: JSON values stay JSON, others become strings
     #[example = r#"(let $m (map.new)) (map.set? $m "n" "1.50") (map.set? $m "s" "x") (ret (json.make? $m))"# => r#"{"n":1.50,"s":"x"}"#]
     fn make(fields: map) -> ptr: str ! EBOUND ENOMEM = make;
 
-    /// Makes an array of an array's texts: one that is JSON stays it, any other becomes a string
+    /// Makes an array from an array's items: JSON items stay JSON, others become strings
     #[example = r#"(ret (json.make_arr? (str.split? "1 b {}" " ")))"# => r#"[1,"b",{}]"#]
     fn make_arr(items: arr) -> ptr: str ! EBOUND ENOMEM = make_arr;
 
-    /// Reads CSV whose head line names the columns: an array of objects of strings; sep is 0 for a comma; EPARSE where a quote is not closed or a row has too many fields
+    /// Parses CSV with a header line into an array of objects of strings; sep is 0 for a comma;
+    /// EPARSE if a quote is unclosed or a row has too many fields
     #[example = r#"(ret (json.from_csv? "name,n\npen,2\n"))"# => r#"[{"name":"pen","n":"2"}]"#]
     fn from_csv(text: str, sep: opt_str) -> doc: str ! EPARSE ENOMEM = from_csv;
 
-    /// Writes an array of objects as CSV with a head line, a column for each key; a string stands there without quotes, null as nothing; sep is 0 for a comma
+    /// Formats an array of objects as CSV with a header line, one column per key; strings unquoted,
+    /// null empty; sep is 0 for a comma
     #[example = r#"(ret (json.to_csv? "[{\"a\":1},{\"a\":\"x,y\"}]"))"# => "a\n1\n\"x,y\"\n"]
     fn to_csv(doc: str, sep: opt_str) -> text: str ! EPARSE ENOMEM = to_csv;
 }
 
-/// The most bytes of a document.
-const MOST: usize = 16 << 20;
+/// Maximum size of a document, in bytes.
+const MAX_DOCUMENT: usize = 16 << 20;
 
-/// The document read last: programs ask one document for many values.
+/// The last parsed document: programs ask one document for many values.
 #[derive(Default)]
-struct Last(Option<(String, Document, Held)>);
+struct LastDocument(Option<Parsed>);
 
-/// Bytes of memory that a byte of a document takes at most once it is read: a value of some 60 bytes stands in two bytes of text.
+/// A parsed document, with its memory held on the run's account.
+struct Parsed {
+    text: String,
+    document: Document,
+    _held: Held,
+}
+
+/// Maximum memory of a parsed document per byte of text: a value of about 60 bytes takes two bytes
+/// of text.
 const MEMORY_PER_BYTE: usize = 32;
 
-/// Reads a document, or finds it read.
+/// Parses a document, or returns the last one if its text is the same.
 fn read<'r>(run: &'r mut Run, doc: &str) -> Result<&'r Document, Failure> {
     let account = run.account().clone();
-    let Last(last) = run.state();
-    let kept = last.take().filter(|(text, ..)| text == doc);
-    let read = match kept {
-        Some(kept) => kept,
-        None if doc.len() > MOST => {
+    let LastDocument(last) = run.state();
+    let same = last.take().filter(|parsed| parsed.text == doc);
+    let parsed = match same {
+        Some(parsed) => parsed,
+        None if doc.len() > MAX_DOCUMENT => {
             let words =
-                format!("the document has {} bytes, more than 16 MiB; take it apart with `str.lines` first", doc.len());
+                format!("the document has {} bytes, more than 16 MiB; split it with `str.lines` first", doc.len());
             return Err(Failure::new(Code::ENOMEM, words));
         }
         None => {
-            let values = doc.len().saturating_mul(MEMORY_PER_BYTE).min(document::VALUES * 2 * MEMORY_PER_BYTE);
+            let values = doc.len().saturating_mul(MEMORY_PER_BYTE);
+            let values = values.min(document::MAX_VALUES * 2 * MEMORY_PER_BYTE);
             let held = account.hold(values + doc.len())?;
-            (doc.to_owned(), Document::read(doc)?, held)
+            Parsed { text: doc.to_owned(), document: Document::read(doc)?, _held: held }
         }
     };
-    Ok(&last.insert(read).1)
+    Ok(&last.insert(parsed).document)
 }
 
 fn at<'r>(run: &'r mut Run, doc: &str, path: &str) -> Result<&'r Document, Failure> {
@@ -150,18 +166,22 @@ fn keys(run: &mut Run, doc: &str, path: &str) -> Result<Handle, Failure> {
     Arrays::make(run, keys)
 }
 
-/// The JSON that a text of a map or an array stands for.
+/// Returns an item of a map or an array as JSON.
 fn part(text: &[u8]) -> String {
     Document::read_or_text(&String::from_utf8_lossy(text)).to_string()
 }
 
 fn make(run: &mut Run, fields: i32) -> Result<String, Failure> {
     let fields = map::of(run, fields)?;
-    crate::bounded(('{', '}'), fields.iter().map(|(key, value)| format!("{}:{}", document::quoted(key), part(value))))
+    crate::join_in_brackets(
+        '{',
+        '}',
+        fields.iter().map(|(key, value)| format!("{}:{}", document::quoted(key), part(value))),
+    )
 }
 
 fn make_arr(run: &mut Run, items: i32) -> Result<String, Failure> {
-    crate::bounded(('[', ']'), Arrays::of(run).get(Handle(items))?.iter().map(|item| part(item)))
+    crate::join_in_brackets('[', ']', Arrays::of(run).get(Handle(items))?.iter().map(|item| part(item)))
 }
 
 fn from_csv(_: &mut Run, text: &str, sep: Option<&str>) -> Result<String, Failure> {
@@ -172,7 +192,7 @@ fn to_csv(run: &mut Run, doc: &str, sep: Option<&str>) -> Result<String, Failure
     table::write(read(run, doc)?, sep)
 }
 
-/// A value of serde's as programs see it, for callers that need no digits kept.
+/// Returns a serde value as programs see it, for callers that do not need a number's digits.
 pub(crate) fn plain(value: &serde_json::Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
@@ -186,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_lead_where_they_say() {
+    fn paths_find_their_values() {
         for (path, expected) in [
             ("a.b[0].c", "x"),
             ("$.a.b[0].c", "x"),
@@ -211,16 +231,16 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_leads_nowhere_says_where_it_ended() {
+    fn a_path_to_nothing_reports_where_it_ended() {
         for (path, words) in [
-            ("a.x", r#"nothing at "a.x": "a" is an object with the keys b, and has no "x""#),
-            ("a.b[9]", r#""a.b" is an array of 2, and has no "[9]""#),
-            ("a.b[-3]", r#""a.b" is an array of 2, and has no "[-3]""#),
-            ("a.b[-]", r#""a.b" is an array of 2, and has no "[-]""#),
-            ("a.b[0].c.d", r#""a.b[0].c" is a string, and has no "d""#),
-            ("n.x", r#""n" is null, and has no "x""#),
-            ("z", r#"the document is an object with the keys a, d e, 0, -, n, and has no "z""#),
-            ("/a/b/7", r#""/a/b" is an array of 2, and has no "/7""#),
+            ("a.x", r#"nothing at "a.x": "a" is an object with the keys b, without "x""#),
+            ("a.b[9]", r#""a.b" is an array of 2 items, without "[9]""#),
+            ("a.b[-3]", r#""a.b" is an array of 2 items, without "[-3]""#),
+            ("a.b[-]", r#""a.b" is an array of 2 items, without "[-]""#),
+            ("a.b[0].c.d", r#""a.b[0].c" is a string, without "d""#),
+            ("n.x", r#""n" is null, without "x""#),
+            ("z", r#"the document is an object with the keys a, d e, 0, -, n, without "z""#),
+            ("/a/b/7", r#""/a/b" is an array of 2 items, without "/7""#),
         ] {
             let failure = Path::read(path).unwrap().find(&document()).unwrap_err();
             assert_eq!(failure.code, Code::ENOENT);
@@ -232,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_put_and_taken() {
+    fn values_are_set_and_removed() {
         for (document, path, value, expected) in [
             ("{}", "a.b", "1.10", r#"{"a":{"b":1.10}}"#),
             ("{}", "a[0].b", "x", r#"{"a":[{"b":"x"}]}"#),

@@ -1,7 +1,8 @@
-//! `kv`: key-value state: what one program writes, the next one reads.
+//! `kv`: key-value state that outlives a program.
 //!
-//! A key belongs to the session; one that begins with `tenant:` belongs to the tenant, whose sessions all see it. Everything that
-//! writes is one step: nothing comes between what it reads and what it writes, whoever else writes at the same time.
+//! A key belongs to the session; a key that starts with `tenant:` belongs to the tenant and is
+//! shared by all its sessions. Every write is atomic, also across processes: nothing happens
+//! between reading the old value and writing the new one.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,10 +13,11 @@ use crate::PortFuture;
 use crate::arr::{Arrays, Handle};
 
 capability! {
-    /// Key-value state of the session; keys that begin with tenant: are shared by all sessions of the tenant.
+    /// Key-value state of the session; keys that start with tenant: are shared by all sessions of
+    /// the tenant.
     pub const KV: "kv" 2;
 
-    /// Gives a key's value
+    /// Returns a key's value
     #[example = r#"(kv.set? "name" "Ada") (ret (kv.get? "name"))"# => "Ada"]
     #[prompt(signature)]
     #[effect(reads)]
@@ -33,66 +35,68 @@ capability! {
     #[effect(repeatable)]
     async del(k: key) ! ENOENT EBOUND EREMOTE = del;
 
-    /// Gives the keys that begin with prefix, sorted
+    /// Returns the sorted keys that start with prefix
     #[example = r#"(kv.set? "user:1" "Ada") (kv.set? "user:2" "Bob") (ret (str.join? (kv.list? "user:") " "))"# => "user:1 user:2"]
     #[prompt(signature)]
     #[effect(reads)]
     async list(prefix: key_prefix) -> arr: arr ! EREMOTE ENOMEM = list;
 
-    /// Adds n to a key's integer (0 where absent) and gives the sum
+    /// Adds n to a key's integer (0 if missing) and returns the sum
     #[example = r#"(kv.incr? "count" 2) (ret (str.from_int (kv.incr? "count" 3)))"# => "5"]
     #[prompt(signature)]
     #[effect(repeatable)]
     async incr(k: key, n: int) -> sum: int ! EPARSE EBOUND EBUDGET EREMOTE = incr;
 
-    /// Sets a key to new if its value is old, and tells whether it was; 0 as old stands for an absent key, 0 as new removes it
+    /// Sets a key to new if its value is old, and returns 1 if it was; old 0 means a missing key,
+    /// new 0 removes it
     #[example = r#"(kv.cas? "lock" 0 "mine") (ret (str.from_int (kv.cas? "lock" 0 "yours")))"# => "0"]
     #[prompt(name)]
     #[effect(repeatable)]
     async cas(k: key, old: opt_bytes, new: opt_bytes) -> swapped: bool ! EBOUND EBUDGET EREMOTE = cas;
 }
 
-/// What the keys of the tenant's state begin with.
+/// The prefix of the keys of the tenant's state.
 pub(crate) const TENANT: &str = "tenant:";
 
-/// The longest key, in bytes.
-const KEY_BYTES: usize = 1_024;
-/// The largest value, in bytes.
-const VALUE_BYTES: usize = 8 << 20;
+/// Maximum length of a key, in bytes.
+const MAX_KEY: usize = 1_024;
+/// Maximum size of a value, in bytes.
+const MAX_VALUE: usize = 8 << 20;
 
-/// Where the state of one session or one tenant is kept.
+/// The storage of the state of one session or one tenant.
 ///
-/// `update` is the one way to write: it sees the old value and decides the new one (`None` removes it), and nothing comes between.
-/// A backend that fails gives `EREMOTE`.
+/// `update` is the only way to write: atomically, the new value (`None` removes the key) is
+/// computed from the old one. A backend that fails returns `EREMOTE`.
 pub trait Backend: Send + Sync {
-    /// The value of a key.
+    /// Returns the value of a key.
     fn get(&self, key: String) -> PortFuture<'_, Option<Vec<u8>>>;
-    /// Replaces the value of a key by what `change` makes of it, at once.
+    /// Replaces the value of a key by the result of `change`, atomically.
     fn update(&self, key: String, change: Change) -> PortFuture<'_, ()>;
-    /// As [`update`](Backend::update), for the change of a call that has that key: where it was made before, `change` is shown the value that it met then, and
-    /// nothing is replaced. A backend that is gone with its process need not know calls.
+    /// Updates a key as [`update`](Backend::update) does, once per `call`. If the call was made
+    /// before, `change` gets the value of that time, and nothing is replaced. A backend that is
+    /// gone with its process need not track calls.
     fn update_once(&self, call: String, key: String, change: Change) -> PortFuture<'_, ()> {
         drop(call);
         self.update(key, change)
     }
-    /// The keys that begin with the prefix, sorted.
+    /// Returns the keys with a prefix, sorted.
     fn keys(&self, prefix: String) -> PortFuture<'_, Vec<String>>;
 }
 
-/// Decides the new value of a key from the old one; an error leaves the old one.
+/// Computes the new value of a key from the old one; an error keeps the old one.
 pub type Change = Box<dyn FnOnce(Option<Vec<u8>>) -> Result<Option<Vec<u8>>, Failure> + Send>;
 
-/// Grants `kv` on the state of a session and of the tenant that it belongs to.
+/// Grants `kv` on the state of a session and of its tenant.
 pub struct Kv {
-    /// Where the session's keys are kept.
+    /// The state of the session.
     pub session: Arc<dyn Backend>,
-    /// Where the keys that begin with `tenant:` are kept, without those letters.
+    /// The state of the tenant; its keys have no `tenant:` prefix.
     pub tenant: Arc<dyn Backend>,
 }
 
 impl Kv {
-    /// Where a key, or the beginning of keys, belongs, and what it is called there.
-    pub fn place<'a>(&self, key: &'a str) -> (&dyn Backend, &'a str) {
+    /// Returns the backend of a key or a prefix, and its name there.
+    pub fn locate<'a>(&self, key: &'a str) -> (&dyn Backend, &'a str) {
         match key.strip_prefix(TENANT) {
             Some(name) => (&*self.tenant, name),
             None => (&*self.session, key),
@@ -100,8 +104,8 @@ impl Kv {
     }
 
     async fn update(&self, call: Option<String>, key: &str, change: Change) -> Result<(), Failure> {
-        let (backend, name) = self.place(key);
-        let name = checked(name)?;
+        let (backend, name) = self.locate(key);
+        let name = validate(name)?;
         match call {
             Some(call) => backend.update_once(format!("{call}/{name}"), name, change).await,
             None => backend.update(name, change).await,
@@ -113,7 +117,7 @@ impl Config for Kv {
     const CAPABILITY: &'static str = "kv";
 }
 
-/// State in memory, gone with the process.
+/// State in memory.
 #[derive(Default)]
 pub struct InMemory {
     entries: Mutex<Entries>,
@@ -122,12 +126,12 @@ pub struct InMemory {
 #[derive(Default)]
 struct Entries {
     values: BTreeMap<String, Vec<u8>>,
-    /// Bytes of all keys and values.
+    /// The size of all keys and values, in bytes.
     bytes: usize,
 }
 
-/// The most bytes that an in-memory state holds.
-const IN_MEMORY_BYTES: usize = 64 << 20;
+/// Maximum size of an in-memory state, in bytes.
+const MAX_IN_MEMORY: usize = 64 << 20;
 
 impl Backend for InMemory {
     fn get(&self, key: String) -> PortFuture<'_, Option<Vec<u8>>> {
@@ -154,7 +158,7 @@ impl Entries {
         let held = old.map_or(0, |value| key.len() + value.len());
         let new = change(old.cloned())?;
         let bytes = self.bytes - held + new.as_ref().map_or(0, |value| key.len() + value.len());
-        if bytes > IN_MEMORY_BYTES && bytes > self.bytes {
+        if bytes > MAX_IN_MEMORY && bytes > self.bytes {
             return Err(Failure::new(Code::EBUDGET, "the state is full (64 MiB); delete keys first"));
         }
         self.bytes = bytes;
@@ -168,24 +172,24 @@ impl Entries {
 
 impl InMemory {
     fn lock(&self) -> std::sync::MutexGuard<'_, Entries> {
-        // A change that panicked has changed nothing.
+        // A change that panics replaces nothing, so the entries are valid.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The name of a key within its state.
-fn checked(name: &str) -> Result<String, Failure> {
+/// Validates the name of a key.
+fn validate(name: &str) -> Result<String, Failure> {
     match name.len() {
         0 => Err(Failure::new(Code::EBOUND, "the key is empty")),
-        n if n > KEY_BYTES => Err(Failure::new(Code::EBOUND, format!("the key has {n} bytes, more than {KEY_BYTES}"))),
+        n if n > MAX_KEY => Err(Failure::new(Code::EBOUND, format!("the key has {n} bytes, more than {MAX_KEY}"))),
         _ => Ok(name.to_owned()),
     }
 }
 
-fn fits(value: &[u8]) -> Result<(), Failure> {
+fn check_size(value: &[u8]) -> Result<(), Failure> {
     match value.len() {
-        n if n > VALUE_BYTES => {
-            let words = format!("the value has {n} bytes, more than {VALUE_BYTES}; write it to a file");
+        n if n > MAX_VALUE => {
+            let words = format!("the value has {n} bytes, more than {MAX_VALUE}; write it to a file");
             Err(Failure::new(Code::EBUDGET, words))
         }
         _ => Ok(()),
@@ -199,12 +203,12 @@ fn no_key(key: &str) -> Failure {
 
 pub(crate) async fn get(run: &mut Run, k: String) -> Result<Vec<u8>, Failure> {
     let kv = run.config::<Kv>()?;
-    let (backend, name) = kv.place(&k);
-    backend.get(checked(name)?).await?.ok_or_else(|| no_key(&k))
+    let (backend, name) = kv.locate(&k);
+    backend.get(validate(name)?).await?.ok_or_else(|| no_key(&k))
 }
 
 pub(crate) async fn set(run: &mut Run, k: String, v: Vec<u8>) -> Result<(), Failure> {
-    fits(&v)?;
+    check_size(&v)?;
     let call = run.change_key();
     run.config::<Kv>()?.update(call, &k, Box::new(|_| Ok(Some(v)))).await
 }
@@ -217,7 +221,7 @@ async fn del(run: &mut Run, k: String) -> Result<(), Failure> {
 
 async fn list(run: &mut Run, prefix: String) -> Result<Handle, Failure> {
     let kv = run.config::<Kv>()?;
-    let (backend, start) = kv.place(&prefix);
+    let (backend, start) = kv.locate(&prefix);
     let scope = prefix.strip_suffix(start).unwrap_or_default();
     let keys = backend.keys(start.to_owned()).await?;
     Arrays::make(run, keys.into_iter().map(|key| format!("{scope}{key}")))
@@ -226,30 +230,30 @@ async fn list(run: &mut Run, prefix: String) -> Result<Handle, Failure> {
 async fn incr(run: &mut Run, k: String, n: i32) -> Result<i32, Failure> {
     let kv = run.config::<Kv>()?;
     let name = k.clone();
-    changed(run, &kv, &k, move |old| {
+    update_and_return(run, &kv, &k, move |old| {
         let old = match old {
             None => 0,
             Some(text) => String::from_utf8_lossy(&text)
                 .trim()
                 .parse::<i32>()
-                .map_err(|_| Failure::new(Code::EPARSE, format!("the value of {name:?} is no integer")))?,
+                .map_err(|_| Failure::new(Code::EPARSE, format!("the value of {name:?} is not an integer")))?,
         };
         let sum = old
             .checked_add(n)
-            .ok_or_else(|| Failure::new(Code::EBOUND, format!("{old} + {n} is out of the range of an integer")))?;
+            .ok_or_else(|| Failure::new(Code::EBOUND, format!("{old} + {n} is out of the integer range")))?;
         Ok((Some(sum.to_string().into_bytes()), sum))
     })
     .await
 }
 
 async fn cas(run: &mut Run, k: String, old: Option<Vec<u8>>, new: Option<Vec<u8>>) -> Result<bool, Failure> {
-    new.as_deref().map_or(Ok(()), fits)?;
+    new.as_deref().map_or(Ok(()), check_size)?;
     let kv = run.config::<Kv>()?;
-    changed(run, &kv, &k, move |found| if found == old { Ok((new, true)) } else { Ok((found, false)) }).await
+    update_and_return(run, &kv, &k, move |found| if found == old { Ok((new, true)) } else { Ok((found, false)) }).await
 }
 
-/// Updates a key, and gives what the change found out.
-async fn changed<T: Clone + Default + Send + 'static>(
+/// Updates a key, and returns the result of the change.
+async fn update_and_return<T: Clone + Default + Send + 'static>(
     run: &mut Run,
     kv: &Kv,
     key: &str,

@@ -1,10 +1,13 @@
-//! The host functions of the Wattle agent runtime: one namespace, one file, opened by its table of functions.
+//! The host functions of the Wattle agent runtime. Each namespace is a file that starts with its
+//! table of functions.
 //!
-//! A capability reaches the world only through what it was granted with: `kv` through a [`kv::Backend`], `ai` through an
-//! [`ai::Inference`], `par` through [`par::Programs`], `help` through a [`help::Guide`], `shell` through a [`shell::Shell`],
-//! `wattle` through a [`wattle::Directory`], `issue` through an [`issue::Desk`], `http` and `web` through the [`egress`] guard, `fs` and
-//! `search` through the run's [`files`]; and in trusted runs `git` through a [`git::Repository`], `publish` into other files, `image` through
-//! an [`image::Painter`].
+//! A capability reaches the world only through the port of its grant: `kv` through a
+//! [`kv::Backend`], `ai` through an [`ai::Inference`], `par` through [`par::Programs`], `help`
+//! through a [`help::Manual`], `shell` through a [`shell::Shell`], `wattle` through a
+//! [`wattle::CatalogIndex`], `issue` through an [`issue::IssueTracker`], `http` and `web` through
+//! the [`egress`] guard, `fs` and `search` through the run's [`files`]. In trusted runs, `git` uses
+//! a [`git::Repository`], `publish` writes other files, and `image` uses an
+//! [`image::ImageGenerator`].
 
 pub mod ai;
 pub mod arr;
@@ -22,10 +25,10 @@ pub mod json;
 pub mod kv;
 pub mod manual;
 pub mod map;
+mod model_answer;
 pub mod par;
 pub mod policy;
 pub mod publish;
-mod reply;
 pub mod schema;
 pub mod search;
 pub mod shell;
@@ -42,7 +45,7 @@ pub use wattle_files as files;
 pub use wattle_rt::PortFuture;
 use wattle_rt::{Capability, Code, Failure, Grants};
 
-/// Every capability of this crate, in the order of prompt and manual.
+/// All capabilities of this crate, in the order of prompt and manual.
 pub const ALL: &[Capability] = &[
     sys::SYS,
     str::STR,
@@ -69,40 +72,41 @@ pub const ALL: &[Capability] = &[
     image::IMAGE,
 ];
 
-/// How many requests or programs of one call are under way at once, where a grant says nothing else.
-const AT_ONCE: std::num::NonZeroUsize = std::num::NonZeroUsize::new(16).unwrap();
+/// Default maximum number of concurrent requests or programs of one call.
+const MAX_CONCURRENT: std::num::NonZeroUsize = std::num::NonZeroUsize::new(16).unwrap();
 
-/// The capabilities that reach nothing outside the run.
+/// The capabilities without effects outside the run.
 pub const PURE: &[&str] = &["sys", "str", "arr", "map", "json", "date", "dbg"];
 
-/// The capabilities that only trusted runs are granted: what they do reaches people outside, and is not taken back.
+/// The capabilities of trusted runs only: their effects reach people outside, and cannot be undone.
 pub const TRUSTED: &[&str] = &["git", "publish", "image"];
 
-/// Grants the capabilities that reach nothing outside the run and need no configuration: what every run starts from.
+/// Creates the grants that every run starts from: the capabilities without effects outside the run.
 #[must_use]
 pub fn pure_grants() -> Grants {
     PURE.iter().copied().fold(Grants::new(), Grants::allow)
 }
 
-/// The most bytes of a text that one call makes; the program's memory bounds it further.
-const MOST: usize = 64 << 20;
+/// Maximum length of a string that one call creates, in bytes. The program's memory limits it
+/// further.
+const MAX_TEXT: usize = 64 << 20;
 
 /// Maximum length of a value that a message quotes, in characters.
 const QUOTED: usize = 40;
 
 fn too_large() -> Failure {
-    Failure::new(Code::ENOMEM, "the text would have more than 64 MiB; work on smaller pieces")
+    Failure::new(Code::ENOMEM, "the result would have more than 64 MiB; work on smaller pieces")
 }
 
-/// Writes the parts with commas between them, inside a pair of brackets.
-fn bounded((open, close): (char, char), parts: impl Iterator<Item = String>) -> Result<String, Failure> {
+/// Joins parts with commas, in brackets. Fails if the result is too large.
+fn join_in_brackets(open: char, close: char, parts: impl Iterator<Item = String>) -> Result<String, Failure> {
     let mut text = String::from(open);
     for part in parts {
         if text.len() > 1 {
             text.push(',');
         }
         text.push_str(&part);
-        if text.len() > MOST {
+        if text.len() > MAX_TEXT {
             return Err(too_large());
         }
     }

@@ -1,6 +1,7 @@
-//! The manual: what the tables of functions say, as text for people and models and as JSON for machines.
+//! The manual of the function tables: text for people and models, JSON for machines.
 //!
-//! All of it are functions of the tables, byte for byte, so that a text can be kept in a file and compared.
+//! Every text is a pure function of the tables, so that it can be saved to a file and compared
+//! byte for byte.
 //!
 //! ```
 //! use wattle_capability::{ALL, manual};
@@ -16,8 +17,8 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value as Json, json};
 use wattle_rt::{Capability, Code, Function, Param, Signature, Ty};
 
-/// What there is to know about a topic: a capability (`str`) or a function (`str.cat`, also with the `$` or the `?` that
-/// programs write with it). `None` where no table has it.
+/// Returns the page of a capability (`str`) or a function (`str.cat`, also with the `$` or the `?`
+/// of programs). `None` if no table has it.
 #[must_use]
 pub fn about(capabilities: &[Capability], topic: &str) -> Option<String> {
     let topic = topic.trim().trim_start_matches('$').trim_end_matches('?');
@@ -28,7 +29,7 @@ pub fn about(capabilities: &[Capability], topic: &str) -> Option<String> {
         .or_else(|| capabilities.iter().find(|c| c.name == topic).map(capability))
 }
 
-/// A capability: its sentence, and a line for each function.
+/// Describes a capability: its sentence, and a line for each function.
 #[must_use]
 pub fn capability(capability: &Capability) -> String {
     let mut text = format!("{}: {}\n", capability.name, capability.about);
@@ -38,12 +39,12 @@ pub fn capability(capability: &Capability) -> String {
     text
 }
 
-/// A function: signature, sentence, types, errors, an example and what it puts out.
+/// Describes a function: signature, sentence, types, errors, and an example with its output.
 #[must_use]
 pub fn function(function: &Function) -> String {
     let mut text = format!("{}\n{}\n", function.signature, function.about);
     let Signature { params, results, errors, .. } = function.signature;
-    for (label, list) in [("takes", params), ("gives", results)] {
+    for (label, list) in [("arguments", params), ("returns", results)] {
         if !list.is_empty() {
             _ = writeln!(text, "{label}: {}", types(list));
         }
@@ -53,12 +54,12 @@ pub fn function(function: &Function) -> String {
     }
     _ = writeln!(text, "example: {}", function.example);
     if !function.output.is_empty() {
-        _ = writeln!(text, "puts out: {}", function.output.join("\n"));
+        _ = writeln!(text, "prints: {}", function.output.join("\n"));
     }
     text
 }
 
-/// The manual of all these capabilities as Markdown: a section for each, then one for each function.
+/// Renders the manual as Markdown: a section per capability, with a section per function.
 #[must_use]
 pub fn markdown(capabilities: &[Capability]) -> String {
     let mut text = String::new();
@@ -67,7 +68,7 @@ pub fn markdown(capabilities: &[Capability]) -> String {
         for f in capability.functions {
             let Signature { params, results, errors, .. } = f.signature;
             _ = write!(text, "\n### {}\n\n    {}\n\n{}.\n", f.name, f.signature, f.about);
-            let facts = [("Takes", types(params)), ("Gives", types(results)), ("Errors", codes(errors))];
+            let facts = [("Arguments", types(params)), ("Returns", types(results)), ("Errors", codes(errors))];
             for (label, list) in facts.iter().filter(|(_, list)| !list.is_empty()) {
                 _ = write!(text, "\n{label}: {list}.\n");
             }
@@ -83,7 +84,8 @@ pub fn markdown(capabilities: &[Capability]) -> String {
     text
 }
 
-/// The same as JSON: an array of capabilities `{name, version, about, functions}`, a function as in [`function_json`].
+/// Renders the manual as JSON: an array of `{name, version, about, functions}`, with functions as
+/// in [`function_json`].
 #[must_use]
 pub fn json(capabilities: &[Capability]) -> Json {
     let functions = |c: &Capability| c.functions.iter().map(function_json).collect::<Vec<_>>();
@@ -93,8 +95,8 @@ pub fn json(capabilities: &[Capability]) -> Json {
         .collect()
 }
 
-/// A function as JSON: `{name, signature, about, params: [{name, type}], results: [{name, type}], errors: [code],
-/// waits, example, gives: [result]}`.
+/// Renders a function as JSON: `{name, signature, about, params: [{name, type}], results: [{name,
+/// type}], errors: [code], waits, example, gives: [result]}`.
 #[must_use]
 pub fn function_json(function: &Function) -> Json {
     let list =
@@ -112,8 +114,8 @@ pub fn function_json(function: &Function) -> Json {
     })
 }
 
-/// The JSON Schema of a function's arguments as one object, for callers that hold values and not pointers: an array stands for
-/// its texts, a map for its keys and texts.
+/// Returns the JSON Schema of a function's arguments as one object, for callers with values
+/// instead of pointers: an array is a list of strings, a map an object of strings.
 #[must_use]
 pub fn schema(signature: &Signature) -> Json {
     let properties: Map<String, Json> =
@@ -122,7 +124,7 @@ pub fn schema(signature: &Signature) -> Json {
     json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
 }
 
-/// The JSON Schema of one value of that type.
+/// Returns the JSON Schema of one value of a type.
 #[must_use]
 pub fn value_schema(ty: Ty) -> Json {
     match ty {
@@ -139,12 +141,13 @@ pub fn value_schema(ty: Ty) -> Json {
     }
 }
 
-/// `s text, start i32`; `x f64` already says its type in the signature and is repeated for those who read only this.
+/// Renders parameters with their types, such as `s text, start i32`.
 fn types(params: &[Param]) -> String {
     params.iter().map(|p| format!("{} {}", p.name, p.ty.word())).collect::<Vec<_>>().join(", ")
 }
 
-/// `EBOUND (out of bounds), ENOMEM (out of memory)`.
+/// Renders error codes with their meanings, such as `EBOUND (out of bounds), ENOMEM (out of
+/// memory)`.
 fn codes(codes: &[Code]) -> String {
     let words = codes.iter().filter_map(|code| Some(format!("{} ({})", code.name()?, code.meaning())));
     words.collect::<Vec<_>>().join(", ")

@@ -1,83 +1,84 @@
-//! `map`: maps from text to text that the host keeps for the run, in the order of insertion.
+//! `map`: maps from string to string, in insertion order, that the host stores for the run.
 
 use indexmap::IndexMap;
 use wattle_rt::tape::RecordedValue;
 use wattle_rt::{Code, Failure, Record, Run, Value, capability, host, quote};
 
 use crate::QUOTED;
-
 use crate::arr::{Arrays, Handle as ArrHandle, Order, numbered};
 use crate::json::document::{Document, quoted};
 
 capability! {
-    /// Maps from text to text in insertion order, held by the host; a handle is a number above 0.
+    /// Maps from string to string in insertion order, stored by the host; a handle is a number
+    /// above 0.
     pub const MAP: "map" 2;
 
-    /// Makes an empty map
+    /// Creates an empty map
     #[example = r#"(ret (str.from_int (map.len (map.new))))"# => "0"]
     #[prompt(signature)]
     fn new() -> h: map = new;
 
-    /// Sets a key; a new one comes last, a known one keeps its place
+    /// Sets a key; a new key is added last, an existing one keeps its position
     #[example = r#"(let $m (map.new)) (map.set? $m "k" "v") (ret (map.to_json? $m))"# => r#"{"k":"v"}"#]
     #[prompt(signature)]
     fn set(h: map, key: str, value: bytes) ! EBOUND ENOMEM = set;
 
-    /// Gives a key's value; ENOENT where absent
+    /// Returns a key's value; ENOENT if missing
     #[example = r#"(let $m (map.from_json? "{\"k\":\"v\"}")) (ret (map.get? $m "k"))"# => "v"]
     #[prompt(signature)]
     fn get(h: map, key: str) -> ptr: str ! ENOENT = get;
 
-    /// Tells whether a key is there
+    /// Returns 1 if the map has the key, else 0
     #[example = r#"(let $m (map.from_json? "{\"k\":\"v\"}")) (ret (str.from_int (map.has $m "k")))"# => "1"]
     #[prompt(signature)]
     fn has(h: map, key: str) -> yes: bool = has;
 
-    /// Removes a key; ENOENT where absent
+    /// Removes a key; ENOENT if missing
     #[example = r#"(let $m (map.from_json? "{\"k\":\"v\"}")) (map.del? $m "k") (ret (map.to_json? $m))"# => "{}"]
     #[prompt(signature)]
     fn del(h: map, key: str) ! ENOENT = del;
 
-    /// Adds n to a key's integer (0 where absent) and gives the sum
+    /// Adds n to a key's integer (0 if missing) and returns the sum
     #[example = r#"(let $m (map.new)) (map.incr $m "k" 2) (ret (str.from_int (map.incr $m "k" 3)))"# => "5"]
     #[prompt(signature)]
     fn incr(h: map, key: str, n: int) -> sum: int = incr;
 
-    /// Gives the keys as an array, in the map's order
+    /// Returns the keys as an array, in the map's order
     #[example = r#"(ret (str.join? (map.keys (map.from_json? "{\"b\":1,\"a\":2}")) " "))"# => "b a"]
     #[prompt(signature)]
     fn keys(h: map) -> arr: arr = keys;
 
-    /// Gives the values as an array, in the map's order
+    /// Returns the values as an array, in the map's order
     #[example = r#"(ret (str.join? (map.values (map.from_json? "{\"b\":1,\"a\":2}")) " "))"# => "1 2"]
     #[prompt(signature)]
     fn values(h: map) -> arr: arr = values;
 
-    /// Gives the number of keys
+    /// Returns the number of keys
     #[example = r#"(ret (str.from_int (map.len (map.from_json? "{\"b\":1,\"a\":2}"))))"# => "2"]
     #[prompt(signature)]
     fn len(h: map) -> n: int = len;
 
-    /// Sorts in place by "key", "value" or "num" (every value is a number, else EPARSE); "-key", "-value", "-num" largest first; equals keep their order
+    /// Sorts in place by "key", "value" or "num" (if every value is a number, else EPARSE), stably;
+    /// "-key", "-value", "-num" sort descending
     #[example = r#"(let $m (map.from_json? "{\"a\":9,\"b\":10}")) (map.sort? $m "-num") (ret (str.join? (map.keys $m) " "))"# => "b a"]
     fn sort(h: map, by: str) ! EBOUND EPARSE = sort;
 
-    /// Writes the map as a JSON object of strings; `json.make` keeps numbers and objects
+    /// Encodes as a JSON object of strings; `json.make` keeps numbers and objects
     #[example = r#"(let $m (map.new)) (map.set? $m "k" "1") (ret (map.to_json? $m))"# => r#"{"k":"1"}"#]
     #[prompt(signature)]
     fn to_json(h: map) -> ptr: str ! EBOUND ENOMEM = to_json;
 
-    /// Reads a JSON object; string values lose their quotes, any other stays JSON
+    /// Parses a JSON object; string values lose their quotes, anything else stays JSON
     #[example = r#"(ret (map.get? (map.from_json? "{\"a\":[1,2]}") "a"))"# => "[1,2]"]
     #[prompt(signature)]
     fn from_json(doc: str) -> h: map ! EPARSE ENOMEM = from_json;
 }
 
-/// The handle of a map.
+/// A map's handle.
 struct Handle(i32);
 
 impl Record for Handle {
-    /// Keys and values in turn: the same handle may be another map's when the program is run once more.
+    /// Records keys and values in turn: in a replay, the handle may belong to another map.
     fn record(&self, run: &mut Run) -> RecordedValue {
         let entries = of(run, self.0).into_iter().flat_map(|texts| &*texts);
         RecordedValue::Items(entries.flat_map(|(key, value)| [key.clone().into_bytes(), value.clone()]).collect())
@@ -106,17 +107,17 @@ type Texts = IndexMap<String, Vec<u8>>;
 #[derive(Default)]
 struct Maps(Vec<Texts>);
 
-/// The map of that handle.
+/// Returns the map of a handle.
 ///
 /// # Errors
-/// `EBOUND` where no map has it.
+/// `EBOUND` if no map has the handle.
 pub(crate) fn of(run: &mut Run, h: i32) -> Result<&mut Texts, Failure> {
     let at = usize::try_from(h).ok().and_then(|h| h.checked_sub(1));
     at.and_then(|at| run.state::<Maps>().0.get_mut(at))
         .ok_or_else(|| Failure::new(Code::EBOUND, format!("no map has the handle {h}; handles come from `map.new`")))
 }
 
-/// What an entry costs the host beside its bytes.
+/// Memory that an entry takes besides its bytes.
 const ENTRY: usize = 64;
 
 fn make(run: &mut Run, texts: Texts) -> Result<Handle, Failure> {
@@ -162,11 +163,11 @@ fn incr(run: &mut Run, h: i32, key: &str, n: i32) -> Result<i32, Failure> {
         Some(text) => std::str::from_utf8(text)
             .ok()
             .and_then(|text| text.trim().parse::<i32>().ok())
-            .ok_or_else(|| Failure::new(Code::EPARSE, format!("the map's value of {key:?} is no integer")))?,
+            .ok_or_else(|| Failure::new(Code::EPARSE, format!("the map's value of {key:?} is not an integer")))?,
     };
     let sum = old
         .checked_add(n)
-        .ok_or_else(|| Failure::new(Code::EBOUND, format!("{old} + {n} is out of the range of an integer")))?;
+        .ok_or_else(|| Failure::new(Code::EBOUND, format!("{old} + {n} is out of the integer range")))?;
     set(run, h, key, sum.to_string().as_bytes())?;
     Ok(sum)
 }
@@ -204,7 +205,7 @@ fn sort(run: &mut Run, h: i32, by: &str) -> Result<(), Failure> {
 
 fn to_json(run: &mut Run, h: i32) -> Result<String, Failure> {
     let text = |value: &[u8]| quoted(&String::from_utf8_lossy(value));
-    crate::bounded(('{', '}'), of(run, h)?.iter().map(|(key, value)| format!("{}:{}", quoted(key), text(value))))
+    crate::join_in_brackets('{', '}', of(run, h)?.iter().map(|(key, value)| format!("{}:{}", quoted(key), text(value))))
 }
 
 fn from_json(run: &mut Run, doc: &str) -> Result<Handle, Failure> {

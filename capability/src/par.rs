@@ -1,8 +1,9 @@
-//! `par`: programs of the catalog, several at once.
+//! `par`: concurrent runs of catalog programs.
 //!
-//! Each call runs in an instance of its own, with what the calling run was granted and no more, and ends with it: by its deadline, or
-//! when it is cancelled. What the programs call and log stands in the calling run's trace. Programs that start programs may be nested
-//! three deep. A program that is marked as exclusive runs beside no other one of the same call.
+//! Each program runs in its own instance, with exactly the grants of the calling run, and ends
+//! with that run: at its deadline, or when it is cancelled. Calls and log lines of the programs
+//! appear in the calling run's trace. Nesting is limited to three levels. An exclusive program
+//! runs while no other program of the same call does.
 
 mod team;
 
@@ -18,39 +19,44 @@ use crate::arr::{Arrays, Handle};
 pub(crate) use team::Team;
 
 capability! {
-    /// Catalog programs, several at once, each in its own instance with what this run was granted.
+    /// Concurrent runs of catalog programs, each in its own instance with this run's grants.
     pub const PAR: "par" 1;
 
-    /// Runs a catalog program for each item, its one argument, at the same time, and gives what each puts out (several results one a line), in order; ends with the first failure
+    /// Runs a catalog program concurrently for each item, its only argument, and returns their
+    /// outputs in order (several results one per line); fails with the first failure
     #[example = r#"(fs.write? "a.txt" "hello") (ret (str.join? (par.map? "file_read" (str.split? "a.txt,a.txt" ",")) "+"))"# => "hello+hello"]
     #[effect(none)]
     async map(program: program, items: arr) -> arr: arr ! ENOENT EBOUND EACCESS EPARSE ENOMEM ETRFM EREMOTE ETIME EBUDGET EEXIST ECANCEL = map;
 
-    /// Makes calls, each JSON ["program", "argument", …], at the same time, and gives, in order, JSON {result} for each, {code, error} where it fails
+    /// Runs calls concurrently, each JSON ["program", "argument", …], and returns, in order, JSON
+    /// {result} or {code, error} for each
     #[example = r#"(fs.write? "a.txt" "hello") (each $result (par.run? (arr.from_json? """[["file_read", "a.txt"]]""")) (out $result))"# => "{\"result\":\"hello\"}"]
     #[effect(none)]
     async run(calls: programs) -> arr: arr ! EBOUND ENOMEM = run_calls;
 }
 
-/// What is to be run.
+/// The program of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// The catalog program of that name.
+    /// A catalog program, by name.
     Named(String),
-    /// The program of that text.
+    /// The text of a program.
     Inline(String),
 }
 
-/// The port to the catalog, implemented by whoever wires a run. It holds no grants: those come with each call.
+/// The port to the catalog. It has no grants: they come with each call.
 pub trait Programs: Send + Sync {
-    /// Runs a program. What keeps it from being run is a failure: no such program (`ENOENT`), a text that does not compile or
-    /// arguments that it does not take (`EPARSE`), something that it needs and the grants lack (`EACCESS`).
+    /// Runs a program.
+    ///
+    /// A program that cannot be run is a failure: `ENOENT` if it is unknown, `EPARSE` if it does
+    /// not compile or rejects the arguments, `EACCESS` if the grants lack a capability that it
+    /// needs.
     fn run(&self, work: Work, args: Vec<String>, grants: Arc<Grants>, place: Nested) -> PortFuture<'_, Outcome>;
 
-    /// Whether a program is there and compiles; runs nothing of it.
+    /// Checks that a program exists and compiles, without running it.
     fn check(&self, work: Work) -> PortFuture<'_, ()>;
 
-    /// Whether no other program may run beside that one.
+    /// Returns true if no other program may run at the same time.
     fn is_exclusive(&self, work: &Work) -> bool;
 }
 
@@ -58,14 +64,14 @@ pub trait Programs: Send + Sync {
 pub struct Par {
     /// The catalog.
     pub programs: Arc<dyn Programs>,
-    /// How many programs of one call run at once.
-    pub at_once: NonZeroUsize,
+    /// Maximum number of concurrent programs of one call.
+    pub max_concurrent: NonZeroUsize,
 }
 
 impl Par {
-    /// Grants `par` on those programs, with 16 of a call at once.
+    /// Creates a grant with 16 concurrent programs per call.
     pub fn new(programs: Arc<dyn Programs>) -> Self {
-        Par { programs, at_once: crate::AT_ONCE }
+        Par { programs, max_concurrent: crate::MAX_CONCURRENT }
     }
 }
 
@@ -73,17 +79,20 @@ impl Config for Par {
     const CAPABILITY: &'static str = "par";
 }
 
-/// One program to run; a failure where what the caller gave is no call.
-pub(crate) type Call = Result<(Work, Vec<String>), Failure>;
+/// A program to run, with its arguments.
+pub(crate) struct Call {
+    pub(crate) work: Work,
+    pub(crate) args: Vec<String>,
+}
 
 async fn map(run: &mut Run, program: String, items: i32) -> Result<Handle, Failure> {
     let items = Arrays::of(run).get(Handle(items))?.clone();
     let calls = items.iter().map(|item| match std::str::from_utf8(item) {
-        Ok(item) => Ok((Work::Named(program.clone()), vec![item.to_owned()])),
+        Ok(item) => Ok(Call { work: Work::Named(program.clone()), args: vec![item.to_owned()] }),
         Err(_) => Err(Failure::new(Code::EPARSE, "it is not UTF-8")),
     });
     let mut results = Vec::with_capacity(items.len());
-    for (at, result) in perform(run, calls.collect(), Failing::Ends).await?.into_iter().enumerate() {
+    for (at, result) in run_all(run, calls.collect(), OnFailure::StopLater).await?.into_iter().enumerate() {
         results.push(result.map_err(|failure| {
             let item = items.get(at).map(Vec::as_slice).unwrap_or_default();
             Failure {
@@ -97,14 +106,14 @@ async fn map(run: &mut Run, program: String, items: i32) -> Result<Handle, Failu
 
 async fn run_calls(run: &mut Run, calls: Unadmitted<i32>) -> Result<Handle, Failure> {
     let (calls, gate) = calls.open(run);
-    let calls: Vec<_> = Arrays::of(run).get(Handle(calls))?.iter().map(|call| read_call(call)).collect();
+    let calls: Vec<_> = Arrays::of(run).get(Handle(calls))?.iter().map(|call| parse_call(call)).collect();
     let admitted = calls.into_iter().map(|call| {
         let (program, args) = call?;
         gate.admit(Target::Program, &program)?;
-        Ok((Work::Named(program), args))
+        Ok(Call { work: Work::Named(program), args })
     });
     let calls = admitted.collect();
-    let results = perform(run, calls, Failing::Stays).await?;
+    let results = run_all(run, calls, OnFailure::Continue).await?;
     let items = results.into_iter().map(|result| match result {
         Ok(bytes) => json!({"result": String::from_utf8_lossy(&bytes)}).to_string(),
         Err(failure) => json!({"code": failure.code.name(), "error": failure.reason}).to_string(),
@@ -112,7 +121,7 @@ async fn run_calls(run: &mut Run, calls: Unadmitted<i32>) -> Result<Handle, Fail
     Arrays::make(run, items)
 }
 
-fn read_call(text: &[u8]) -> Result<(String, Vec<String>), Failure> {
+fn parse_call(text: &[u8]) -> Result<(String, Vec<String>), Failure> {
     let wrong = |why: &str| {
         Failure::new(
             Code::EPARSE,
@@ -124,37 +133,43 @@ fn read_call(text: &[u8]) -> Result<(String, Vec<String>), Failure> {
     };
     let parts: Vec<serde_json::Value> = serde_json::from_slice(text).map_err(|error| wrong(&error.to_string()))?;
     let mut parts = parts.iter().map(crate::json::plain);
-    let program = parts.next().ok_or_else(|| wrong("it names no program"))?;
+    let program = parts.next().ok_or_else(|| wrong("it has no program"))?;
     Ok((program, parts.collect()))
 }
 
-/// What the failure of one call means for the others.
+/// The effect of a call's failure on the other calls.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Failing {
-    /// Those behind it end; those before it go on, so that which failure is told does not depend on who is faster.
-    Ends,
-    /// Nothing.
-    Stays,
+enum OnFailure {
+    /// Later calls stop. Earlier ones continue, so that the reported failure does not depend on
+    /// timing.
+    StopLater,
+    /// All continue.
+    Continue,
 }
 
-/// Performs the calls, some at once, and gives what each puts out; where a failure ends the others, up to the first one that failed.
-async fn perform(run: &mut Run, calls: Vec<Call>, failing: Failing) -> Result<Vec<Result<Vec<u8>, Failure>>, Failure> {
+/// Runs the calls concurrently, and returns the output of each. If a failure stops later calls,
+/// the results end with the first failure.
+async fn run_all(
+    run: &mut Run,
+    calls: Vec<Result<Call, Failure>>,
+    on_failure: OnFailure,
+) -> Result<Vec<Result<Vec<u8>, Failure>>, Failure> {
     let mut team = Team::new(run)?;
     let mut done: Vec<Option<Result<Vec<u8>, Failure>>> = Vec::new();
     done.resize_with(calls.len(), || None);
     let mut waiting = calls.into_iter().enumerate();
     let mut end = done.len();
     loop {
-        while team.has_place()
+        while team.has_capacity()
             && let Some((at, call)) = waiting.next()
             && at < end
         {
             team.start(at, call);
         }
         let Some((at, result)) = team.next(run).await? else { break };
-        if result.is_err() && failing == Failing::Ends && at < end {
+        if result.is_err() && on_failure == OnFailure::StopLater && at < end {
             end = at + 1;
-            team.end_behind(at);
+            team.stop_after(at);
         }
         if let Some(slot) = done.get_mut(at) {
             *slot = Some(result.map(|results| results.join(&b'\n')));
@@ -163,12 +178,12 @@ async fn perform(run: &mut Run, calls: Vec<Call>, failing: Failing) -> Result<Ve
     Ok(done.into_iter().take(end).map(|result| result.unwrap_or_else(|| Err(stopped()))).collect())
 }
 
-/// That a program came to no end of its own.
+/// Returns the failure of a program that was stopped from outside.
 pub(crate) fn stopped() -> Failure {
     Failure::new(Code::ECANCEL, "the program was stopped from outside")
 }
 
-/// What a program put out, or why it did not come to its end.
+/// Returns a program's results, or the failure that ended it.
 pub(crate) fn result_of(outcome: Outcome) -> Result<Vec<Vec<u8>>, Failure> {
     match outcome.exit {
         Exit::Returned(Code::SUCCESS) => Ok(outcome.results),
@@ -177,8 +192,8 @@ pub(crate) fn result_of(outcome: Outcome) -> Result<Vec<Vec<u8>>, Failure> {
                 Some(call) => format!("`{}`: {}", call.function, call.failure.reason),
                 None => code.meaning().to_owned(),
             };
-            let told = if code.name().is_some() { code } else { Code::ETRFM };
-            Err(Failure::new(told, format!("the program left with {code}: {why}")))
+            let reported = if code.name().is_some() { code } else { Code::ETRFM };
+            Err(Failure::new(reported, format!("the program returned {code}: {why}")))
         }
         Exit::Trapped(trap) => Err(Failure::new(trap.kind.code(), format!("the program was stopped: {trap}"))),
     }

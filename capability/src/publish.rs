@@ -1,7 +1,8 @@
-//! `publish`: the run's `content/` and `blog/`, copied to the public folder, in trusted runs.
+//! `publish`: copies the run's `content/` and `blog/` to the public folder, in trusted runs.
 //!
-//! A file is replaced as a whole or not at all. What is there already with the same content is left alone, and what was removed from
-//! the workdir stays public: taking something back is the operator's affair. Links are not published, wherever they lead.
+//! A file is replaced as a whole or not at all. A public file with the same content is not
+//! written, and files that were removed from the workdir stay public until the operator removes
+//! them. Links are never published.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ capability! {
     /// The public folder, in trusted runs.
     pub const PUBLISH: "publish" 1;
 
-    /// Copies the files below content/ and blog/ to the public folder, and tells which
+    /// Copies the files below content/ and blog/ to the public folder, and returns their names
     #[example = r#"(fs.write? "blog/first.md" "hello") (ret (publish.run?))"# => "published 1 file (5 bytes): blog/first.md"]
     #[prompt(name)]
     #[effect(once)]
@@ -22,16 +23,16 @@ capability! {
     async run() -> ptr: str ! EACCESS EBOUND EEXIST ENOENT ENOMEM ETRFM = publish;
 }
 
-/// The folders that are published.
+/// The published folders.
 const FOLDERS: &[&str] = &["content", "blog"];
-/// The most files that are published at once.
-const FILES: usize = 10_000;
-/// The most bytes that they may have together.
-const BYTES: u64 = 1 << 30;
-/// How many files are named in the answer.
-const NAMED: usize = 20;
+/// Maximum number of files that are published at once.
+const MAX_FILES: usize = 10_000;
+/// Maximum size of all files together, in bytes.
+const MAX_BYTES: u64 = 1 << 30;
+/// Maximum number of file names in the report.
+const MAX_NAMES: usize = 20;
 
-/// Grants `publish` into those files; `None` where the operator named no public folder.
+/// Grants `publish` into files; `None` if the operator configured no public folder.
 pub struct Publish(pub Option<Arc<Files>>);
 
 impl Config for Publish {
@@ -50,20 +51,20 @@ async fn publish(run: &mut Run) -> Result<String, Failure> {
     }
 }
 
-/// What there is to publish.
+/// The files to publish.
 #[derive(Default)]
 struct Found {
     files: Vec<String>,
     bytes: u64,
-    /// Links and devices.
+    /// The number of links and devices.
     others: usize,
 }
 
-fn told(error: FilesError) -> Failure {
+fn failure(error: FilesError) -> Failure {
     Failure::new(error.code(), error.to_string())
 }
 
-/// Copies all that is to be published, after it is known that all of it may be.
+/// Copies all files, after checking that all of them may be written.
 fn copy(files: &Files, public: &Files) -> Result<String, Failure> {
     let mut found = Found::default();
     for folder in FOLDERS {
@@ -71,22 +72,22 @@ fn copy(files: &Files, public: &Files) -> Result<String, Failure> {
             Ok(stat) if stat.kind == EntryKind::Folder => gather(files, folder, &mut found)?,
             Ok(_) => found.others += 1,
             Err(error) if error.is_not_found() => {}
-            Err(error) => return Err(told(error)),
+            Err(error) => return Err(failure(error)),
         }
     }
     for path in &found.files {
-        public.check_write(path).map_err(told)?;
+        public.check_write(path).map_err(failure)?;
     }
     let (mut names, mut bytes, mut same) = (Vec::new(), 0, 0);
     for path in found.files {
-        let data = files.read(&path).map_err(told)?;
+        let data = files.read(&path).map_err(failure)?;
         if public.read(&path).is_ok_and(|there| there == data) {
             same += 1;
             continue;
         }
         public.write(&path, &data).map_err(|error| {
             let done = names.len();
-            Failure::new(error.code(), format!("{error}; {done} files were published before it"))
+            Failure::new(error.code(), format!("{error}; {done} files were published before this one"))
         })?;
         bytes += data.len();
         names.push(path);
@@ -95,7 +96,7 @@ fn copy(files: &Files, public: &Files) -> Result<String, Failure> {
 }
 
 fn gather(files: &Files, folder: &str, found: &mut Found) -> Result<(), Failure> {
-    for entry in files.list(folder).map_err(told)? {
+    for entry in files.list(folder).map_err(failure)? {
         let path = format!("{folder}/{}", entry.name);
         match entry.kind {
             EntryKind::Folder => gather(files, &path, found)?,
@@ -105,9 +106,11 @@ fn gather(files: &Files, folder: &str, found: &mut Found) -> Result<(), Failure>
                 found.files.push(path);
             }
         }
-        if found.files.len() > FILES || found.bytes > BYTES {
-            let words =
-                format!("there are more than {FILES} files or {} MiB to publish; remove some first", BYTES >> 20);
+        if found.files.len() > MAX_FILES || found.bytes > MAX_BYTES {
+            let words = format!(
+                "there are more than {MAX_FILES} files or {} MiB to publish; remove some first",
+                MAX_BYTES >> 20
+            );
             return Err(Failure::new(Code::EBOUND, words));
         }
     }
@@ -120,17 +123,17 @@ fn report(names: &[String], bytes: usize, same: usize, others: usize) -> String 
         [] if same == 0 => "nothing to publish: there are no files below content/ or blog/".to_owned(),
         [] => "nothing new to publish".to_owned(),
         names => {
-            let shown = names.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
-            let more = names.len().saturating_sub(NAMED);
+            let shown = names.iter().take(MAX_NAMES).map(String::as_str).collect::<Vec<_>>().join(", ");
+            let more = names.len().saturating_sub(MAX_NAMES);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             format!("published {} ({bytes} bytes): {shown}{more}", files(names.len()))
         }
     };
     if same > 0 {
-        text += &format!("; {} public already", files(same));
+        text += &format!("; {} unchanged", files(same));
     }
     if others > 0 {
-        text += &format!("; left out what is no plain file ({others})");
+        text += &format!("; skipped {others} that are not plain files");
     }
     text
 }
@@ -146,16 +149,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_is_copied_and_the_rest_stays() {
+    fn new_files_are_copied_and_the_rest_stays() {
         let run =
             files(&[("content/a.md", "one"), ("content/x/b.md", "two"), ("blog/c.md", "3"), ("secret.txt", "no")]);
         let public = files(&[("blog/c.md", "3"), ("blog/old.md", "old"), ("content/a.md", "before")]);
-        let told = copy(&run, &public).unwrap();
-        assert_eq!(told, "published 2 files (6 bytes): content/a.md, content/x/b.md; 1 file public already");
+        let report = copy(&run, &public).unwrap();
+        assert_eq!(report, "published 2 files (6 bytes): content/a.md, content/x/b.md; 1 file unchanged");
         assert_eq!(public.read("content/a.md").unwrap(), "one");
-        assert_eq!(public.read("blog/old.md").unwrap(), "old", "nothing is taken back");
+        assert_eq!(public.read("blog/old.md").unwrap(), "old", "nothing is removed");
         assert!(public.read("secret.txt").is_err());
-        assert_eq!(copy(&run, &public).unwrap(), "nothing new to publish; 3 files public already");
+        assert_eq!(copy(&run, &public).unwrap(), "nothing new to publish; 3 files unchanged");
         assert_eq!(
             copy(&files(&[("a", "b")]), &public).unwrap(),
             "nothing to publish: there are no files below content/ or blog/"
@@ -163,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_copied_where_something_cannot_be() {
+    fn nothing_is_copied_if_one_file_cannot_be() {
         let run = files(&[("blog/a.md", "one"), ("content/b/c.md", "two")]);
         let public = files(&[("content/b", "a file where a folder should be")]);
         assert!(copy(&run, &public).unwrap_err().to_string().contains("is a file, not a folder"));
@@ -171,12 +174,12 @@ mod tests {
     }
 
     #[test]
-    fn many_files_are_counted_and_some_named() {
+    fn many_files_are_counted_and_some_are_named() {
         let names: Vec<String> = (0..30).map(|n| format!("blog/{n}")).collect();
-        let told = report(&names, 30, 0, 2);
+        let text = report(&names, 30, 0, 2);
         assert!(
-            told.starts_with("published 30 files (30 bytes): blog/0, blog/1, ") && told.contains("blog/19 and 10 more")
+            text.starts_with("published 30 files (30 bytes): blog/0, blog/1, ") && text.contains("blog/19 and 10 more")
         );
-        assert!(told.ends_with("; left out what is no plain file (2)"), "{told}");
+        assert!(text.ends_with("; skipped 2 that are not plain files"), "{text}");
     }
 }

@@ -1,82 +1,83 @@
-//! JSON Schemas that come from outside: read within bounds, so that neither reading one nor checking against it can go on without end.
+//! JSON Schemas from outside, with limits on the cost of parsing and validation.
 //!
-//! Nothing is fetched. A schema that refers to itself, and the keywords whose cost doubles at each level, are refused: what is
-//! left costs no more than the schema's size, with its references written out, times the size of the value.
+//! Nothing is fetched. A schema that refers to itself is rejected, and so are keywords whose cost
+//! doubles at each level. Validation then costs at most the size of the schema, with its
+//! references expanded, times the size of the value.
 
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value as Json;
 use wattle_rt::truncate;
 
-/// The longest text of a schema, in bytes.
-const TEXT_BYTES: usize = 32 << 10;
-/// The most subschemas, with references written out.
-const NODES: usize = 4_096;
-/// How deep subschemas may be nested, with references written out.
-const DEPTH: usize = 64;
-/// The largest program of one regular expression, in bytes.
-const PATTERN_BYTES: usize = 256 << 10;
-/// How many faults of a value are told.
-const FAULTS: usize = 5;
+/// Maximum length of a schema's text, in bytes.
+const MAX_TEXT: usize = 32 << 10;
+/// Maximum number of subschemas, with references expanded.
+const MAX_NODES: usize = 4_096;
+/// Maximum nesting depth of subschemas, with references expanded.
+const MAX_DEPTH: usize = 64;
+/// Maximum size of a compiled regular expression, in bytes.
+const MAX_PATTERN: usize = 256 << 10;
+/// Maximum number of reported faults of a value.
+const MAX_FAULTS: usize = 5;
 
-/// A schema that values can be checked against.
+/// A JSON Schema.
 pub struct Schema {
     validator: Validator,
 }
 
 impl Schema {
-    /// Reads a schema.
+    /// Parses a schema.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// The reason why the schema is invalid or not supported.
     pub fn parse(text: &str) -> Result<Schema, String> {
-        if text.len() > TEXT_BYTES {
-            return Err(format!("it has {} bytes, more than {TEXT_BYTES}", text.len()));
+        if text.len() > MAX_TEXT {
+            return Err(format!("it has {} bytes, more than {MAX_TEXT}", text.len()));
         }
-        let document: Json = serde_json::from_str(text).map_err(|error| format!("it is no JSON: {error}"))?;
+        let document: Json = serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
         Cost { root: &document, nodes: 0, open: Vec::new() }.of(&document, 0)?;
         let options = jsonschema::options()
             .offline()
-            .with_pattern_options(PatternOptions::regex().size_limit(PATTERN_BYTES).dfa_size_limit(PATTERN_BYTES));
+            .with_pattern_options(PatternOptions::regex().size_limit(MAX_PATTERN).dfa_size_limit(MAX_PATTERN));
         let validator = options.build(&document).map_err(|error| error.to_string())?;
         Ok(Schema { validator })
     }
 
-    /// Checks a value.
+    /// Validates a value.
     ///
     /// # Errors
-    /// The first faults, each with its place in the value as a JSON pointer.
+    /// The first faults, each with its location in the value as a JSON pointer.
     pub fn check(&self, value: &Json) -> Result<(), String> {
         let faults: Vec<String> = self
             .validator
             .iter_errors(value)
-            .take(FAULTS)
+            .take(MAX_FAULTS)
             .map(|error| match error.instance_path().as_str() {
                 "" => truncate(&error.to_string(), FAULT).into_owned(),
-                place => format!("at {place}: {}", truncate(&error.to_string(), FAULT)),
+                pointer => format!("at {pointer}: {}", truncate(&error.to_string(), FAULT)),
             })
             .collect();
         if faults.is_empty() { Ok(()) } else { Err(faults.join("; ")) }
     }
 }
 
-/// Maximum length of a fault, in characters: a fault quotes the value.
+/// Maximum length of a reported fault, in characters; a fault quotes the value.
 const FAULT: usize = 300;
 
-/// Walks a schema with its references written out.
+/// The walk over a schema with its references expanded.
 struct Cost<'a> {
     root: &'a Json,
     nodes: usize,
-    /// The references that are being written out.
+    /// The references that are being expanded.
     open: Vec<&'a str>,
 }
 
 impl<'a> Cost<'a> {
-    /// Every object and array is walked as if it were a schema: that overcounts, and misses none.
+    /// Counts every object and array as a schema: an upper bound of the subschemas.
     fn of(&mut self, part: &'a Json, depth: usize) -> Result<(), String> {
         self.nodes += 1;
-        if self.nodes > NODES || depth > DEPTH {
+        if self.nodes > MAX_NODES || depth > MAX_DEPTH {
             return Err(format!(
-                "it is too large: at most {NODES} parts, nested at most {DEPTH} deep, with references written out"
+                "it is too large: at most {MAX_NODES} parts, nested at most {MAX_DEPTH} deep, with references expanded"
             ));
         }
         match part {
@@ -94,20 +95,20 @@ impl<'a> Cost<'a> {
         }
     }
 
-    /// Whether plain `id` has the meaning that `$id` has since.
+    /// Returns true if plain `id` means `$id`.
     fn is_draft4(&self) -> bool {
         self.root.get("$schema").and_then(Json::as_str).is_some_and(|draft| draft.contains("draft-04"))
     }
 
     fn reference(&mut self, target: &'a str, depth: usize) -> Result<(), String> {
         if self.open.contains(&target) {
-            return Err(format!("it refers to itself by `{target}`; spell the levels out"));
+            return Err(format!("it refers to itself by `{target}`; write the levels out"));
         }
         let path = target.strip_prefix('#').filter(|path| path.is_empty() || path.starts_with('/'));
-        let path = path.ok_or_else(|| format!("the reference `{target}` leads elsewhere; refer by `#/$defs/…`"))?;
-        // Characters may stand there as in a URL.
-        let path = decoded(path).ok_or_else(|| format!("the reference `{target}` cannot be read"))?;
-        let part = self.root.pointer(&path).ok_or_else(|| format!("the reference `{target}` leads to nothing"))?;
+        let path = path.ok_or_else(|| format!("the reference `{target}` leaves the schema; refer to `#/$defs/…`"))?;
+        // Characters may be percent-encoded, as in a URL.
+        let path = percent_decoded(path).ok_or_else(|| format!("the reference `{target}` is invalid"))?;
+        let part = self.root.pointer(&path).ok_or_else(|| format!("the reference `{target}` refers to nothing"))?;
         self.open.push(target);
         let walked = self.of(part, depth + 1);
         self.open.pop();
@@ -116,11 +117,11 @@ impl<'a> Cost<'a> {
 }
 
 fn nested_id() -> String {
-    "an `$id` inside of a schema is not supported; refer by `#/$defs/…`".to_owned()
+    "an `$id` inside a schema is not supported; refer to `#/$defs/…`".to_owned()
 }
 
-/// Replaces `%41` by `A` and the like.
-fn decoded(path: &str) -> Option<String> {
+/// Replaces `%41` by `A`, and so on.
+fn percent_decoded(path: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path.bytes();
     while let Some(byte) = rest.next() {
@@ -140,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_checked_and_its_faults_are_placed() {
+    fn a_value_is_validated_and_its_faults_are_located() {
         let text = r##"{"type":"object","properties":{"name":{"$ref":"#/$defs/name"},"ages":{"type":"array","items":{"type":"integer"}}},"required":["name"],"$defs":{"name":{"type":"string","pattern":"^[A-Z]"}}}"##;
         let schema = Schema::parse(text).unwrap();
         for (value, expected) in [
@@ -159,23 +160,23 @@ mod tests {
     }
 
     #[test]
-    fn what_could_go_on_without_end_is_refused() {
+    fn schemas_of_unlimited_cost_are_rejected() {
         let doubling: String = (0..40)
             .map(|n| format!(r##""d{n}":{{"allOf":[{{"$ref":"#/$defs/d{0}"}},{{"$ref":"#/$defs/d{0}"}}]}},"##, n + 1))
             .collect();
         let doubling = format!(r##"{{"$ref":"#/$defs/d0","$defs":{{{doubling}"d40":true}}}}"##);
         for (text, words) in [
-            ("", "no JSON"),
-            ("{\"type\":", "no JSON"),
+            ("", "not JSON"),
+            ("{\"type\":", "not JSON"),
             ("{\"type\":\"strin\"}", "strin"),
             ("7", "7"),
             (r##"{"$ref":"#"}"##, "refers to itself by `#`"),
-            (r##"{"$ref":"#/a%2Fb","a/b":true}"##, "leads to nothing"),
+            (r##"{"$ref":"#/a%2Fb","a/b":true}"##, "refers to nothing"),
             (r##"{"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}"##, "refers to itself"),
             (r##"{"properties":{"child":{"$ref":"#"}}}"##, "refers to itself"),
-            (r##"{"$ref":"#/$defs/x"}"##, "leads to nothing"),
-            (r##"{"$ref":"https://example.com/schema.json"}"##, "leads elsewhere"),
-            (r##"{"$ref":"#name","$defs":{"a":{"$anchor":"name"}}}"##, "leads elsewhere"),
+            (r##"{"$ref":"#/$defs/x"}"##, "refers to nothing"),
+            (r##"{"$ref":"https://example.com/schema.json"}"##, "leaves the schema"),
+            (r##"{"$ref":"#name","$defs":{"a":{"$anchor":"name"}}}"##, "leaves the schema"),
             (r##"{"$schema":"https://example.com/meta"}"##, ""),
             (r##"{"$dynamicRef":"#a"}"##, "`$dynamicRef` is not supported"),
             (r##"{"allOf":[{"unevaluatedProperties":false}]}"##, "not supported"),
@@ -184,9 +185,9 @@ mod tests {
             (r##"{"pattern":"(?=a)"}"##, ""),
             (&doubling, "too large"),
             (&format!("{}true{}", "{\"not\":".repeat(100), "}".repeat(100)), "too large"),
-            (&" ".repeat(TEXT_BYTES + 1), "bytes"),
+            (&" ".repeat(MAX_TEXT + 1), "bytes"),
         ] {
-            let why = Schema::parse(text).err().unwrap_or_else(|| panic!("{text} is no schema"));
+            let why = Schema::parse(text).err().unwrap_or_else(|| panic!("{text} was accepted"));
             assert!(why.contains(words), "{text}: {why}");
         }
     }

@@ -1,7 +1,8 @@
-//! `shell`: lines of a shell whose commands are programs in the sandbox. No process of the host stands behind it.
+//! `shell`: command lines of a shell whose commands are sandboxed programs. It starts no process of
+//! the host.
 //!
-//! A line may touch any of the run's files, and which ones is known only as it goes: the shell gets the files as the run's guard lets
-//! them be seen, so that every rule on paths is held to at each access.
+//! A line may access any of the run's files, and which ones is not known before it runs. So the
+//! shell gets files that ask the run's guard at each access.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,26 +14,29 @@ use crate::files::Files;
 use crate::{PortFuture, fs};
 
 capability! {
-    /// A pipe shell over the run's files; its commands run in the sandbox.
+    /// A shell over the run's files; its commands run in the sandbox.
     pub const SHELL: "shell" 1;
 
-    /// Runs a line, with stdin where given, and gives its standard output; ETRFM where its status is not 0
+    /// Runs a command line, with optional stdin, and returns its stdout; ETRFM if its status is not
+    /// 0
     #[example = r#"(ret (shell.run? "tr a-z A-Z" "hello"))"# => "HELLO"]
     #[prompt(name)]
     #[effect(changes)]
     async run(line: script, stdin: opt_str) -> ptr: bytes ! ETRFM EACCESS ENOMEM ETIME = run_line;
 
-    /// Runs a line, with stdin where given, and gives JSON {stdout, stderr, status}, whatever the status
+    /// Runs a command line, with optional stdin, and returns JSON {stdout, stderr, status},
+    /// whatever the status
     #[example = r#"(ret (shell.result? "cat nothing.txt"))"# => r#"{"stdout":"","stderr":"cat: nothing.txt: no such file\n","status":1}"#]
     #[prompt(name)]
     #[effect(changes)]
     async result(line: script, stdin: opt_str) -> ptr: str ! EACCESS ENOMEM ETIME = result;
 }
 
-/// The port to a shell, implemented by whoever wires a run.
+/// The port to a shell.
 pub trait Shell: Send + Sync {
-    /// Runs a script on those files and no others, with that standard input, until the deadline, on the account of a run. What a script
-    /// does wrong, in its grammar too, is its standard error and its status; a failure is what keeps the shell itself from working.
+    /// Runs a script on `files` only, until the deadline, on the account of a run. Errors of the
+    /// script, in its grammar too, are in its standard error and its status; a failure means that
+    /// the shell itself did not work.
     fn run(
         &self,
         account: &Account,
@@ -43,18 +47,18 @@ pub trait Shell: Send + Sync {
     ) -> PortFuture<'_, Captured>;
 }
 
-/// What a script left behind.
+/// The outputs and the status of a script.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Captured {
-    /// What it wrote to its standard output.
+    /// The standard output.
     pub stdout: Vec<u8>,
-    /// What it wrote to its standard error.
+    /// The standard error.
     pub stderr: Vec<u8>,
-    /// Its status; 0 is success.
+    /// The status; 0 is success.
     pub status: u8,
 }
 
-/// Grants `shell` on that shell.
+/// Grants `shell` on a shell.
 pub struct Sh(pub Arc<dyn Shell>);
 
 impl Config for Sh {
@@ -73,12 +77,12 @@ async fn run_line(run: &mut Run, line: Unadmitted<String>, stdin: Option<String>
     if status == 0 {
         return Ok(stdout);
     }
-    let said = String::from_utf8_lossy(&stderr);
+    let stderr = String::from_utf8_lossy(&stderr);
     Err(Failure::new(
         Code::ETRFM,
-        match excerpt(said.trim()) {
+        match tail(stderr.trim()) {
             "" => format!("the line ended with status {status}"),
-            said => format!("the line ended with status {status}: {said}"),
+            stderr => format!("the line ended with status {status}: {stderr}"),
         },
     ))
 }
@@ -89,8 +93,8 @@ async fn result(run: &mut Run, line: Unadmitted<String>, stdin: Option<String>) 
     Ok(json!({"stdout": stdout, "stderr": stderr, "status": status}).to_string())
 }
 
-/// The end of what a line said, where its reason stands.
-fn excerpt(said: &str) -> &str {
-    const BYTES: usize = 1_000;
-    said.get(said.ceil_char_boundary(said.len().saturating_sub(BYTES))..).unwrap_or_default()
+/// Returns the end of a standard error, which has the reason of a failure.
+fn tail(stderr: &str) -> &str {
+    const MAX_BYTES: usize = 1_000;
+    stderr.get(stderr.ceil_char_boundary(stderr.len().saturating_sub(MAX_BYTES))..).unwrap_or_default()
 }

@@ -1,4 +1,5 @@
-//! `str`: text. Lengths and offsets are bytes; a cut inside a character moves outward to its edge.
+//! `str`: strings. Lengths and offsets are in bytes; a cut inside a character moves outward to the
+//! character's edge.
 
 mod escape;
 mod pattern;
@@ -8,199 +9,202 @@ use unicode_segmentation::UnicodeSegmentation as _;
 use wattle_rt::{Code, Failure, Run, capability, quote};
 
 use crate::arr::{Arrays, Handle};
-use crate::{MOST, QUOTED, too_large};
+use crate::{MAX_TEXT, QUOTED, too_large};
 
 capability! {
-    /// Text; lengths and offsets are bytes, cuts inside a character move outward.
+    /// Strings; lengths and offsets are bytes, cuts inside a character move outward.
     pub const STR: "str" 2;
 
-    /// Gives the length in bytes
+    /// Returns the length in bytes
     #[example = r#"(ret (str.from_int (str.len "abc")))"# => "3"]
     #[prompt(signature)]
     fn len(s: bytes) -> n: int = len;
 
-    /// Joins two texts
+    /// Joins two strings
     #[example = r#"(ret (str.cat? "a" "b"))"# => "ab"]
     #[prompt(signature)]
     fn cat(a: str, b: str) -> ptr: str ! ENOMEM = cat;
 
-    /// Gives the bytes from offset start up to end (not included, at most the length)
+    /// Returns the bytes from offset start to end (excluded, at most the length)
     #[example = r#"(ret (str.slice? "abcdef" 1 3))"# => "bc"]
     fn slice(s: bytes, start: int, end: int) -> ptr: str ! EBOUND EPARSE = slice;
 
-    /// Gives the offset of the first needle at or after from, -1 where absent
+    /// Returns the offset of the first needle at or after from, or -1
     #[example = r#"(ret (str.from_int (str.find "hello" "l" 0)))"# => "2"]
     fn find(s: bytes, needle: bytes, from: int) -> n: int = find;
 
-    /// Gives the offset of the last needle, -1 where absent
+    /// Returns the offset of the last needle, or -1
     #[example = r#"(ret (str.from_int (str.rfind "hello" "l")))"# => "3"]
     #[prompt(signature)]
     fn rfind(s: bytes, needle: bytes) -> n: int = rfind;
 
-    /// Tells whether needle occurs
+    /// Returns 1 if s contains needle, else 0
     #[example = r#"(when (str.contains "hello" "ell") (out "yes"))"# => "yes"]
     #[prompt(signature)]
     fn contains(s: bytes, needle: bytes) -> yes: bool = contains;
 
-    /// Tells whether the text begins with prefix
+    /// Returns 1 if s starts with prefix, else 0
     #[example = r#"(when (str.starts "hello" "he") (out "yes"))"# => "yes"]
     #[prompt(signature)]
     fn starts(s: bytes, prefix: bytes) -> yes: bool = starts;
 
-    /// Tells whether the text ends with suffix
+    /// Returns 1 if s ends with suffix, else 0
     #[example = r#"(when (str.ends "hello" "lo") (out "yes"))"# => "yes"]
     #[prompt(signature)]
     fn ends(s: bytes, suffix: bytes) -> yes: bool = ends;
 
-    /// Tells whether two texts are the same
+    /// Returns 1 if a equals b, else 0
     #[example = r#"(when (str.eq "a" "a") (out "yes"))"# => "yes"]
     #[prompt(signature)]
     fn eq(a: bytes, b: bytes) -> yes: bool = eq;
 
-    /// Compares by bytes: -1 where a comes first, 0, 1
+    /// Compares by bytes: returns -1 if a is less, 0 if equal, 1 if greater
     #[example = r#"(ret (str.from_int (str.cmp "a" "b")))"# => "-1"]
     #[prompt(name)]
     fn cmp(a: bytes, b: bytes) -> n: int = cmp;
 
-    /// Splits at each sep; a text without it gives one piece
+    /// Splits at each sep; without any, returns the whole string as one item
     #[example = r#"(ret (str.join? (str.split? "a,b,,c" ",") "|"))"# => "a|b||c"]
     #[prompt(signature)]
     fn split(s: str, sep: str) -> arr: arr ! EBOUND ENOMEM = split;
 
-    /// Joins an array's texts with sep between them
+    /// Joins an array's strings with sep between them
     #[example = r#"(ret (str.join? (str.split? "a b" " ") ", "))"# => "a, b"]
     #[prompt(signature)]
     fn join(arr: arr, sep: str) -> ptr: str ! EBOUND ENOMEM = join;
 
-    /// Splits into lines, without their ends
+    /// Splits into lines, without line ends
     #[example = r#"(ret (str.join? (str.lines? "a\nb\n") "|"))"# => "a|b"]
     #[prompt(signature)]
     fn lines(s: str) -> arr: arr ! ENOMEM = lines;
 
-    /// Removes blanks and line ends at both ends
+    /// Removes leading and trailing whitespace
     #[example = r#"(ret (str.trim? " a \n"))"# => "a"]
     #[prompt(signature)]
     fn trim(s: str) -> ptr: str ! ENOMEM = trim;
 
-    /// Makes lower case
+    /// Converts to lowercase
     #[example = r#"(ret (str.lower? "ABC"))"# => "abc"]
     #[prompt(signature)]
     fn lower(s: str) -> ptr: str ! ENOMEM = lower;
 
-    /// Makes upper case
+    /// Converts to uppercase
     #[example = r#"(ret (str.upper? "abc"))"# => "ABC"]
     #[prompt(signature)]
     fn upper(s: str) -> ptr: str ! ENOMEM = upper;
 
-    /// Replaces every needle
+    /// Replaces every occurrence of needle
     #[example = r#"(ret (str.replace? "a-b-c" "-" "+"))"# => "a+b+c"]
     #[prompt(signature)]
     fn replace(s: str, needle: str, with: str) -> ptr: str ! EBOUND ENOMEM = replace;
 
-    /// Repeats the text n times
+    /// Repeats the string n times
     #[example = r#"(ret (str.repeat? "ab" 3))"# => "ababab"]
     #[prompt(signature)]
     fn repeat(s: str, n: int) -> ptr: str ! EBOUND ENOMEM = repeat;
 
-    /// Writes an integer as text
+    /// Formats an integer
     #[example = r#"(ret (str.from_int 42))"# => "42"]
     #[prompt(signature)]
     fn from_int(n: int) -> ptr: str = from_int;
 
-    /// Reads an integer; blanks around it and a sign are fine
+    /// Parses an integer; allows a sign and surrounding whitespace
     #[example = r#"(ret (str.from_int (+ (str.to_int? " -7 ") 1)))"# => "-6"]
     #[prompt(signature)]
     fn to_int(s: str) -> n: int ! EPARSE = to_int;
 
-    /// Writes a float with that many digits (0 to 20) behind the point, rounded
+    /// Formats a float, rounded to that many decimals (0 to 20)
     #[example = r#"(ret (str.from_float (f64.const 2.5) 2))"# => "2.50"]
     #[prompt(signature)]
     fn from_float(x: float, digits: int) -> ptr: str = from_float;
 
-    /// Reads a decimal number; blanks around it and a sign are fine
+    /// Parses a decimal number; allows a sign and surrounding whitespace
     #[example = r#"(ret (str.from_float (str.to_float? "2.5e2") 1))"# => "250.0"]
     #[prompt(signature)]
     fn to_float(s: str) -> x: float ! EPARSE = to_float;
 
-    /// Cuts into pieces of n characters, the last one may be shorter
+    /// Splits into pieces of n characters; the last may be shorter
     #[example = r#"(ret (str.join? (str.chunk? "abcde" 2) "|"))"# => "ab|cd|e"]
     #[prompt(signature)]
     fn chunk(s: str, n: int) -> arr: arr ! EBOUND ENOMEM = chunk;
 
-    /// Cuts into pieces of n characters that each begin with the last overlap characters of the piece before
+    /// Splits into pieces of n characters, each starting with the last overlap characters of the
+    /// previous one
     #[example = r#"(ret (str.join? (str.chunk_overlap? "abcdef" 3 1) "|"))"# => "abc|cde|ef"]
     #[prompt(name)]
     fn chunk_overlap(s: str, n: int, overlap: int) -> arr: arr ! EBOUND ENOMEM = chunk_overlap;
 
-    /// Gives the first match of a regular expression as an array: the whole, then each group ("" where it took no part); an empty array where nothing matches
+    /// Returns the first regex match as an array: the whole match, then each group ("" if
+    /// unmatched); empty if nothing matches
     #[example = r#"(ret (arr.get? (str.match? "on 2026-03-01" "([0-9]+)-([0-9]+)") 1))"# => "2026"]
     #[effect(none)]
     #[touches(nothing)]
     async match(s: str, pattern: str) -> arr: arr ! EPARSE ETRFM ETIME ENOMEM = pattern::first;
 
-    /// Gives every match of a regular expression, the whole of each, as an array; groups are for `str.match` on one of them
+    /// Returns all regex matches as an array of whole matches; for groups, use `str.match` on each
     #[example = r#"(ret (str.join? (str.find_all? "a1 b22" "[0-9]+") " "))"# => "1 22"]
     #[effect(none)]
     #[touches(nothing)]
     async find_all(s: str, pattern: str) -> arr: arr ! EPARSE ETRFM ETIME ENOMEM = pattern::all;
 
-    /// Replaces every match of a regular expression; in with, $1 or ${name} is a group, $0 the whole, $$ a dollar
+    /// Replaces every regex match; in with, $1 or ${name} is a group, $0 the whole match, $$ a
+    /// dollar
     #[example = r#"(ret (str.replace_re? "Ada Byron" "(\\w+) (\\w+)" "$2, $1"))"# => "Byron, Ada"]
     #[effect(none)]
     #[touches(nothing)]
     async replace_re(s: str, pattern: str, with: str) -> ptr: str ! EPARSE ETRFM ETIME ENOMEM = pattern::replace;
 
-    /// Writes a text for one part of a URL: all but letters, digits and -._~ as %XX
+    /// Percent-encodes for a part of a URL: all but letters, digits and -._~
     #[example = r#"(ret (str.url_encode? "a b&c"))"# => "a%20b%26c"]
     #[prompt(name)]
     fn url_encode(s: bytes) -> ptr: str ! ENOMEM = escape::url_encode;
 
-    /// Reads the %XX of a URL's part; a + stays a +
+    /// Decodes %XX of a URL's part; + stays +
     #[example = r#"(ret (str.url_decode? "a%20b"))"# => "a b"]
     #[prompt(name)]
     fn url_decode(s: str) -> ptr: bytes ! EPARSE ENOMEM = escape::url_decode;
 
-    /// Writes a text for HTML: &, <, >, " and ' as entities
+    /// Escapes &, <, >, " and ' for HTML
     #[example = r#"(ret (str.html_encode? "a < b"))"# => "a &lt; b"]
     #[prompt(name)]
     fn html_encode(s: str) -> ptr: str ! ENOMEM = escape::html_encode;
 
-    /// Reads the entities of HTML, named and numbered; tags stay
+    /// Decodes HTML entities, named and numeric; tags stay
     #[example = r#"(ret (str.html_decode? "a &lt; &eacute;"))"# => "a < é"]
     #[prompt(name)]
     fn html_decode(s: str) -> ptr: str ! ENOMEM = escape::html_decode;
 
-    /// Writes a text as a JSON string, with its quotes
+    /// Encodes as a JSON string, with quotes
     #[example = r#"(ret (str.json_encode? "a\nb"))"# => r#""a\nb""#]
     #[prompt(name)]
     fn json_encode(s: str) -> ptr: str ! ENOMEM = escape::json_encode;
 
-    /// Reads a JSON string, with its quotes
+    /// Decodes a JSON string, with quotes
     #[example = r#"(ret (str.json_decode? "\"a\\tb\""))"# => "a\tb"]
     #[prompt(name)]
     fn json_decode(s: str) -> ptr: str ! EPARSE ENOMEM = escape::json_decode;
 
-    /// Writes bytes as Base64, with padding
+    /// Encodes bytes as Base64, with padding
     #[example = r#"(ret (str.base64_encode? "hi"))"# => "aGk="]
     #[prompt(name)]
     fn base64_encode(s: bytes) -> ptr: str ! ENOMEM = escape::base64_encode;
 
-    /// Reads Base64 of either alphabet; blanks and missing padding are fine
+    /// Decodes Base64 of either alphabet; allows whitespace and missing padding
     #[example = r#"(ret (str.base64_decode? "aGk="))"# => "hi"]
     #[prompt(name)]
     fn base64_decode(s: str) -> ptr: bytes ! EPARSE ENOMEM = escape::base64_decode;
 
-    /// Writes bytes as hexadecimal digits, two each
+    /// Encodes bytes as hexadecimal digits, two per byte
     #[example = r#"(ret (str.hex_encode? "hi"))"# => "6869"]
     #[prompt(name)]
     fn hex_encode(s: bytes) -> ptr: str ! ENOMEM = escape::hex_encode;
 
-    /// Reads hexadecimal digits, two each; blanks are fine
+    /// Decodes hexadecimal digits, two per byte; allows whitespace
     #[example = r#"(ret (str.hex_decode? "6869"))"# => "hi"]
     #[prompt(name)]
     fn hex_decode(s: str) -> ptr: bytes ! EPARSE ENOMEM = escape::hex_decode;
 
-    /// Gives the SHA-256 of the bytes as 64 hexadecimal digits
+    /// Returns the SHA-256 of the bytes as 64 hexadecimal digits
     #[example = r#"(ret (str.slice? (str.hash "abc") 0 8))"# => "ba7816bf"]
     #[prompt(signature)]
     fn hash(s: bytes) -> ptr: str = escape::hash;
@@ -215,50 +219,50 @@ fn len(_: &mut Run, s: &[u8]) -> Result<i32, Failure> {
 }
 
 fn cat(_: &mut Run, a: &str, b: &str) -> Result<String, Failure> {
-    if a.len() + b.len() > MOST {
+    if a.len() + b.len() > MAX_TEXT {
         return Err(too_large());
     }
     Ok([a, b].concat())
 }
 
-/// Whether a byte goes on with a character that began before it.
-fn goes_on(byte: Option<&u8>) -> bool {
+/// Returns true if a byte continues a UTF-8 character that began before it.
+fn is_continuation(byte: Option<&u8>) -> bool {
     byte.is_some_and(|byte| byte & 0xc0 == 0x80)
 }
 
-/// The edge of a character at or before an offset. Only the bytes around it are looked at, so that a loop over a large text takes no
-/// more time than its pieces do.
-fn edge_before(s: &[u8], at: usize) -> usize {
-    (at.saturating_sub(3)..=at).rev().find(|at| !goes_on(s.get(*at))).unwrap_or(at)
+/// Returns the character boundary at or before an offset. It reads only the bytes around the
+/// offset, so a loop over a large text takes time in proportion to the pieces.
+fn boundary_before(s: &[u8], at: usize) -> usize {
+    (at.saturating_sub(3)..=at).rev().find(|at| !is_continuation(s.get(*at))).unwrap_or(at)
 }
 
-/// The edge of a character at or behind an offset.
-fn edge_behind(s: &[u8], at: usize) -> usize {
-    (at..at.saturating_add(4)).find(|at| !goes_on(s.get(*at))).unwrap_or(at)
+/// Returns the character boundary at or after an offset.
+fn boundary_after(s: &[u8], at: usize) -> usize {
+    (at..at.saturating_add(4)).find(|at| !is_continuation(s.get(*at))).unwrap_or(at)
 }
 
 fn slice(_: &mut Run, s: &[u8], start: i32, end: i32) -> Result<String, Failure> {
     let bad = |why: &str| {
         let length = s.len();
-        Failure::new(Code::EBOUND, format!("no slice from {start} to {end} of a text of {length} bytes: {why}"))
+        Failure::new(Code::EBOUND, format!("cannot slice {start} to {end} of a string of {length} bytes: {why}"))
     };
     let from = usize::try_from(start).map_err(|_| bad("the start is negative"))?;
     let to = usize::try_from(end).map_err(|_| bad("the end is negative"))?.min(s.len());
     if from > s.len() {
-        return Err(bad("the start lies behind the text's end"));
+        return Err(bad("the start is after the string's end"));
     }
     if from > to {
-        return Err(bad("the end lies before the start"));
+        return Err(bad("the end is before the start"));
     }
     // An empty slice stays empty even inside a character.
-    let to = if from == to { edge_before(s, from) } else { edge_behind(s, to) };
-    let piece = s.get(edge_before(s, from)..to).unwrap_or_default();
+    let to = if from == to { boundary_before(s, from) } else { boundary_after(s, to) };
+    let piece = s.get(boundary_before(s, from)..to).unwrap_or_default();
     String::from_utf8(piece.to_vec())
-        .map_err(|e| Failure::new(Code::EPARSE, format!("the slice from {start} to {end} is no UTF-8 text: {e}")))
+        .map_err(|e| Failure::new(Code::EPARSE, format!("the slice from {start} to {end} is not UTF-8: {e}")))
 }
 
 fn find(_: &mut Run, s: &[u8], needle: &[u8], from: i32) -> Result<i32, Failure> {
-    let from = edge_behind(s, usize::try_from(from).unwrap_or(0));
+    let from = boundary_after(s, usize::try_from(from).unwrap_or(0));
     Ok(s.get(from..).and_then(|rest| memmem::find(rest, needle)).map_or(-1, |at| int(from + at)))
 }
 
@@ -288,7 +292,10 @@ fn cmp(_: &mut Run, a: &[u8], b: &[u8]) -> Result<i32, Failure> {
 
 fn split(run: &mut Run, s: &str, sep: &str) -> Result<Handle, Failure> {
     if sep.is_empty() {
-        return Err(Failure::new(Code::EBOUND, "the separator is empty; for single characters use `str.chunk` with 1"));
+        return Err(Failure::new(
+            Code::EBOUND,
+            "the separator is empty; for single characters, use `str.chunk` with 1",
+        ));
     }
     Arrays::make(run, s.split(sep))
 }
@@ -296,7 +303,7 @@ fn split(run: &mut Run, s: &str, sep: &str) -> Result<Handle, Failure> {
 fn join(run: &mut Run, arr: i32, sep: &str) -> Result<Vec<u8>, Failure> {
     let items = Arrays::of(run).get(Handle(arr))?;
     let size: usize = items.iter().map(|item| item.len() + sep.len()).sum();
-    if size > MOST {
+    if size > MAX_TEXT {
         return Err(too_large());
     }
     Ok(items.join(sep.as_bytes()))
@@ -320,18 +327,18 @@ fn upper(_: &mut Run, s: &str) -> Result<String, Failure> {
 
 fn replace(_: &mut Run, s: &str, needle: &str, with: &str) -> Result<String, Failure> {
     if needle.is_empty() {
-        return Err(Failure::new(Code::EBOUND, "the text to replace is empty"));
+        return Err(Failure::new(Code::EBOUND, "the string to replace is empty"));
     }
     let grown = s.matches(needle).count().saturating_mul(with.len()).saturating_add(s.len());
-    if grown > MOST {
+    if grown > MAX_TEXT {
         return Err(too_large());
     }
     Ok(s.replace(needle, with))
 }
 
 fn repeat(_: &mut Run, s: &str, n: i32) -> Result<String, Failure> {
-    let n = usize::try_from(n).map_err(|_| Failure::new(Code::EBOUND, format!("cannot repeat a text {n} times")))?;
-    if s.len().saturating_mul(n) > MOST {
+    let n = usize::try_from(n).map_err(|_| Failure::new(Code::EBOUND, format!("cannot repeat a string {n} times")))?;
+    if s.len().saturating_mul(n) > MAX_TEXT {
         return Err(too_large());
     }
     Ok(s.repeat(n))
@@ -343,7 +350,7 @@ fn from_int(_: &mut Run, n: i32) -> Result<String, Failure> {
 
 fn to_int(_: &mut Run, s: &str) -> Result<i32, Failure> {
     s.trim().parse().map_err(|_| {
-        let why = format!("{} is no integer between {} and {}", quote(s, QUOTED), i32::MIN, i32::MAX);
+        let why = format!("{} is not an integer from {} to {}", quote(s, QUOTED), i32::MIN, i32::MAX);
         Failure::new(Code::EPARSE, why)
     })
 }
@@ -355,14 +362,14 @@ fn from_float(_: &mut Run, x: f64, digits: i32) -> Result<String, Failure> {
 
 fn to_float(_: &mut Run, s: &str) -> Result<f64, Failure> {
     crate::arr::number(s.as_bytes()).ok_or_else(|| {
-        Failure::new(Code::EPARSE, format!("{} is no decimal number, or too large for a float", quote(s, QUOTED)))
+        Failure::new(Code::EPARSE, format!("{} is not a decimal number that fits a float", quote(s, QUOTED)))
     })
 }
 
-/// A count of characters.
-fn count(n: i32, least: usize, what: &str) -> Result<usize, Failure> {
-    let counted = usize::try_from(n).ok().filter(|n| *n >= least);
-    counted.ok_or_else(|| Failure::new(Code::EBOUND, format!("{what} has at least {least} characters, not {n}")))
+/// Checks a number of characters.
+fn count(n: i32, min: usize, what: &str) -> Result<usize, Failure> {
+    let counted = usize::try_from(n).ok().filter(|n| *n >= min);
+    counted.ok_or_else(|| Failure::new(Code::EBOUND, format!("{what} needs at least {min} characters, not {n}")))
 }
 
 fn chunk(run: &mut Run, s: &str, n: i32) -> Result<Handle, Failure> {
@@ -372,14 +379,14 @@ fn chunk(run: &mut Run, s: &str, n: i32) -> Result<Handle, Failure> {
 fn chunk_overlap(run: &mut Run, s: &str, n: i32, overlap: i32) -> Result<Handle, Failure> {
     let (n, overlap) = (count(n, 1, "a piece")?, count(overlap, 0, "an overlap")?);
     if overlap >= n {
-        let words = format!("the overlap of {overlap} characters is not smaller than the piece of {n}");
+        let words = format!("the overlap of {overlap} characters must be smaller than the piece of {n}");
         return Err(Failure::new(Code::EBOUND, words));
     }
     pieces(run, s, n, overlap)
 }
 
-/// Cuts into pieces of `n` characters as a reader counts them, so that no accent is cut off from its letter. A piece that would hold
-/// nothing new is left out.
+/// Splits a text into pieces of `n` grapheme clusters, so that no accent is separated from its
+/// letter. Omits a last piece that would consist of the overlap only.
 fn pieces(run: &mut Run, s: &str, n: usize, overlap: usize) -> Result<Handle, Failure> {
     let mut rest = s;
     Arrays::make(
@@ -403,11 +410,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn edges_are_those_of_characters() {
+    fn boundaries_are_those_of_characters() {
         let text = "aäb𝄞c";
         for at in 0..text.len() + 3 {
-            assert_eq!(edge_before(text.as_bytes(), at.min(text.len())), text.floor_char_boundary(at), "{at}");
-            assert_eq!(edge_behind(text.as_bytes(), at).min(text.len()), text.ceil_char_boundary(at), "{at}");
+            assert_eq!(boundary_before(text.as_bytes(), at.min(text.len())), text.floor_char_boundary(at), "{at}");
+            assert_eq!(boundary_after(text.as_bytes(), at).min(text.len()), text.ceil_char_boundary(at), "{at}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `sys`: the program's own surroundings: arguments, results, memory, time.
+//! `sys`: arguments, results, memory and time.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -10,34 +10,34 @@ capability! {
     /// Arguments, results, memory, time.
     pub const SYS: "sys" 1;
 
-    /// Gives the number of arguments
+    /// Returns the number of arguments
     #[example = "(ret (str.from_int (sys.argc)))" => "2"]
     fn argc() -> n: int = argc;
 
-    /// Gives argument n, counted from 0
+    /// Returns argument n, counted from 0
     #[example = "(ret (sys.argv? 0))" => "one"]
     fn argv(n: int) -> ptr: str ! EBOUND = argv;
 
-    /// Puts out a result; several calls give several results
+    /// Prints a result; each call adds one
     #[example = r#"(sys.resv "one") (sys.resv "two")"# => "one", "two"]
     fn resv(ptr: bytes) = resv;
 
-    /// Ends the whole run with that result, as soon as this program has come to its end with 0
+    /// Ends the whole run with that result, once this program has returned 0
     #[example = r#"(sys.done? "It is four.")"# => "It is four."]
     #[prompt(signature)]
     fn done(result: str) ! EBOUND EACCESS ENOMEM = done;
 
-    /// Reserves bytes of memory for the program's own use, aligned to 8
+    /// Allocates that many bytes of memory, aligned to 8
     #[example = "(let $p (sys.alloc 16)) (i32.store $p 7) (ret (str.from_int (i32.load $p)))" => "7"]
     fn alloc(size: int) -> ptr: addr = alloc;
 
-    /// Gives the time in milliseconds since 1970
+    /// Returns the time in milliseconds since 1970
     #[example = r#"(let $start i64 (sys.time)) (when (< (- (sys.time) $start) 60000) (out "quick"))"# => "quick"]
     #[effect(reads)]
     #[touches(nothing)]
     fn time() -> ms: long = time;
 
-    /// Gives an unpredictable number, 0 up to (not including) below
+    /// Returns a random number from 0 up to below (excluded)
     #[example = r#"(when (< (sys.random 6) 6) (out "a side of a die"))"# => "a side of a die"]
     fn random(below: int) -> n: int = random;
 
@@ -48,8 +48,8 @@ capability! {
     async sleep(ms: int) = sleep;
 }
 
-/// Grants `sys` with a clock that stands still and with random numbers that are known, so that a program gives the same each time. Clones
-/// take their numbers from one row.
+/// Grants `sys` with a stopped clock and predefined random numbers, so that a program returns the
+/// same each time. Clones share one sequence of numbers.
 ///
 /// ```
 /// use wattle_capability::sys::Fixed;
@@ -58,21 +58,22 @@ capability! {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Fixed {
-    /// Milliseconds since 1970.
+    /// The clock's time, in milliseconds since 1970.
     now: Option<i64>,
-    /// What `random` gives, in turn; the last one again and again.
+    /// The results of `random` in reverse order; the last result repeats.
     random: Arc<Mutex<Vec<u32>>>,
 }
 
 impl Fixed {
-    /// A clock that stands at that time, in RFC 3339, and those random numbers, in turn, the last one again and again. Without
-    /// a time the clock goes on as ever, without numbers they are unpredictable.
+    /// Creates a clock that stays at `now`, a time in RFC 3339, and a sequence of random numbers
+    /// whose last one repeats. Without `now` the system's clock is used; without numbers, `random`
+    /// is unpredictable.
     ///
     /// # Errors
-    /// Where the time is none.
+    /// If `now` is not a time.
     pub fn new(now: Option<&str>, random: &[u32]) -> Result<Fixed, String> {
         let parse =
-            |text: &str| text.parse::<jiff::Timestamp>().map_err(|e| format!("{text:?} is no point in time: {e}"));
+            |text: &str| text.parse::<jiff::Timestamp>().map_err(|e| format!("{text:?} is not a timestamp: {e}"));
         let now = now.map(parse).transpose()?.map(jiff::Timestamp::as_millisecond);
         let random = random.iter().rev().copied().collect();
         Ok(Fixed { now, random: Arc::new(Mutex::new(random)) })
@@ -98,7 +99,7 @@ fn argv(run: &mut Run, n: i32) -> Result<String, Failure> {
     usize::try_from(n).ok().and_then(|n| args.get(n)).cloned().ok_or_else(|| {
         let words = match args.len() {
             0 => "it was started without arguments".to_owned(),
-            count => format!("it was started with {count}, numbered from 0"),
+            count => format!("it was started with {count}, counted from 0"),
         };
         Failure::new(Code::EBOUND, format!("the program has no argument {n}: {words}"))
     })
@@ -110,20 +111,22 @@ fn resv(run: &mut Run, result: &[u8]) -> Result<(), Failure> {
 
 fn done(run: &mut Run, result: &str) -> Result<(), Failure> {
     if result.trim().is_empty() {
-        return Err(Failure::new(Code::EBOUND, "the result is empty; say what came of the task"));
+        return Err(Failure::new(Code::EBOUND, "the result is empty; state the outcome of the task"));
     }
     run.answer(result)
 }
 
 fn alloc(_run: &mut Run, size: i32) -> Result<Allocation, Failure> {
-    u32::try_from(size).map(Allocation).map_err(|_| Failure::new(Code::EBOUND, format!("{size} is no size in bytes")))
+    u32::try_from(size)
+        .map(Allocation)
+        .map_err(|_| Failure::new(Code::EBOUND, format!("{size} is not a size in bytes")))
 }
 
 fn time(run: &mut Run) -> Result<i64, Failure> {
     Ok(now_ms(run))
 }
 
-/// The time that the run's clock shows, in milliseconds since 1970.
+/// Returns the time of the run's clock, in milliseconds since 1970.
 pub(crate) fn now_ms(run: &Run) -> i64 {
     if let Some(now) = run.config::<Fixed>().ok().and_then(|fixed| fixed.now) {
         return now;
@@ -133,10 +136,9 @@ pub(crate) fn now_ms(run: &Run) -> i64 {
 }
 
 fn random(run: &mut Run, below: i32) -> Result<i32, Failure> {
-    let below = u32::try_from(below)
-        .ok()
-        .filter(|b| *b > 0)
-        .ok_or_else(|| Failure::new(Code::EBOUND, format!("the bound of a random number is positive, not {below}")))?;
+    let below = u32::try_from(below).ok().filter(|b| *b > 0).ok_or_else(|| {
+        Failure::new(Code::EBOUND, format!("the bound of a random number must be positive, not {below}"))
+    })?;
     let word = match run.config::<Fixed>().ok().and_then(|fixed| fixed.next()) {
         Some(number) => number,
         None => Dice::of(run)?.next(),
@@ -145,7 +147,7 @@ fn random(run: &mut Run, below: i32) -> Result<i32, Failure> {
     Ok(i32::try_from(word % u64::from(below)).unwrap_or(0))
 }
 
-/// Unpredictable numbers from one seed, so that a recording of the program needs to hold no more than that.
+/// Random numbers from one seed: a recording of the program contains the seed only.
 #[derive(Default)]
 struct Dice(Option<Seeded>);
 
@@ -154,7 +156,7 @@ struct Seeded {
 }
 
 impl Dice {
-    /// The run's own, with a seed of the system's at their first use.
+    /// Returns the run's numbers; seeds them at the first use.
     fn of(run: &mut Run) -> Result<&mut Seeded, Failure> {
         if run.state::<Dice>().0.is_none() {
             let fresh = |_: &mut Run| {

@@ -1,20 +1,20 @@
-//! `vfs`: the run's files for the tools that read and write them as a whole. The functions are those of [`fs`](crate::fs).
+//! `vfs`: the run's files, read and written as a whole, with the functions of [`fs`](crate::fs).
 
 use wattle_rt::{Failure, Run, capability};
 
 use crate::fs::on_files;
 
 capability! {
-    /// The run's files, whole ones.
+    /// The run's files, read and written as a whole.
     pub const VFS: "vfs" 1;
 
-    /// Gives a file's content
+    /// Returns a file's content
     #[example = r#"(vfs.write? "a.txt" "hello") (ret (vfs.read? "a.txt"))"# => "hello"]
     #[prompt(name)]
     #[effect(reads)]
     async read(path: read_path) -> ptr: bytes ! ENOENT EACCESS EBOUND EEXIST = read;
 
-    /// Writes a file, replacing it; the folders above it are made as needed
+    /// Writes a file, replacing it; creates parent folders
     #[example = r#"(vfs.write? "notes/a.txt" "hello") (ret (fs.read? "notes/a.txt"))"# => "hello"]
     #[prompt(name)]
     #[effect(writes)]

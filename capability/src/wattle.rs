@@ -1,5 +1,5 @@
-//! `wattle`: the project's own command line inside a run, as far as it tells about the run and its programs. A fixed set of commands; none of
-//! them reaches what the run may not reach by other functions.
+//! `wattle`: the commands of the project's command line that concern the run and its programs.
+//! None of them reaches anything that the run cannot reach by other functions.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -8,14 +8,15 @@ use wattle_rt::{Code, Config, Failure, Gate, Run, Target, Unadmitted, capability
 
 use crate::history::RunHistoryGrant;
 use crate::kv::{self, Kv, TENANT};
-use crate::par::{self, Team, Work};
+use crate::par::{self, Call, Team, Work};
 use crate::too_large;
 
 capability! {
-    /// The project's own command line, as far as it is about this run.
+    /// Commands about this run and its programs.
     pub const WATTLE: "wattle" 1;
 
-    /// Gives the output of a command: `vars`, `catalog` or `trace` with what each takes, or `help`, which lists them
+    /// Runs a command and returns its output: `vars`, `catalog` or `trace` with arguments, or
+    /// `help` for the list
     #[example = r#"(wattle.run? "vars set city 'New York'") (ret (wattle.run? "vars get city"))"# => "New York"]
     #[prompt(name)]
     #[effect(once)]
@@ -23,48 +24,57 @@ capability! {
         ! EPARSE ENOENT EACCESS EBOUND EBUDGET EREMOTE ETRFM ENOMEM ETIME EEXIST ECANCEL = perform;
 }
 
-/// The port to the catalog for those who look for programs, implemented by whoever wires a run.
+/// The port to the catalog, for listing and searching programs.
 pub trait CatalogIndex: Send + Sync {
-    /// All programs by name, each with its sentence.
-    fn list(&self) -> Vec<(String, String)>;
+    /// Returns all programs, sorted by name.
+    fn list(&self) -> Vec<ProgramSummary>;
 
-    /// The programs that some words are about, the best first.
-    fn search(&self, words: &str) -> Vec<(String, String)>;
+    /// Returns the programs that match some words, best first.
+    fn search(&self, words: &str) -> Vec<ProgramSummary>;
 
-    /// The manual page of a program.
+    /// Returns the manual page of a program.
     ///
     /// # Errors
-    /// `ENOENT` where there is none of that name.
+    /// `ENOENT` if there is no program of that name.
     fn show(&self, name: &str) -> Result<String, Failure>;
 }
 
-/// Grants `wattle` on that catalog.
+/// A program in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramSummary {
+    /// The name.
+    pub name: String,
+    /// The sentence that describes it.
+    pub about: String,
+}
+
+/// Grants `wattle` on a catalog.
 pub struct Wattle(pub Arc<dyn CatalogIndex>);
 
 impl Config for Wattle {
     const CAPABILITY: &'static str = "wattle";
 }
 
-/// The commands: how each is written, and what it does.
+/// The commands: usage and description.
 const COMMANDS: &[(&str, &str)] = &[
-    ("vars list", "the tenant's variables, which programs know as the keys `tenant:NAME`"),
-    ("vars get NAME", "the value of one"),
-    ("vars set NAME VALUE", "sets one"),
-    ("catalog list", "all programs"),
-    ("catalog search WORDS…", "the programs that some words are about"),
-    ("catalog show NAME", "the manual page of a program"),
-    ("catalog run NAME ARG…", "runs a program with what this run was granted"),
-    ("trace show", "the steps of this run so far"),
-    ("help", "this list"),
+    ("vars list", "list the tenant's variables, which are the keys `tenant:NAME`"),
+    ("vars get NAME", "print a variable"),
+    ("vars set NAME VALUE", "set a variable"),
+    ("catalog list", "list all programs"),
+    ("catalog search WORDS…", "list the programs that match some words"),
+    ("catalog show NAME", "print the manual page of a program"),
+    ("catalog run NAME ARG…", "run a program with this run's grants"),
+    ("trace show", "print the steps of this run so far"),
+    ("help", "print this list"),
 ];
 
 async fn perform(run: &mut Run, command: Unadmitted<String>) -> Result<Vec<u8>, Failure> {
     let (command, gate) = command.open(run);
     let Some(words) = shlex::split(&command) else {
-        return Err(Failure::new(Code::EPARSE, "a quote of the command is not closed, or a `\\` stands at its end"));
+        return Err(Failure::new(Code::EPARSE, "the command has an unclosed quote, or ends with `\\`"));
     };
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    // As it is written in a terminal.
+    // The name of the command line may come first, as in a terminal.
     let words = words.strip_prefix(&["wattle"]).unwrap_or(&words);
     let text = match words {
         [] | ["help" | "--help" | "-h"] => help(),
@@ -74,10 +84,10 @@ async fn perform(run: &mut Run, command: Unadmitted<String>) -> Result<Vec<u8>, 
             kv::set(run, key(&gate, name)?, value.as_bytes().to_vec()).await?;
             format!("{name} is set")
         }
-        ["catalog", "list"] => listed(run.config::<Wattle>()?.0.list()),
-        ["catalog", "search", sought @ ..] if !sought.is_empty() => search(run, &sought.join(" "))?,
+        ["catalog", "list"] => list(run.config::<Wattle>()?.0.list()),
+        ["catalog", "search", query @ ..] if !query.is_empty() => search(run, &query.join(" "))?,
         ["catalog", "show", name] => run.config::<Wattle>()?.0.show(name)?,
-        ["catalog", "run", name, args @ ..] => return started(run, &gate, name, args).await,
+        ["catalog", "run", name, args @ ..] => return run_program(run, &gate, name, args).await,
         ["trace"] | ["trace", "show"] => trace(run)?,
         other => return Err(unknown(other)),
     };
@@ -92,7 +102,8 @@ fn help() -> String {
     })
 }
 
-/// That there is no such command, with those that there are: of its first word, where that is one.
+/// Reports an unknown command, with the known ones: those with the same first word if there are
+/// any.
 fn unknown(words: &[&str]) -> Failure {
     let first = |usage: &str| usage.split(' ').next() == words.first().copied();
     let mut known: Vec<&str> = COMMANDS.iter().map(|(usage, _)| *usage).filter(|usage| first(usage)).collect();
@@ -102,17 +113,17 @@ fn unknown(words: &[&str]) -> Failure {
     let words = words.join(" ");
     let shown = truncate(&words, 60);
     let known: Vec<String> = known.iter().map(|usage| format!("`{usage}`")).collect();
-    Failure::new(Code::EPARSE, format!("there is no command `{shown}`; there is {}", known.join(", ")))
+    Failure::new(Code::EPARSE, format!("unknown command `{shown}`; the commands are {}", known.join(", ")))
 }
 
-/// A variable's key, which the run's guard lets pass.
+/// Returns a variable's key, if the run's guard admits it.
 fn key(gate: &Gate, name: &str) -> Result<String, Failure> {
     let key = format!("{TENANT}{name}");
     gate.admit(Target::Key, &key)?;
     Ok(key)
 }
 
-/// The variables and their values, one a line; of a long value its beginning.
+/// Lists the variables with their values, one per line; long values are truncated.
 async fn vars(run: &mut Run, gate: &Gate) -> Result<String, Failure> {
     const SHOWN: usize = 200;
     gate.admit(Target::Keys, TENANT)?;
@@ -129,9 +140,9 @@ async fn vars(run: &mut Run, gate: &Gate) -> Result<String, Failure> {
     Ok(if text.is_empty() { "there are no variables".to_owned() } else { text })
 }
 
-fn listed(programs: Vec<(String, String)>) -> String {
-    let width = programs.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    programs.iter().fold(String::new(), |mut text, (name, about)| {
+fn list(programs: Vec<ProgramSummary>) -> String {
+    let width = programs.iter().map(|program| program.name.len()).max().unwrap_or(0);
+    programs.iter().fold(String::new(), |mut text, ProgramSummary { name, about }| {
         _ = writeln!(text, "{name:<width$}  {}", about.trim());
         text
     })
@@ -141,18 +152,18 @@ fn search(run: &Run, words: &str) -> Result<String, Failure> {
     let found = run.config::<Wattle>()?.0.search(words);
     if found.is_empty() {
         let words = quote(words, 60);
-        let words = format!("no program of the catalog is about {words}; `catalog list` gives all of them");
+        let words = format!("no program of the catalog matches {words}; `catalog list` lists all");
         return Err(Failure::new(Code::ENOENT, words));
     }
-    Ok(listed(found))
+    Ok(list(found))
 }
 
-/// Runs a program of the catalog, and gives what it puts out, several results one a line.
-async fn started(run: &mut Run, gate: &Gate, name: &str, args: &[&str]) -> Result<Vec<u8>, Failure> {
+/// Runs a catalog program, and returns its results, one per line.
+async fn run_program(run: &mut Run, gate: &Gate, name: &str, args: &[&str]) -> Result<Vec<u8>, Failure> {
     gate.admit(Target::Program, name)?;
     let mut team = Team::new(run)?;
     let args = args.iter().map(|arg| (*arg).to_owned()).collect();
-    team.start(0, Ok((Work::Named(name.to_owned()), args)));
+    team.start(0, Ok(Call { work: Work::Named(name.to_owned()), args }));
     match team.next(run).await? {
         Some((_, result)) => result.map(|results| results.join(&b'\n')),
         None => Err(par::stopped()),
@@ -160,9 +171,9 @@ async fn started(run: &mut Run, gate: &Gate, name: &str, args: &[&str]) -> Resul
 }
 
 fn trace(run: &Run) -> Result<String, Failure> {
-    let told = run.config::<RunHistoryGrant>().map_err(|_| {
-        Failure::new(Code::ENOENT, "there is no trace: the program was started by itself, not by a run's step")
-    })?;
-    let steps = told.0.steps();
+    let history = run
+        .config::<RunHistoryGrant>()
+        .map_err(|_| Failure::new(Code::ENOENT, "there is no trace: the program was not started by a run's step"))?;
+    let steps = history.0.steps();
     Ok(if steps.is_empty() { "this is the first step".to_owned() } else { steps.join("\n") })
 }

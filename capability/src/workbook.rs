@@ -1,7 +1,9 @@
-//! `workbook`: programs that need each other's results, run as one: those that need nothing of each other at the same time.
+//! `workbook`: programs that use each other's results, run as one; independent ones run
+//! concurrently.
 //!
-//! The format is described in `docs/workbooks.md`. Every component runs as one of [`par`](crate::par) does: in an instance of its own, with what
-//! the calling run was granted and no more, and ended with it.
+//! The format is described in `docs/workbooks.md`. Every component runs as a program of
+//! [`par`](crate::par) does: in its own instance, with exactly the grants of the calling run, and
+//! it ends with that run.
 
 mod graph;
 mod text;
@@ -15,10 +17,11 @@ use crate::par::{Par, Team, Work};
 use graph::Graph;
 
 capability! {
-    /// Workbooks: programs that need each other's results.
+    /// Workbooks: programs that use each other's results.
     pub const WORKBOOK: "workbook" 1;
 
-    /// Runs a workbook, TOML with [components.NAME] (program or source, args, needs) and [exports], and gives its exports as a JSON object
+    /// Runs a workbook, TOML with [components.NAME] (program or source, args, needs) and [exports],
+    /// and returns its exports as a JSON object
     #[example = r#"(ret (workbook.run? """
 [components.part]
 source = '(ret (str.upper? (arg 0)))'
@@ -35,7 +38,7 @@ greeting = "whole"
         ! EPARSE ENOENT EACCESS EBOUND ENOMEM ETRFM EREMOTE ETIME EBUDGET EEXIST ECANCEL = perform;
 }
 
-/// What the components put out, in their order; `None` for one that did not come to its end.
+/// The results of the components, in their order; `None` for a component that has not succeeded.
 type Outputs = Vec<Option<Vec<Vec<u8>>>>;
 
 async fn perform(run: &mut Run, book: Unadmitted<String>) -> Result<String, Failure> {
@@ -44,19 +47,19 @@ async fn perform(run: &mut Run, book: Unadmitted<String>) -> Result<String, Fail
     check(run, &gate, &graph).await?;
     let (outputs, failures) = run_all(run, &graph).await?;
     if let Some(code) = failures.values().next().map(|failure| failure.code) {
-        return Err(Failure::new(code, told(&graph, &outputs, &failures)));
+        return Err(Failure::new(code, describe(&graph, &outputs, &failures)));
     }
     let mut exports = Map::new();
     for (name, source) in &graph.exports {
         let value = graph
             .value(source, &outputs)
-            .map_err(|why| Failure::new(why.code, format!("the export `{name}` cannot be given: {}", why.reason)))?;
+            .map_err(|why| Failure::new(why.code, format!("the export `{name}` has no value: {}", why.reason)))?;
         exports.insert(name.clone(), Json::String(value));
     }
     Ok(Json::Object(exports).to_string())
 }
 
-/// Whether each component may be run, is there and compiles; tells of all that do not.
+/// Checks that each component may run, exists and compiles; reports all that do not.
 async fn check(run: &Run, gate: &Gate, graph: &Graph) -> Result<(), Failure> {
     let par = run.config::<Par>()?;
     let mut wrong: Vec<String> = Vec::new();
@@ -78,8 +81,8 @@ async fn check(run: &Run, gate: &Gate, graph: &Graph) -> Result<(), Failure> {
     code.map_or(Ok(()), |code| Err(Failure::new(code, wrong.join("\n"))))
 }
 
-/// Runs the components, each as soon as it has what it needs. After the first failure none is started any more; those under way come to
-/// their end.
+/// Runs each component as soon as its inputs are ready. After the first failure no more are
+/// started; the running ones finish.
 async fn run_all(run: &mut Run, graph: &Graph) -> Result<(Outputs, BTreeMap<usize, Failure>), Failure> {
     let mut team = Team::new(run)?;
     let mut outputs: Outputs = vec![None; graph.components.len()];
@@ -87,7 +90,7 @@ async fn run_all(run: &mut Run, graph: &Graph) -> Result<(Outputs, BTreeMap<usiz
     let mut started = BTreeSet::new();
     loop {
         for at in 0..graph.components.len() {
-            if !failures.is_empty() || !team.has_place() {
+            if !failures.is_empty() || !team.has_capacity() {
                 break;
             }
             if graph.is_ready(at, &outputs) && started.insert(at) {
@@ -109,8 +112,8 @@ async fn run_all(run: &mut Run, graph: &Graph) -> Result<(Outputs, BTreeMap<usiz
     }
 }
 
-/// Which components failed and why, and which were not run for that.
-fn told(graph: &Graph, outputs: &Outputs, failures: &BTreeMap<usize, Failure>) -> String {
+/// Reports the failed components with their reasons, and the ones that were not run.
+fn describe(graph: &Graph, outputs: &Outputs, failures: &BTreeMap<usize, Failure>) -> String {
     let name = |at: usize| graph.components.get(at).map_or("", |component| component.name.as_str());
     let each = failures.iter().map(|(at, failure)| format!("component `{}` failed: {}", name(*at), failure.reason));
     let mut lines: Vec<String> = each.collect();

@@ -50,8 +50,11 @@ async fn attempt(
     let service = Target::Service;
     let (files, public) = (Arc::new(files), Arc::new(Files::overlay(None, 1 << 20)));
     let (before, public_before) = (watch::snapshot(&files), watch::snapshot(&public));
-    let engine =
-        Engine::by(log.of(network(), service(Service::Engine), ""), EngineKind::Searxng, "https://search.example/");
+    let engine = Engine::with_backend(
+        log.of(network(), service(Service::Engine), ""),
+        EngineKind::Searxng,
+        "https://search.example/",
+    );
     let programs = Arc::new(world::Shelf(world.runtime.clone())) as Arc<dyn Programs>;
     let mut grants = (*world.grants())
         .clone()

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use wattle_capability::egress::{Incoming, Outgoing};
+use wattle_capability::egress::{Incoming, Outgoing, StatusCode};
 use wattle_capability::files::Files;
 use wattle_capability::fs::Fs;
 use wattle_capability::http::{Backend, Http, Response};
@@ -43,7 +43,7 @@ struct Web(Mutex<Vec<String>>);
 impl Backend for Web {
     fn send(&self, request: Outgoing) -> Pin<Box<dyn Future<Output = Result<Incoming, Failure>> + Send + '_>> {
         self.0.lock().unwrap().push(request.request().url.clone());
-        let response = Response { status: 200, headers: Default::default(), body: b"ok".to_vec() };
+        let response = Response { status: StatusCode::OK, headers: Default::default(), body: "ok".into() };
         Box::pin(async move { Ok(request.answer(response)) })
     }
 }
@@ -152,7 +152,10 @@ async fn what_is_known_only_at_the_call_is_decided_there() {
 async fn without_anybody_to_ask_a_question_is_a_refusal() {
     let world = World::new(&[], &["http"], &[]);
     let why = world.run(FETCH, &["https://a.example/"]).await.unwrap_err();
-    assert!(why.contains("nobody could be asked") && why.contains("`--allow host:a.example` would permit it"), "{why}");
+    assert!(
+        why.contains("nobody was there to approve it") && why.contains("`--allow host:a.example` would permit it"),
+        "{why}"
+    );
     assert_eq!(world.hits(), 0);
 }
 
@@ -162,7 +165,7 @@ async fn yes_is_for_once_always_for_the_session_and_no_for_nothing() {
     let answers = [Answer::Yes, Answer::No, Answer::Always];
     let world = World::asking(policy(), &answers);
     world.run(FETCH, &["https://a.example/1"]).await.unwrap();
-    assert!(world.run(FETCH, &["https://a.example/2"]).await.unwrap_err().contains("the user said no"));
+    assert!(world.run(FETCH, &["https://a.example/2"]).await.unwrap_err().contains("the user denied it"));
     world.run(FETCH, &["https://a.example/3"]).await.unwrap();
     world.run(FETCH, &["https://a.example/4"]).await.unwrap();
     assert_eq!(world.person.asked.lock().unwrap().len(), 3, "always was said before the fourth run");

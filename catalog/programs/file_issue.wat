@@ -19,7 +19,7 @@
 ;;; [[example]]
 ;;; args = ["no PDF reader", "read the invoices in in/*.pdf", "file_read gives bytes"]
 ;;; now = 2026-03-01T12:00:00Z
-;;; results = ["filed: no PDF reader\nNote in your answer that this is missing, and carry on with what there is."]
+;;; results = ["filed: no PDF reader\nMention in your answer that this is missing, and continue with what you have."]
 ;;; kv_after = { "tenant:_issues.jsonl" = "{\"ts\":1772366400000,\"title\":\"no PDF reader\",\"need\":\"read the invoices in in/*.pdf\",\"tried\":\"file_read gives bytes\"}\n" }
 ;;; [[example]]
 ;;; args = ["no PDF reader", ""]

@@ -28,8 +28,8 @@ use wattle_agent::moderation::{Classifier, MessageFilter, Moderation};
 use wattle_agent::otel::{Collector, CollectorSettings};
 use wattle_agent::rt::{AccountLimits, Grants, Guard as _, Limits};
 use wattle_agent::{
-    Access, Host, LazyState, Meter, ModelInference, NO_ENGINE, SESSION_ID, Settings, Store, StoreError, StoredSecrets,
-    Tenant, TenantStore, Tickets, is_session_id,
+    Access, Host, IssueFile, LazyState, Meter, ModelInference, NO_ENGINE, SESSION_ID, Settings, Store, StoreError,
+    StoredSecrets, Tenant, TenantStore, is_session_id,
 };
 
 use crate::config::{Config, Places};
@@ -74,12 +74,12 @@ impl Setup {
         let engine = engine(&config, &egress);
         let host = Host::new(limits(&config), folders, egress).map_err(|error| Fault::failed(error.to_string()))?;
         let host = match cache_folder() {
-            Some(folder) => host.caching(&folder).map_err(|error| Fault::failed(error.to_string()))?,
+            Some(folder) => host.with_cache(&folder).map_err(|error| Fault::failed(error.to_string()))?,
             None => host,
         };
-        let host = host.searching(engine);
+        let host = host.with_engine(engine);
         let host = match collector(&host)? {
-            Some(collector) => host.telling(collector),
+            Some(collector) => host.with_collector(collector),
             None => host,
         };
         let preflight = Arc::new(Preflight::new(config.policy.clone(), ask::terminal()));
@@ -160,7 +160,7 @@ impl Setup {
         let root = &self.config.root.value;
         let base = Files::open_base(root).map_err(|error| Fault::configuration(error.to_string()))?;
         base.recovered().iter().for_each(|note| output::warn(note));
-        let base = base.keeping(host_files(&self.config));
+        let base = base.protecting(host_files(&self.config));
         Ok(Arc::new(match self.config.writes_through() {
             true => Files::write_through(base),
             false => Files::overlay(Some(base), OVERLAY_LIMIT),
@@ -273,7 +273,7 @@ impl Setup {
         let embeds = self.config.embed_model.value.clone().zip(inference.clone());
         let embedder = embeds.map(|(name, model)| Embedder { name, model });
         let index = index(&name, &self.config.root.value);
-        let issues: Option<Arc<dyn IssueTracker>> = Some(Arc::new(Tickets::of(&self.config.root.value)));
+        let issues: Option<Arc<dyn IssueTracker>> = Some(Arc::new(IssueFile::of(&self.config.root.value)));
         let trusted = match self.config.exec.value {
             true => {
                 Some(crate::trusted::trusted(&self.config, &self.config.root.value, name.as_str(), self.host.egress())?)

@@ -26,7 +26,7 @@ pub(crate) fn trusted(config: &Config, workdir: &Path, tenant: &str, egress: &Eg
     Ok(Trusted {
         repository: repository(config, workdir, tenant)?,
         public: public(config)?,
-        painter: painter(config, egress)?,
+        image_generator: image_generator(config, egress)?,
     })
 }
 
@@ -50,7 +50,7 @@ fn repository(config: &Config, workdir: &Path, tenant: &str) -> Result<Arc<dyn R
         return Ok(Arc::new(NoRepository("there is no `git` on this machine; the operator installs it".to_owned())));
     };
     Ok(match Broker::new(git, workdir, to, author) {
-        Ok(broker) => Arc::new(broker.keeping(&crate::setup::host_files(config))),
+        Ok(broker) => Arc::new(broker.excluding(&crate::setup::host_files(config))),
         Err(missing) => Arc::new(missing),
     })
 }
@@ -62,7 +62,7 @@ fn public(config: &Config) -> Result<Option<Arc<Files>>, Fault> {
     Ok(Some(Arc::new(Files::write_through(base))))
 }
 
-fn painter(config: &Config, egress: &Egress) -> Result<Option<Arc<dyn ImageGenerator>>, Fault> {
+fn image_generator(config: &Config, egress: &Egress) -> Result<Option<Arc<dyn ImageGenerator>>, Fault> {
     let Some(base) = &config.image_base_url.value else { return Ok(None) };
     let wrong = |why: String| Fault::configuration(format!("`image.base_url`: {why}"));
     let url = Url::parse(base.trim()).map_err(|why| wrong(why.to_string()))?;

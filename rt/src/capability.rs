@@ -120,7 +120,7 @@ pub enum PromptDetail {
 #[macro_export]
 macro_rules! capability {
     (
-        #[doc = $about:literal]
+        $(#[doc = $about:literal])+
         $vis:vis const $constant:ident : $module:literal $version:literal;
         $(
             $(#[doc = $sentence:literal])+
@@ -131,11 +131,11 @@ macro_rules! capability {
             $kind:ident $name:ident ( $($param:ident : $ty:ident),* $(,)? ) $(-> $result:ident : $rty:ident)? $(! $($code:ident)+)? = $function:path;
         )*
     ) => {
-        #[doc = $about]
+        $(#[doc = $about])+
         $vis const $constant: $crate::Capability = $crate::Capability {
             name: $module,
             version: $version,
-            about: $about.trim_ascii(),
+            about: concat!($($about),+).trim_ascii(),
             functions: &[$(
                 $crate::Function {
                     name: concat!($module, ".", stringify!($name)),

@@ -139,16 +139,16 @@ const SHAPES: &[(&str, usize, usize, &str)] = &[
     ("elements", 1_900, 2_100, "element segments"),
     ("tables", 1_400, 1_501, "use a table"),
     ("labels", 9_900, 10_001, "br_table"),
-    ("blocks of many values", 140, 160, "carry"),
+    ("blocks of many values", 140, 160, "pass"),
     ("nested loops of many values", 26, 40, "may differ"),
-    ("calls with many values", 290, 310, "carry"),
-    ("returns of many values", 2_900, 3_100, "carry"),
+    ("calls with many values", 290, 310, "pass"),
+    ("returns of many values", 2_900, 3_100, "pass"),
     ("nested loops", 980, 1_100, "may differ"),
     ("loops one after the other", 980, 1_010, "may differ"),
     ("locals set in nested loops", 88, 100, "may differ"),
-    ("locals read in nested loops", 50, 70, "carried through"),
-    ("locals carried over branches", 280, 610, "carried through"),
-    ("locals carried over one table", 280, 610, "carried through"),
+    ("locals read in nested loops", 50, 70, "kept across"),
+    ("locals carried over branches", 280, 610, "kept across"),
+    ("locals carried over one table", 280, 610, "kept across"),
 ];
 
 #[test]
@@ -194,8 +194,8 @@ fn a_refusal_points_to_the_line_that_exceeds_the_limit() {
     let text = format!("(func $small (drop (i32.const 1)))\n(func $large\n{})\n(i32.const 0)", IF.repeat(13_000));
     let why = prepare(&text).unwrap_err();
     assert_eq!(why.code, "too-large");
-    assert_eq!(why.message, "the program has 65006 instructions, more than the 60000 that are compiled");
-    assert_eq!(why.hint.as_deref(), Some("move what is repeated into a function or a loop, and data into files"));
+    assert_eq!(why.message, "the program has 65006 instructions, more than the maximum of 60000");
+    assert_eq!(why.hint.as_deref(), Some("move repeated code into a function or a loop, and data into files"));
     assert!((11_900..12_100).contains(&why.position.line), "{}", why.position);
 }
 

@@ -14,7 +14,7 @@ use wattle_agent::ledger::Signer;
 use wattle_agent::machine::Message;
 use wattle_agent::model::Model;
 use wattle_agent::rt::Grants;
-use wattle_agent::{Access, CatalogDiff, Host, Job, Meter, ModelInference, Settings, TenantStore, Tickets, Trusted};
+use wattle_agent::{Access, CatalogDiff, Host, IssueFile, Job, Meter, ModelInference, Settings, TenantStore, Trusted};
 
 use crate::request::SessionId;
 
@@ -96,7 +96,7 @@ impl App {
     pub(crate) fn trusted(&self, exec: bool) -> Option<(Trusted, Arc<Files>)> {
         let (trusted, folder) = self.trusted.clone().filter(|_| exec).zip(self.workdir.as_ref())?;
         match Files::open_base(folder) {
-            Ok(base) => Some((trusted, Arc::new(Files::write_through(base.keeping(self.host_files.clone()))))),
+            Ok(base) => Some((trusted, Arc::new(Files::write_through(base.protecting(self.host_files.clone()))))),
             Err(cause) => {
                 tracing::error!(%cause, "failed to open the workdir of a trusted run");
                 None
@@ -106,9 +106,9 @@ impl App {
 
     /// Takes in what changed in the folders of the catalog; the log tells of it.
     pub(crate) async fn refresh(&self) {
-        let CatalogDiff { changed, gone, problems } = self.host.refresh().await;
-        if !changed.is_empty() || !gone.is_empty() {
-            tracing::info!(?changed, ?gone, "the catalog changed");
+        let CatalogDiff { changed, removed, problems } = self.host.refresh().await;
+        if !changed.is_empty() || !removed.is_empty() {
+            tracing::info!(?changed, ?removed, "the catalog changed");
         }
         problems.iter().for_each(|problem| tracing::warn!("{problem}"));
     }
@@ -147,7 +147,7 @@ impl App {
             tenant: Arc::new(self.store.variables()),
             inference: Some(Arc::new(self.inference.metered(meter.clone()))),
             budget: self.settings.ai,
-            issues: self.workdir.as_deref().map(|dir| Arc::new(Tickets::of(dir)) as Arc<dyn IssueTracker>),
+            issues: self.workdir.as_deref().map(|dir| Arc::new(IssueFile::of(dir)) as Arc<dyn IssueTracker>),
             ..Access::new(&self.host, files)
         };
         Arc::new(access.grants().guarded(Arc::<Preflight>::clone(&self.preflight)))

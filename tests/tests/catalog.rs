@@ -71,14 +71,14 @@ async fn a_change_is_taken_in_and_a_broken_one_keeps_what_worked() {
     // It loads, and does not compile.
     fs::write(&path, program("mine", "third", "(ret (str.uper? \"x\"))")).unwrap();
     let told = news(&host).await;
-    assert!(told.changed.is_empty() && told.gone.is_empty(), "{told:?}");
+    assert!(told.changed.is_empty() && told.removed.is_empty(), "{told:?}");
     let problem = told.problems.first().unwrap();
     assert!(problem.has_previous() && problem.to_string().contains("str.uper"), "{problem}");
     assert_eq!(host.catalog().get("mine").unwrap().meta().description, "second");
 
     fs::remove_file(&path).unwrap();
     let told = news(&host).await;
-    assert_eq!(told.gone.iter().map(|name| name.as_str()).collect::<Vec<_>>(), ["mine"]);
+    assert_eq!(told.removed.iter().map(|name| name.as_str()).collect::<Vec<_>>(), ["mine"]);
     assert!(host.catalog().get("mine").is_none());
 }
 
@@ -94,7 +94,7 @@ async fn warming_compiles_everything_and_leaves_out_what_does_not_compile() {
     assert!(host.catalog().get("bad").is_none() && host.catalog().get("uses").is_none());
     assert!(host.runtime().cached() >= host.catalog().len());
     let told = host.refresh().await;
-    assert_eq!((told.problems.len(), told.gone.len()), (2, 2), "{told:?}");
+    assert_eq!((told.problems.len(), told.removed.len()), (2, 2), "{told:?}");
     assert!(host.refresh().await.is_empty(), "it is told once");
 }
 
@@ -141,7 +141,7 @@ async fn of_many_programs_a_prompt_names_those_that_the_session_is_about() {
 #[test]
 fn the_manual_answers_by_name_and_by_words() {
     let host = Host::new(Limits::default(), Catalog::built_in(), Egress::new(Policy::default())).unwrap();
-    let guide = host.guide();
+    let guide = host.manual();
     for (topic, expected) in [
         ("str.cat", "str.cat (a, b)"),
         ("$str.cat", "str.cat (a, b)"),
@@ -151,7 +151,7 @@ fn the_manual_answers_by_name_and_by_words() {
         ("\"http_get\"", "program http_get(url: url)"),
         ("each", "form (each $item ARR …)"),
         ("enoent", "ENOENT (4): no such entry"),
-        ("6", "given by "),
+        ("6", "returned by "),
         ("fetching a page", "http.get"),
         ("colum of a csv", "program csv_column"),
         ("", "programs: ai_answer"),

@@ -34,7 +34,7 @@ async fn done(
     let public = Arc::new(Files::overlay(None, 1 << 20));
     let (before, public_before) = (watch::snapshot(&files), watch::snapshot(&public));
     let access = scene.access(host);
-    let Trusted { repository, painter, .. } = scene.trusted();
+    let Trusted { repository, image_generator, .. } = scene.trusted();
     let access = Access {
         files: Arc::clone(&files),
         state: log.of(Arc::clone(&access.state), Target::Key, ""),
@@ -45,7 +45,7 @@ async fn done(
         trusted: Some(Trusted {
             repository: log.of(repository, service(Service::Remote), ""),
             public: Some(Arc::clone(&public)),
-            painter: painter.map(|painter| log.of(painter, service(Service::Images), "") as Arc<_>),
+            image_generator: image_generator.map(|inner| log.of(inner, service(Service::Images), "") as Arc<_>),
         }),
         ..access
     };

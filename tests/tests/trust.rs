@@ -33,7 +33,7 @@ impl Repository for Messages {
 
 fn trusted_job(world: &World, repository: Arc<dyn Repository>, public: Option<Arc<Files>>) -> Job {
     let files = Files::write_through(Files::open_base(world.workdir()).unwrap());
-    let trusted = Some(Trusted { repository, public, painter: None });
+    let trusted = Some(Trusted { repository, public, image_generator: None });
     Job::new("go", Access { trusted, ..Access::new(&world.host, Arc::new(files)) }.grants())
 }
 
@@ -81,7 +81,7 @@ async fn a_trusted_run_has_what_the_operator_set_up() {
     std::fs::write(world.workdir().join("private.md"), "no").unwrap();
     std::os::unix::fs::symlink("../private.md", world.workdir().join("blog/link.md")).unwrap();
     let told = observed(&world, job(), "ToolCall::Catalog(\"publish\")").await;
-    assert!(told.contains("published 1 file (5 bytes): blog/a.md; left out what is no plain file (1)"), "{told}");
+    assert!(told.contains("published 1 file (5 bytes): blog/a.md; skipped 1 that are not plain files"), "{told}");
     assert_eq!(public.read("blog/a.md").unwrap(), "hello");
     assert!(public.read("blog/link.md").is_err());
     // What is not set up says so.

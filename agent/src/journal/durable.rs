@@ -15,10 +15,11 @@ use super::{Call, Done, Hold, Opened, Opening, SharedJournal, Status, Track};
 use crate::StoreError;
 use crate::bug::{BUG, Bug, caught};
 use crate::driver::{self, Job, Report, Suspended};
-use crate::host::{Host, Settings};
+use crate::host::Host;
 use crate::ledger::Signer;
 use crate::meter::Meter;
 use crate::model::Model;
+use crate::settings::Settings;
 use crate::sink::{Sink, Stamp};
 use crate::trace::clip;
 

@@ -10,7 +10,8 @@ use super::tape::{Mode, RunTape};
 use super::turn::{Shortener, apart, difference};
 use super::{Difference, Done, Opened, Opening, SharedJournal, Turn};
 use crate::StoreError;
-use crate::host::{Host, Settings};
+use crate::host::Host;
+use crate::settings::Settings;
 
 /// What became of playing a run back.
 #[derive(Clone, Debug, PartialEq, Eq)]

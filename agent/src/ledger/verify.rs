@@ -18,7 +18,7 @@ use super::finding::Finding;
 use super::seal::{Seal, VERSION};
 use super::{KeyError, Keys, LEDGER_FILE, PublicKey, Sealed};
 use crate::STEPS_FILE;
-use crate::lines::{Line, Lines};
+use crate::lines::{Line, LineReader};
 
 /// Maximum number of runs of one trace.
 const RUNS: usize = 250_000;
@@ -138,7 +138,7 @@ impl Files {
         mut take: impl FnMut(u64, Line<'_>) -> Result<(), VerifyError>,
     ) -> Result<(u64, bool), VerifyError> {
         let Some(file) = file else { return Ok((0, true)) };
-        let (mut lines, mut count) = (Lines::of(file), 0);
+        let (mut lines, mut count) = (LineReader::of(file), 0);
         loop {
             let line = lines.next().map_err(|cause| VerifyError::Read { path: path.to_owned(), cause })?;
             let Some((number, line)) = line else { break };

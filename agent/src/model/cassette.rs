@@ -1,9 +1,9 @@
-//! Recorded models: turns played from a file, and the recorder that writes such a file.
+//! Recorded models: playback of turns from a file, and the recorder that writes such a file.
 //!
-//! A recording is JSON, one object a line: a header, then a line for each turn in the order in which they were asked. A request gets
-//! the turn that was recorded for the same messages, whenever it comes: programs ask several things at once, in any order. One that
-//! was not recorded so gets the first turn that is left.
-//!
+//! A recording has one JSON object per line: a header, then the turns in the order in which they
+//! were requested. A request gets the turn that was recorded for the same messages, whenever it
+//! comes, because programs ask several things at once, in any order. A request that was not
+//! recorded gets the first remaining turn.
 //! ```text
 //! {"wattle_cassette":1,"model":"some-model"}
 //! {"request":{"digests":["5f0c…","91ab…"],"last":{"role":"user","content":"…"}},"reply":{"text":"…","usage":{…}}}
@@ -12,9 +12,9 @@
 //! {"request":{"digests":["77ab…"],"last":{"role":"user","content":"a text"}},"reply":{"vector":[0.1,0.2],"usage":{…}}}
 //! ```
 //!
-//! `digests` has the first 16 hex digits of a BLAKE3 hash for each message of the request, `last` its last message; the nonce that a run
-//! announces is `CODE` in both, so that a recording fits every run. A `vector` is the
-//! embedding of a text, which stands there as the one message.
+//! `digests` has the first 16 hex digits of a BLAKE3 hash for each message of the request, and
+//! `last` its last message. In both, the run's nonce is replaced by `CODE`, so that a recording
+//! fits every run. A `vector` is the embedding of the only message in its request.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -45,12 +45,12 @@ struct Header {
 #[derive(Serialize, Deserialize)]
 struct Turn {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    request: Option<Asked>,
-    reply: Said,
+    request: Option<RecordedRequest>,
+    reply: RecordedReply,
 }
 
 #[derive(Serialize, Deserialize, PartialEq, Eq, Debug)]
-struct Asked {
+struct RecordedRequest {
     digests: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     last: Option<Message>,
@@ -58,14 +58,14 @@ struct Asked {
 
 #[derive(Serialize, Deserialize)]
 #[serde(untagged, expecting = "`reply` is neither a text nor an object with a `text` or a `vector`")]
-enum Said {
+enum RecordedReply {
     Text(String),
     Reply(ModelReply),
     Embedded(Embedded),
 }
 
-impl Said {
-    /// Masks the key of the model: a recording is for others.
+impl RecordedReply {
+    /// Masks the model's key, because a recording can be shared.
     fn masked(self, mask: &Mask) -> Self {
         let masked = |reply: ModelReply| ModelReply {
             text: mask.text(&reply.text),
@@ -85,10 +85,10 @@ impl Said {
     }
 }
 
-/// The name that every run's nonce has in a recording.
+/// The replacement of a run's nonce in a recording.
 const NONCE: &str = "CODE";
 
-/// Returns a request as it is the same in every run.
+/// Returns the messages with the run's nonce replaced, so that they are the same in every run.
 fn canonical(messages: &[Message]) -> Cow<'_, [Message]> {
     let Some(nonce) = announced_nonce(messages) else { return Cow::Borrowed(messages) };
     let mut canonical = messages.to_vec();
@@ -98,12 +98,12 @@ fn canonical(messages: &[Message]) -> Cow<'_, [Message]> {
     Cow::Owned(canonical)
 }
 
-impl Asked {
+impl RecordedRequest {
     fn of(messages: &[Message]) -> Self {
         Self { digests: messages.iter().map(digest).collect(), last: messages.last().cloned() }
     }
 
-    /// Names the first message in which a request is not the recorded one.
+    /// Describes the first message that differs from the recorded request.
     fn difference(&self, messages: &[Message]) -> Option<String> {
         let (recorded, asked) = (self.digests.len(), messages.len());
         for (at, message) in messages.iter().enumerate().take(recorded) {
@@ -162,27 +162,28 @@ fn first_difference(was: &str, is: &str) -> String {
 /// Maximum length of a quoted line, in characters.
 const QUOTED: usize = 80;
 
-/// Answers from a recording: each request with the turn that was recorded for it, else with the next one, whoever asks.
+/// A model that answers from a recording. A request gets the turn that was recorded for it, or else
+/// the next remaining one.
 #[derive(Debug)]
 pub struct Cassette {
     model: String,
-    replies: Track<ModelReply>,
-    embedded: Track<Embedded>,
+    replies: Turns<ModelReply>,
+    embedded: Turns<Embedded>,
     strict: bool,
 }
 
 /// The turns of one kind, in the order in which they were recorded.
 #[derive(Debug)]
-struct Track<T> {
-    turns: Vec<(Option<Asked>, T)>,
-    /// The turns of each request, first one first.
+struct Turns<T> {
+    turns: Vec<(Option<RecordedRequest>, T)>,
+    /// The turns of each request, in order.
     by_request: HashMap<Vec<String>, Vec<usize>>,
-    /// Which turns were played.
+    /// Flags of the turns that were played.
     played: Mutex<Vec<bool>>,
 }
 
-impl<T: Clone> Track<T> {
-    fn new(turns: Vec<(Option<Asked>, T)>) -> Self {
+impl<T: Clone> Turns<T> {
+    fn new(turns: Vec<(Option<RecordedRequest>, T)>) -> Self {
         let mut by_request: HashMap<Vec<String>, Vec<usize>> = HashMap::new();
         for (at, (asked, _)) in turns.iter().enumerate() {
             if let Some(asked) = asked {
@@ -201,13 +202,13 @@ impl<T: Clone> Track<T> {
             let is_left = |at: &usize| played.get(*at) == Some(&false);
             let recorded = self.by_request.get(&digests).and_then(|turns| turns.iter().copied().find(is_left));
             let at = recorded.or_else(|| (0..played.len()).find(is_left));
-            let at = at.ok_or_else(|| ModelError::recording_over(self.turns.len()))?;
+            let at = at.ok_or_else(|| ModelError::recording_ended(self.turns.len()))?;
             if let Some(played) = played.get_mut(at) {
                 *played = true;
             }
             at
         };
-        let (asked, reply) = self.turns.get(at).ok_or_else(|| ModelError::recording_over(self.turns.len()))?;
+        let (asked, reply) = self.turns.get(at).ok_or_else(|| ModelError::recording_ended(self.turns.len()))?;
         let asked = asked.as_ref().filter(|_| strict);
         match asked.and_then(|asked| asked.difference(messages)) {
             Some(what) => Err(ModelError::recording_differs(at + 1, &what)),
@@ -220,34 +221,35 @@ impl Cassette {
     /// Opens a recording.
     ///
     /// # Errors
-    /// Where the file cannot be read, or is no recording; the text names the line.
+    /// The file cannot be read, or is not a valid recording; the text names the line.
     pub fn open(path: &Path) -> Result<Self, ModelError> {
         let text =
             std::fs::read_to_string(path).map_err(|why| ModelError::no_recording(&path.display().to_string(), &why))?;
         Self::parse(&text)
     }
 
-    /// Reads a recording.
+    /// Parses a recording.
     ///
     /// # Errors
-    /// Where the text is no recording; the error names the line.
+    /// The text is not a valid recording; the error names the line.
     pub fn parse(text: &str) -> Result<Self, ModelError> {
         let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
         let model = read_header(lines.next())?.model;
         let (mut replies, mut embedded) = (Vec::new(), Vec::new());
         for (at, line) in lines {
-            let turn: Turn = serde_json::from_str(line).map_err(|why| no_line(at, "turn `{\"reply\":…}`", &why))?;
+            let turn: Turn =
+                serde_json::from_str(line).map_err(|why| invalid_line(at, "turn `{\"reply\":…}`", &why))?;
             match turn.reply {
-                Said::Text(text) => replies.push((turn.request, ModelReply { text, ..ModelReply::default() })),
-                Said::Reply(reply) => replies.push((turn.request, reply)),
-                Said::Embedded(vector) => embedded.push((turn.request, vector)),
+                RecordedReply::Text(text) => replies.push((turn.request, ModelReply { text, ..ModelReply::default() })),
+                RecordedReply::Reply(reply) => replies.push((turn.request, reply)),
+                RecordedReply::Embedded(vector) => embedded.push((turn.request, vector)),
             }
         }
-        Ok(Self { model, replies: Track::new(replies), embedded: Track::new(embedded), strict: false })
+        Ok(Self { model, replies: Turns::new(replies), embedded: Turns::new(embedded), strict: false })
     }
 
-    /// Makes playback fail where a request is not the recorded one. Turns that were recorded without their request
-    /// take any.
+    /// Makes playback fail if a request differs from the recorded one. Turns that were recorded
+    /// without their request match any.
     pub fn strict(self) -> Self {
         Self { strict: true, ..self }
     }
@@ -260,7 +262,7 @@ impl Cassette {
 fn read_header(first: Option<(usize, &str)>) -> Result<Header, ModelError> {
     let (at, line) = first.ok_or_else(|| ModelError::bad_recording(1, "the file is empty"))?;
     let header: Header = serde_json::from_str(line.trim_start_matches('\u{feff}')).map_err(|why| {
-        ModelError::bad_recording(at, &format!("it is no header `{{\"wattle_cassette\":1,…}}`: {why}"))
+        ModelError::bad_recording(at, &format!("it is not a header `{{\"wattle_cassette\":1,…}}`: {why}"))
     })?;
     if header.wattle_cassette != VERSION {
         let why = format!("version {} is unknown, this program reads version {VERSION}", header.wattle_cassette);
@@ -269,11 +271,12 @@ fn read_header(first: Option<(usize, &str)>) -> Result<Header, ModelError> {
     Ok(header)
 }
 
-/// Leaves out where in the line it is: a line of its own number would only confuse.
-fn no_line(at: usize, what: &str, why: &serde_json::Error) -> ModelError {
+/// Creates the error of an invalid line. It omits the position within the line, whose own line
+/// number would only confuse.
+fn invalid_line(at: usize, what: &str, why: &serde_json::Error) -> ModelError {
     let why = why.to_string();
     let why = why.split(" at line ").next().unwrap_or_default();
-    ModelError::bad_recording(at, &format!("it is no {what}: {why}"))
+    ModelError::bad_recording(at, &format!("it is not a {what}: {why}"))
 }
 
 impl Model for Cassette {
@@ -306,17 +309,17 @@ impl Model for Cassette {
     }
 }
 
-/// Records the turns of a model while it works. Failed turns are not recorded.
+/// A wrapper that records the turns of a model. Failed turns are not recorded.
 pub struct Recorder {
     model: Arc<dyn Model>,
     file: Mutex<File>,
 }
 
 impl Recorder {
-    /// Records `model` into a file: a new one, or behind the turns of a recording that is there.
+    /// Records `model` into a file. Turns are appended to an existing recording.
     ///
     /// # Errors
-    /// Where the file cannot be written, or is something else than a recording.
+    /// The file cannot be written, or is not a recording.
     pub fn create(model: Arc<dyn Model>, path: &Path) -> Result<Self, ModelError> {
         let cannot_open = |why| ModelError::no_recording(&path.display().to_string(), &why);
         let mut file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(cannot_open)?;
@@ -334,8 +337,8 @@ impl Recorder {
         Ok(Self { model, file: Mutex::new(file) })
     }
 
-    fn record(&self, messages: &[Message], reply: Said) -> Result<(), ModelError> {
-        let mut asked = Asked::of(&canonical(messages));
+    fn record(&self, messages: &[Message], reply: RecordedReply) -> Result<(), ModelError> {
+        let mut asked = RecordedRequest::of(&canonical(messages));
         let mask = self.model.mask();
         asked.last.iter_mut().for_each(|last| last.content = mask.text(&last.content));
         let turn = Turn { request: Some(asked), reply: reply.masked(&mask) };
@@ -343,7 +346,7 @@ impl Recorder {
     }
 }
 
-/// Writes a line by one call, so that a line is there wholly or not at all even where others append too.
+/// Writes a line with one call, so that it is complete or absent even if others append too.
 fn write_line(file: &mut File, line: &impl Serialize) -> Result<(), ModelError> {
     let written = serde_json::to_vec(line).map_err(std::io::Error::from).and_then(|mut line| {
         line.push(b'\n');
@@ -369,7 +372,7 @@ impl Model for Recorder {
     fn complete<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         async move {
             let reply = self.model.complete(request).await?;
-            self.record(request.messages, Said::Reply(reply.clone()))?;
+            self.record(request.messages, RecordedReply::Reply(reply.clone()))?;
             Ok(reply)
         }
         .boxed()
@@ -382,7 +385,7 @@ impl Model for Recorder {
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         async move {
             let reply = self.model.stream(request, on_delta).await?;
-            self.record(request.messages, Said::Reply(reply.clone()))?;
+            self.record(request.messages, RecordedReply::Reply(reply.clone()))?;
             Ok(reply)
         }
         .boxed()
@@ -391,7 +394,7 @@ impl Model for Recorder {
     fn embed<'a>(&'a self, text: &'a str) -> BoxFuture<'a, Result<Embedded, ModelError>> {
         async move {
             let embedded = self.model.embed(text).await?;
-            self.record(&[Message::user(text)], Said::Embedded(embedded.clone()))?;
+            self.record(&[Message::user(text)], RecordedReply::Embedded(embedded.clone()))?;
             Ok(embedded)
         }
         .boxed()

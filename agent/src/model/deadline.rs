@@ -1,22 +1,24 @@
-//! How long a model is waited for, and how often it is asked again.
+//! Deadlines and retries of model requests.
 
 use std::time::{Duration, SystemTime};
 
 use super::{Delta, Model, ModelError, ModelReply, ModelRequest};
 
-/// Bounds one model turn.
+/// Time limits and retries of one model turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// Time for one request, until the last byte of its response (default 120 s).
+    /// Maximum duration of one request, until the last byte of its response (default 120 s).
     pub request: Duration,
-    /// How often a failed request is repeated (default 2).
+    /// Maximum number of retries (default 2).
     pub retries: u32,
-    /// What a turn may last beyond its requests (default 15 s); waits between requests count.
+    /// Additional duration of a turn beyond its requests, for the delays between them (default 15
+    /// s).
     pub slack: Duration,
-    /// Wait before the first repetition, doubled for each further one (default 500 ms), where the server names none.
+    /// Delay before the first retry if the server requests none (default 500 ms). It doubles with
+    /// each retry.
     pub backoff: Duration,
-    /// Longest wait before a repetition, even where the server asks for more (default 30 s).
-    pub longest_wait: Duration,
+    /// Maximum delay before a retry, even if the server requests more (default 30 s).
+    pub max_delay: Duration,
 }
 
 impl Default for Timeouts {
@@ -26,33 +28,34 @@ impl Default for Timeouts {
             retries: 2,
             slack: Duration::from_secs(15),
             backoff: Duration::from_millis(500),
-            longest_wait: Duration::from_secs(30),
+            max_delay: Duration::from_secs(30),
         }
     }
 }
 
 impl Timeouts {
-    /// Gives the wait before repetition `attempt` (0 for the first): what the server asked for, else a random time
-    /// between half and the whole of a doubling span, so that clients that failed together do not return together.
-    pub(super) fn wait(&self, attempt: u32, asked: Option<Duration>) -> Duration {
-        let wait = asked.unwrap_or_else(|| {
-            let span = self.backoff.saturating_mul(2_u32.saturating_pow(attempt)).min(self.longest_wait);
+    /// Returns the delay before retry `attempt` (0 for the first): the delay that the server
+    /// requested, or else a random duration between half and all of a doubling span. The randomness
+    /// keeps clients that failed together from returning together.
+    pub(super) fn delay(&self, attempt: u32, requested: Option<Duration>) -> Duration {
+        let delay = requested.unwrap_or_else(|| {
+            let span = self.backoff.saturating_mul(2_u32.saturating_pow(attempt)).min(self.max_delay);
             span.mul_f64(0.5 + fastrand::f64() / 2.0)
         });
-        wait.min(self.longest_wait)
+        delay.min(self.max_delay)
     }
 }
 
-/// Gives the time after which a turn is given up from outside, whatever the HTTP client does:
-/// `(retries + 1) × request + slack`, 375 s by default.
+/// Returns the maximum duration of a turn, whatever the HTTP client does: `(retries + 1) × request
+/// + slack`, 375 s by default.
 pub fn turn_deadline(timeouts: &Timeouts) -> Duration {
     timeouts.request.saturating_mul(timeouts.retries.saturating_add(1)).saturating_add(timeouts.slack)
 }
 
-/// Asks a model, streamed, and waits no longer than [`turn_deadline`].
+/// Asks a model, streamed, and waits at most [`turn_deadline`].
 ///
 /// # Errors
-/// Those of the model; `llm hard timeout` once the time has passed.
+/// The error of the model, or `llm hard timeout` if the deadline passes.
 pub async fn ask_within(
     model: &dyn Model,
     timeouts: &Timeouts,
@@ -63,7 +66,8 @@ pub async fn ask_within(
     turn.await.unwrap_or_else(|_| Err(ModelError::hard_timeout()))
 }
 
-/// Reads `Retry-After`: seconds, whole or not, or an HTTP date. What cannot be read is `None`.
+/// Parses `Retry-After`: seconds, possibly fractional, or an HTTP date. Returns `None` for anything
+/// else.
 pub(super) fn retry_after(text: &str, now: SystemTime) -> Option<Duration> {
     let text = text.trim();
     if let Ok(seconds) = text.parse::<f64>() {
@@ -97,18 +101,18 @@ mod tests {
     }
 
     #[test]
-    fn waits_grow_and_stay_within_their_bounds() {
-        let timeouts = Timeouts { longest_wait: Duration::from_secs(3), ..Timeouts::default() };
+    fn delays_grow_up_to_their_maximum() {
+        let timeouts = Timeouts { max_delay: Duration::from_secs(3), ..Timeouts::default() };
         for (attempt, low, high) in
             [(0, 250, 500), (1, 500, 1000), (2, 1000, 2000), (3, 1500, 3000), (u32::MAX, 1500, 3000)]
         {
             for _ in 0..100 {
-                let wait = timeouts.wait(attempt, None).as_millis();
+                let wait = timeouts.delay(attempt, None).as_millis();
                 assert!((low..=high).contains(&wait), "{attempt}: {wait}");
             }
         }
-        assert_eq!(timeouts.wait(0, Some(Duration::from_secs(1))), Duration::from_secs(1));
-        assert_eq!(timeouts.wait(0, Some(Duration::from_secs(3600))), Duration::from_secs(3));
+        assert_eq!(timeouts.delay(0, Some(Duration::from_secs(1))), Duration::from_secs(1));
+        assert_eq!(timeouts.delay(0, Some(Duration::from_secs(3600))), Duration::from_secs(3));
     }
 
     #[test]

@@ -1,26 +1,28 @@
-//! The client of the endpoint's `/embeddings`, beside its chat completions.
+//! Requests to an endpoint's `/embeddings`.
 
 use std::sync::PoisonError;
 
 use serde_json::{Value, json};
 
 use super::Embedded;
-use super::error::{Asked, ModelError};
-use super::remote::{Failure, RemoteModel, Then};
-use super::wire::{FRAME_LIMIT, read_usage, reported};
+use super::error::{ModelError, RequestContext};
+use super::frames::FRAME_LIMIT;
+use super::protocol::read_usage;
+use super::provider_error::reported_error;
+use super::remote::{FailedAttempt, RemoteModel, Retry};
 
 impl RemoteModel {
-    /// Asks for the embedding of a text, again where that may help.
+    /// Asks for the embedding of a text, with retries.
     pub(super) async fn embedding(&self, text: &str) -> Result<Embedded, ModelError> {
         let mut attempt = 0;
         loop {
             let failure = match self.try_embedding(text).await {
                 Ok(embedded) => return Ok(embedded),
-                Err(failure) => Failure { error: failure.error.scrubbed(self.endpoint.key.as_ref()), ..failure },
+                Err(failure) => FailedAttempt { error: failure.error.scrubbed(self.endpoint.key.as_ref()), ..failure },
             };
-            match failure.then {
-                Then::Again(asked) if attempt < self.timeouts.retries => {
-                    tokio::time::sleep(self.timeouts.wait(attempt, asked)).await;
+            match failure.retry {
+                Retry::Again(asked) if attempt < self.timeouts.retries => {
+                    tokio::time::sleep(self.timeouts.delay(attempt, asked)).await;
                     attempt += 1;
                 }
                 _ => return Err(failure.error.after(attempt + 1)),
@@ -28,27 +30,27 @@ impl RemoteModel {
         }
     }
 
-    async fn try_embedding(&self, text: &str) -> Result<Embedded, Failure> {
+    async fn try_embedding(&self, text: &str) -> Result<Embedded, FailedAttempt> {
         let (url, model) = (self.embeddings_url.as_str(), self.endpoint.embed_model.as_str());
         let body = json!({"model": model, "input": text}).to_string();
         let request = self.http(url, body.into_bytes());
-        let mut response = self.client.start(request).await.map_err(|why| self.broken(&why))?;
+        let mut response = self.client.start(request).await.map_err(|why| self.network_failure(&why))?;
         if !response.status.is_success() {
             let fields = *self.fields.lock().unwrap_or_else(PoisonError::into_inner);
-            return Err(self.refused(&mut response, Asked { url, model, ..self.asked() }, fields).await);
+            return Err(self.rejected(&mut response, RequestContext { url, model, ..self.context() }, fields).await);
         }
         let mut body = Vec::new();
-        while let Some(piece) = response.chunk().await.map_err(|why| self.broken(&why))? {
+        while let Some(piece) = response.chunk().await.map_err(|why| self.network_failure(&why))? {
             body.extend_from_slice(&piece);
             if body.len() > FRAME_LIMIT {
                 let why = format!("it is larger than the limit of {FRAME_LIMIT} bytes");
-                return Err(Failure::final_(ModelError::malformed(url, &why, "")));
+                return Err(FailedAttempt::final_(ModelError::malformed(url, &why, "")));
             }
         }
-        let nothing = || Failure::again(ModelError::no_embedding(url, &self.said(&body)));
+        let nothing = || FailedAttempt::again(ModelError::no_embedding(url, &self.message(&body)));
         let answer: Value = serde_json::from_slice(&body).map_err(|_| nothing())?;
-        if let Some(wrong) = reported(&answer) {
-            return Err(self.wrong(wrong, &body));
+        if let Some(fault) = reported_error(&answer) {
+            return Err(self.invalid_reply(fault, &body));
         }
         let vector = answer.pointer("/data/0/embedding").and_then(Value::as_array).ok_or_else(nothing)?;
         let vector: Vec<f64> = vector.iter().map(Value::as_f64).collect::<Option<_>>().ok_or_else(nothing)?;

@@ -1,4 +1,4 @@
-//! From settings to an endpoint: which URL, which model, which key.
+//! Resolution of settings to an endpoint: URL, model and key.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -8,37 +8,37 @@ use url::Url;
 
 use super::error::EndpointError;
 use super::key::ApiKey;
-use super::wire::{LengthField, Protocol};
+use super::protocol::{LengthField, Protocol};
 
 /// The variable that holds the key for any endpoint.
 const ANY_KEY: &str = "WATTLE_API_KEY";
 
-/// Describes a well-known endpoint.
+/// A well-known endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Preset {
-    /// The name that `--provider` takes.
+    /// The name that `--provider` accepts.
     pub name: String,
-    /// Where `/chat/completions`, or the path of another protocol, is appended.
+    /// The URL to which `/chat/completions`, or the path of another protocol, is appended.
     pub base_url: Url,
     /// The environment variable for this provider's key.
     #[serde(default)]
     pub key_variable: Option<String>,
-    /// Whether a request without a key is pointless.
+    /// If true, the endpoint does not answer without a key.
     #[serde(default)]
     pub needs_key: bool,
-    /// What is asked where no model is named.
+    /// The default model.
     #[serde(default)]
     pub model: Option<String>,
     #[serde(flatten)]
     quirks: Quirks,
 }
 
-/// What is peculiar to a provider's endpoint.
+/// The peculiarities of a provider's endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(super) struct Quirks {
     pub(super) protocol: Protocol,
-    /// Whether its models are known to take functions.
+    /// If true, its models are known to support functions.
     pub(super) functions: bool,
     pub(super) length_field: LengthField,
     pub(super) stream_usage: bool,
@@ -46,7 +46,7 @@ pub(super) struct Quirks {
     pub(super) headers: BTreeMap<String, String>,
 }
 
-/// An endpoint that nothing is known of.
+/// The quirks of an unknown endpoint.
 impl Default for Quirks {
     fn default() -> Self {
         Self {
@@ -60,60 +60,61 @@ impl Default for Quirks {
     }
 }
 
-/// Gives the well-known endpoints, in the order in which they are tried.
+/// Returns the well-known endpoints, in the order in which they are tried.
 pub fn presets() -> &'static [Preset] {
     #[derive(Deserialize)]
     struct File {
         preset: Vec<Preset>,
     }
-    // The file is compiled in, and a test reads it.
+    // The file is compiled in, and a test parses it.
     static PRESETS: LazyLock<Vec<Preset>> = LazyLock::new(|| {
         toml::from_str(include_str!("providers.toml")).map(|file: File| file.preset).unwrap_or_default()
     });
     &PRESETS
 }
 
-/// Holds what was set about the model: flags, variables or files, each with its own way of being absent.
+/// The model settings from flags, variables and files.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EndpointSettings<'a> {
     /// The name of a preset (`--provider`).
     pub provider: Option<&'a str>,
-    /// The endpoint's URL (`--base-url`), in place of the preset's.
+    /// The endpoint's URL (`--base-url`), instead of the preset's.
     pub base_url: Option<&'a str>,
     /// The model's name (`--model`).
     pub model: Option<&'a str>,
-    /// The name of the model for embeddings (`--embed-model`); the same model where it is not set.
+    /// The name of the model for embeddings (`--embed-model`); by default the same model.
     pub embed_model: Option<&'a str>,
     /// The variable that holds the key (`--api-key-env`).
     pub api_key_env: Option<&'a str>,
 }
 
-/// Is an endpoint that can be asked.
+/// A resolved endpoint.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
-    /// Where `/chat/completions` and `/embeddings` are appended.
+    /// The URL to which `/chat/completions` and `/embeddings` are appended.
     pub base_url: Url,
     /// The model's name.
     pub model: String,
     /// The name of the model for embeddings.
     pub embed_model: String,
-    /// The key, where there is one.
+    /// The key, if there is one.
     pub key: Option<ApiKey>,
-    /// The variable that the key came from, or should come from.
+    /// The variable that holds or should hold the key.
     pub key_variable: String,
     pub(super) quirks: Quirks,
 }
 
-/// Finds the endpoint that the settings mean.
+/// Resolves the settings to an endpoint.
 ///
-/// The preset is the one named, else the one whose host `base_url` has, else (with neither set) the first whose own key
-/// variable is set. The key is read from `api_key_env` if set, else from `WATTLE_API_KEY`, else from the preset's
-/// variable; where only that variable told the preset, it is the one that is read. So no key goes to a host that
-/// it was not meant for, unless somebody says so.
+/// The preset is the named one. Without a name, it is the preset with the host of `base_url`; if
+/// neither is set, it is the first preset whose key variable is set. The key is read from
+/// `api_key_env` if set, then from `WATTLE_API_KEY`, then from the preset's variable. If that
+/// variable selected the preset, only that variable is read. So no key is sent to a host that it
+/// was not meant for, unless the user says so.
 ///
 /// # Errors
-/// Where nothing says which endpoint, or the preset is unknown, the URL bad, the key missing or the model not named.
-///
+/// No setting determines the endpoint, the preset is unknown, the URL is invalid, the key is
+/// missing, or no model is named.
 /// ```
 /// use wattle_agent::model::{EndpointSettings, resolve};
 /// let settings = EndpointSettings { provider: Some("ollama"), model: Some("qwen3"), ..Default::default() };
@@ -133,14 +134,14 @@ pub fn resolve(
             presets().iter().find(|preset| preset.key_variable.as_deref().is_some_and(|v| env(v).is_some()))
         }
     };
-    let told_by_key = settings.provider.is_none() && base_url.is_none();
+    let found_by_key = settings.provider.is_none() && base_url.is_none();
     let base_url = match (base_url, preset) {
         (Some(url), _) => url,
         (None, Some(preset)) => preset.base_url.clone(),
         (None, None) if env(ANY_KEY).is_some() => return Err(EndpointError::key_without_endpoint(ANY_KEY)),
         (None, None) => return Err(EndpointError::nothing_set()),
     };
-    let (key, key_variable) = find_key(settings.api_key_env, preset, told_by_key, &env)?;
+    let (key, key_variable) = find_key(settings.api_key_env, preset, found_by_key, &env)?;
     let model = settings.model.map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned);
     let model = model.or_else(|| preset?.model.clone()).ok_or_else(EndpointError::no_model)?;
     let embed_model = settings.embed_model.map(str::trim).filter(|name| !name.is_empty()).unwrap_or(&model).to_owned();
@@ -170,13 +171,13 @@ fn parse_base(text: &str) -> Result<Url, EndpointError> {
 fn find_key(
     asked: Option<&str>,
     preset: Option<&Preset>,
-    told_by_key: bool,
+    found_by_key: bool,
     env: &impl Fn(&str) -> Option<String>,
 ) -> Result<(Option<ApiKey>, String), EndpointError> {
     let own = preset.and_then(|preset| preset.key_variable.as_deref());
     let variables = match asked {
         Some(variable) => vec![variable],
-        None => Some(ANY_KEY).filter(|_| !told_by_key).into_iter().chain(own).collect(),
+        None => Some(ANY_KEY).filter(|_| !found_by_key).into_iter().chain(own).collect(),
     };
     for variable in &variables {
         if let Some(text) = env(variable) {
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_of_the_providers_is_one_that_is_read() {
+    fn every_key_of_the_presets_is_known() {
         let file: toml::Table = include_str!("providers.toml").parse().unwrap();
         let keys = [
             "name",
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn presets_are_read() {
+    fn presets_are_complete_and_documented() {
         let names: Vec<&str> = presets().iter().map(|preset| preset.name.as_str()).collect();
         let known = [
             "openrouter",
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_lead_to_an_endpoint() {
+    fn settings_resolve_to_an_endpoint() {
         // provider, base URL, model, key variable; variables that are set; expected: URL, model, variable, has key
         for (given, set, url, model, variable, has_key) in [
             (
@@ -344,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn missing_settings_are_named() {
         for (given, set, kind, words) in [
             (["", "", "m", ""], &[][..], Kind::NothingSet, &["--provider", "--base-url"][..]),
             (["", "", "m", ""], &["WATTLE_API_KEY"], Kind::NothingSet, &["WATTLE_API_KEY", "--provider"]),

@@ -1,4 +1,4 @@
-//! What goes wrong between the runtime and a model, and the words for it.
+//! Failures between the runtime and a model, and their wording.
 
 use std::error::Error;
 use std::fmt;
@@ -8,34 +8,34 @@ use wattle_capability::egress::{EgressError, EgressErrorKind};
 
 use super::key::ApiKey;
 
-/// Tells why a model gave no reply. No key ever stands in its text.
+/// A failed model request. Its text never contains a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelError {
     kind: ModelErrorKind,
     text: String,
 }
 
-/// Sorts the ways in which a model gives no reply.
+/// The kinds of failed model requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ModelErrorKind {
-    /// The key is missing, wrong, or not allowed to do this (401, 403).
+    /// The key is missing, wrong, or lacks a permission (401, 403).
     Key,
     /// The account has no credit left (402).
     Credit,
-    /// The endpoint knows no such model or path (404), or moved.
+    /// The endpoint does not have this model or path (404), or redirects.
     NotFound,
-    /// The conversation is longer than the model reads.
+    /// The conversation exceeds the model's context window.
     TooLong,
-    /// The endpoint or its model takes no functions.
+    /// The endpoint or its model does not support functions.
     Functions,
-    /// The endpoint says that the request is wrong (any other 4xx).
+    /// The endpoint rejects the request (any other 4xx).
     Request,
-    /// The endpoint is busy or broken (408, 409, 425, 429, 5xx), again after all repetitions.
+    /// The endpoint is busy or failing (408, 409, 425, 429, 5xx), also after all retries.
     Unavailable,
     /// The endpoint could not be reached, or the connection broke.
     Network,
-    /// The endpoint may not be reached, by the policy of what may leave.
+    /// The network policy does not allow the endpoint.
     Refused,
     /// A single request took too long.
     Timeout,
@@ -43,17 +43,17 @@ pub enum ModelErrorKind {
     HardTimeout,
     /// The response is not a chat completion, or it is too large.
     Malformed,
-    /// A recording cannot be read, written, or has no fitting turn.
+    /// A recording cannot be read or written, or has no matching turn.
     Cassette,
 }
 
 impl ModelError {
-    /// Tells which kind of failure this is.
+    /// Returns the kind of failure.
     pub fn kind(&self) -> ModelErrorKind {
         self.kind
     }
 
-    /// Tells whether a setting (key, model, URL, recording) has to change before asking again makes sense.
+    /// If true, retrying is pointless until a setting changes (key, model, URL, recording).
     pub fn is_configuration(&self) -> bool {
         use ModelErrorKind::*;
         matches!(self.kind, Key | NotFound | Refused | Cassette)
@@ -72,9 +72,9 @@ fn error(kind: ModelErrorKind, text: String) -> ModelError {
     ModelError { kind, text }
 }
 
-/// Holds what an error text may say about the endpoint that was asked.
+/// The parts of the request that an error may mention.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked<'a> {
+pub(super) struct RequestContext<'a> {
     pub(super) url: &'a str,
     pub(super) model: &'a str,
     pub(super) key_variable: &'a str,
@@ -83,33 +83,37 @@ pub(super) struct Asked<'a> {
 
 /// The wording, by kind.
 impl ModelError {
-    pub(super) fn of_status(asked: Asked<'_>, status: u16, said: &str) -> Self {
+    pub(super) fn of_status(context: RequestContext<'_>, status: u16, said: &str) -> Self {
         use ModelErrorKind::*;
-        let Asked { url, model, key_variable, with_key } = asked;
+        let RequestContext { url, model, key_variable, with_key } = context;
         let (kind, text) = match status {
-            401 | 403 if !with_key => (Key, format!("the provider wants a key ({status}): set `{key_variable}`")),
-            401 | 403 => (Key, format!("the provider refused the key ({status}): check `{key_variable}`")),
-            402 => (Credit, "the provider wants payment (402): the account of this key has no credit left".to_owned()),
-            // What relays requests says so where no endpoint behind it takes functions.
-            404 | 405 | 501 if said.to_ascii_lowercase().contains("tool") => {
-                (Request, format!("the provider refused the request ({status})"))
+            401 | 403 if !with_key => (Key, format!("the provider requires a key ({status}): set `{key_variable}`")),
+            401 | 403 => (Key, format!("the provider rejected the key ({status}): check `{key_variable}`")),
+            402 => {
+                (Credit, "the provider requires payment (402): the account of this key has no credit left".to_owned())
             }
-            404 => (NotFound, format!("nothing at {url} for model `{model}` (404): check the base URL and the model")),
-            400 | 413 | 422 if speaks_of_length(said) || status == 413 => {
-                (TooLong, format!("the conversation is longer than model `{model}` reads ({status})"))
+            // A relay reports this if no endpoint behind it supports functions.
+            404 | 405 | 501 if said.to_ascii_lowercase().contains("tool") => {
+                (Request, format!("the provider rejected the request ({status})"))
+            }
+            404 => (NotFound, format!("{url} has no model `{model}` (404): check the base URL and the model")),
+            400 | 413 | 422 if is_about_length(said) || status == 413 => {
+                (TooLong, format!("the conversation exceeds the context window of model `{model}` ({status})"))
             }
             429 => (Unavailable, "the provider limits the rate of requests (429)".to_owned()),
             529 | 503 => (Unavailable, format!("the provider is overloaded ({status})")),
             408 | 409 | 425 | 500.. => (Unavailable, format!("the provider failed ({status})")),
-            300..400 => (NotFound, format!("{url} redirects ({status}): set the base URL to where it leads")),
-            _ => (Request, format!("the provider refused the request ({status})")),
+            300..400 => {
+                (NotFound, format!("{url} redirects ({status}): set the base URL to the target of the redirect"))
+            }
+            _ => (Request, format!("the provider rejected the request ({status})")),
         };
         error(kind, quoting(text, said))
     }
 
-    /// An error that came inside of a response with status 200.
+    /// Creates the error for a failure that was reported in a response with status 200.
     pub(super) fn in_answer(unavailable: bool, said: &str) -> Self {
-        let kind = match (unavailable, speaks_of_length(said)) {
+        let kind = match (unavailable, is_about_length(said)) {
             (_, true) => ModelErrorKind::TooLong,
             (true, _) => ModelErrorKind::Unavailable,
             (false, _) => ModelErrorKind::Request,
@@ -118,22 +122,22 @@ impl ModelError {
     }
 
     pub(super) fn malformed(url: &str, why: &str, head: &str) -> Self {
-        let text = format!("{url} gave no chat completion: {why}");
+        let text = format!("{url} returned no chat completion: {why}");
         error(ModelErrorKind::Malformed, quoting(text, head))
     }
 
-    /// An answer whose end is missing.
+    /// Creates the error for an answer whose end is missing.
     pub(super) fn broke_off(url: &str) -> Self {
         let text = format!("the answer of {url} broke off: the connection closed before the message had ended");
         error(ModelErrorKind::Network, text)
     }
 
     pub(super) fn no_embedding(url: &str, head: &str) -> Self {
-        error(ModelErrorKind::Malformed, quoting(format!("{url} gave no embedding"), head))
+        error(ModelErrorKind::Malformed, quoting(format!("{url} returned no embedding"), head))
     }
 
-    pub(super) fn embeds_nothing(model: &str) -> Self {
-        error(ModelErrorKind::Request, format!("model `{model}` gives no embeddings"))
+    pub(super) fn no_embeddings(model: &str) -> Self {
+        error(ModelErrorKind::Request, format!("model `{model}` does not support embeddings"))
     }
 
     pub(super) fn of_egress(why: &EgressError, limit: Duration) -> Self {
@@ -144,7 +148,7 @@ impl ModelError {
             E::TooLarge => ModelErrorKind::Malformed,
             E::BadRequest => ModelErrorKind::Request,
             E::Timeout => {
-                let text = format!("the model gave no complete answer within {} ms", limit.as_millis());
+                let text = format!("the model did not complete its answer within {} ms", limit.as_millis());
                 return error(ModelErrorKind::Timeout, text);
             }
             _ => ModelErrorKind::Network,
@@ -160,19 +164,19 @@ impl ModelError {
         error(ModelErrorKind::Request, format!("failed to write the request: {why}"))
     }
 
-    /// Tells whether the endpoint complains about functions.
-    pub(super) fn speaks_of_functions(&self) -> bool {
+    /// If true, the endpoint complains about functions.
+    pub(super) fn is_about_functions(&self) -> bool {
         const SIGNS: &[&str] = &["tool", "function call", "function_call", "functions"];
         let said = self.text.to_ascii_lowercase();
         SIGNS.iter().any(|sign| said.contains(sign))
     }
 
-    /// The same as a refusal of functions.
+    /// Marks the error as a rejection of functions.
     pub(super) fn of_functions(self) -> Self {
         Self { kind: ModelErrorKind::Functions, ..self }
     }
 
-    /// Says how often the question was asked, where that was more than once.
+    /// Appends the number of attempts if there was more than one.
     pub(super) fn after(mut self, attempts: u32) -> Self {
         if attempts > 1 {
             self.text.push_str(&format!(" (asked {attempts} times)"));
@@ -180,7 +184,7 @@ impl ModelError {
         self
     }
 
-    /// Masks the key, whatever text it came in by.
+    /// Masks the key in the text.
     pub(super) fn scrubbed(self, key: Option<&ApiKey>) -> Self {
         match key {
             Some(key) => Self { text: key.scrub(&self.text), ..self },
@@ -196,9 +200,9 @@ impl ModelError {
         error(ModelErrorKind::Cassette, format!("failed to read the recording: line {line}: {why}"))
     }
 
-    pub(super) fn recording_over(turns: usize) -> Self {
+    pub(super) fn recording_ended(turns: usize) -> Self {
         let text =
-            format!("the recording is over: it has {turns} turns, and the run asks for one more; record it anew");
+            format!("the recording has ended: it has {turns} turns, and the run asks for another one; record it again");
         error(ModelErrorKind::Cassette, text)
     }
 
@@ -211,7 +215,7 @@ impl ModelError {
     }
 }
 
-fn speaks_of_length(said: &str) -> bool {
+fn is_about_length(said: &str) -> bool {
     const SIGNS: &[&str] = &[
         "context length",
         "context_length",
@@ -230,7 +234,7 @@ fn speaks_of_length(said: &str) -> bool {
     SIGNS.iter().any(|sign| said.contains(sign))
 }
 
-/// Adds what the other side said, on one line and at most 300 characters of it.
+/// Appends the provider's message on one line, at most 300 characters of it.
 fn quoting(mut text: String, said: &str) -> String {
     const LIMIT: usize = 300;
     let mut words = said.split_whitespace().peekable();
@@ -254,31 +258,31 @@ fn quoting(mut text: String, said: &str) -> String {
     text
 }
 
-/// Tells what is missing or wrong in the settings of the model's endpoint.
+/// A missing or invalid setting of the model's endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointError {
     kind: EndpointErrorKind,
     text: String,
 }
 
-/// Sorts what can be wrong with an endpoint's settings.
+/// The kinds of invalid endpoint settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EndpointErrorKind {
-    /// Neither an endpoint nor a key that tells one is set.
+    /// Neither an endpoint nor the key of a preset is set.
     NothingSet,
     /// The preset's name is unknown.
     UnknownPreset,
-    /// The base URL cannot be used.
+    /// The base URL is invalid.
     BadUrl,
-    /// The key is missing, or cannot be one.
+    /// The key is missing or malformed.
     NoKey,
     /// No model is named.
     NoModel,
 }
 
 impl EndpointError {
-    /// Tells which setting is the matter.
+    /// Returns the kind of error.
     pub fn kind(&self) -> EndpointErrorKind {
         self.kind
     }
@@ -300,9 +304,7 @@ impl EndpointError {
     }
 
     pub(super) fn key_without_endpoint(variable: &str) -> Self {
-        let text = format!(
-            "`{variable}` is set, but not which endpoint it is for: give `--provider NAME` or `--base-url URL`"
-        );
+        let text = format!("`{variable}` is set, but no endpoint: give `--provider NAME` or `--base-url URL`");
         Self { kind: EndpointErrorKind::NothingSet, text }
     }
 
@@ -323,7 +325,7 @@ impl EndpointError {
 
     pub(super) fn key_in_url() -> Self {
         let text =
-            "invalid base URL: it carries a user name or password; name a variable by `--api-key-env VAR` instead";
+            "invalid base URL: it contains a user name or password; name a variable by `--api-key-env VAR` instead";
         Self { kind: EndpointErrorKind::BadUrl, text: text.to_owned() }
     }
 
@@ -342,9 +344,8 @@ impl EndpointError {
     }
 
     pub(super) fn bad_key(variable: &str) -> Self {
-        let text = format!(
-            "the value of `{variable}` cannot be a key: it holds blanks, line ends or other than ASCII characters"
-        );
+        let text =
+            format!("the value of `{variable}` is not a valid key: it contains whitespace or characters outside ASCII");
         Self { kind: EndpointErrorKind::NoKey, text }
     }
 

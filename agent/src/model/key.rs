@@ -1,4 +1,4 @@
-//! The key of an endpoint: usable, never printable.
+//! An endpoint's key: usable, but never printed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,13 +7,13 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use wattle_capability::egress::HeaderValue;
 
-/// The text in place of a key.
+/// The replacement of a key.
 const MASK: &str = "***";
 
-/// Minimum length of a key that is masked, in bytes: a shorter one is part of other words.
-const SHORTEST: usize = 8;
+/// Minimum length of a key that is masked, in bytes. A shorter one can be a part of other words.
+const MIN_MASKED_BYTES: usize = 8;
 
-/// Holds a secret that goes out in one header and nowhere else: printed or serialised it reads `***`.
+/// A secret that is sent in one header and nowhere else. It prints and serializes as `***`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey {
     secret: Arc<str>,
@@ -21,7 +21,7 @@ pub struct ApiKey {
 }
 
 impl ApiKey {
-    /// Takes a key; blanks around it are dropped. `None` where it is empty or no header could carry it.
+    /// Creates a key from a trimmed text. Returns `None` if it is empty or not valid in a header.
     pub fn new(secret: &str) -> Option<Self> {
         let secret = secret.trim();
         if secret.is_empty() || !secret.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -32,21 +32,21 @@ impl ApiKey {
         Some(Self { secret: secret.into(), header })
     }
 
-    /// Gives the value of the `authorization` header, marked as sensitive.
+    /// Returns the value of the `authorization` header, marked as sensitive.
     pub(super) fn header(&self) -> HeaderValue {
         self.header.clone()
     }
 
-    /// Gives the value of a header that holds the bare key, marked as sensitive. `None` where no header can carry it.
+    /// Returns the bare key as a header value, marked as sensitive.
     pub(super) fn bare_header(&self) -> Option<HeaderValue> {
         let mut header = HeaderValue::try_from(&*self.secret).ok()?;
         header.set_sensitive(true);
         Some(header)
     }
 
-    /// If true, the key is too short to be told from other text, and is masked nowhere.
+    /// If true, the key is too short to be distinguished from other text, and is never masked.
     pub fn is_short(&self) -> bool {
-        self.secret.len() < SHORTEST
+        self.secret.len() < MIN_MASKED_BYTES
     }
 
     /// Masks the key in a text that is recorded or quoted.
@@ -73,12 +73,12 @@ impl Serialize for ApiKey {
     }
 }
 
-/// Masks an endpoint's key in what is recorded; without a key it changes nothing.
+/// A mask for an endpoint's key in recorded data. Without a key it changes nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Mask(Option<ApiKey>);
 
 impl Mask {
-    /// Masks that key, if it is long enough to be told from other text.
+    /// Creates a mask for a key that is long enough to be distinguished from other text.
     pub(super) fn of(key: Option<ApiKey>) -> Self {
         Self(key.filter(|key| !key.is_short()))
     }
@@ -88,7 +88,7 @@ impl Mask {
         self.0.as_ref().map_or_else(|| text.to_owned(), |key| key.scrub(text))
     }
 
-    /// Masks all texts of a JSON value, names of fields included.
+    /// Masks all texts of a JSON value, including field names.
     pub fn json(&self, value: Value) -> Value {
         if self.0.is_none() {
             return value;
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_header_is_no_key() {
+    fn a_text_that_no_header_can_carry_is_not_a_key() {
         for text in ["", "  \n", "two words", "line\nbreak", "ключ", "nul\0"] {
             assert!(ApiKey::new(text).is_none(), "{text:?}");
         }

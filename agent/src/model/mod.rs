@@ -1,7 +1,8 @@
-//! Models: what the runtime asks for the next action.
+//! Models, which the runtime asks for the next action.
 //!
-//! [`Model`] is the port. [`RemoteModel`] stands behind it for every endpoint that speaks the chat-completions or the messages
-//! protocol, [`Cassette`] answers from a recording, and [`Recorder`] makes one from any model.
+//! [`Model`] is the port. [`RemoteModel`] implements it for every endpoint of the chat-completions
+//! or the messages protocol, [`Cassette`] answers from a recording, and [`Recorder`] records the
+//! turns of any model.
 //!
 //! ```
 //! use wattle_agent::model::{Cassette, Model, ModelRequest};
@@ -15,23 +16,26 @@
 //! # }
 //! ```
 
-mod anthropic;
 mod cassette;
+mod chat;
 mod deadline;
 mod embedding;
 mod endpoint;
 mod error;
+mod frames;
 mod key;
+mod messages;
 mod prices;
+mod protocol;
+mod provider_error;
 mod remote;
 mod reply;
 mod sse;
-mod wire;
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use serde::{Deserialize, Serialize};
-use wattle_machine::{FunctionCall, Message, Usage};
+use wattle_machine::{FunctionCall, Message, ModelAnswer, Usage};
 
 pub use cassette::{Cassette, Recorder};
 pub use deadline::{Timeouts, ask_within, turn_deadline};
@@ -43,89 +47,100 @@ pub use remote::RemoteModel;
 pub use reply::{BadReply, ReplyReader};
 pub use wattle_machine::FunctionTool;
 
-/// Answers a conversation with its next message.
+/// A model that answers a conversation with its next message.
 pub trait Model: Send + Sync {
-    /// Names the model, as an endpoint or a recording does.
+    /// Returns the model's name in the endpoint or the recording.
     fn name(&self) -> &str;
 
-    /// Whether the model is known to take functions, as far as anything has shown yet.
+    /// If true, the model is known to support function calling, according to all that has been seen
+    /// so far.
     fn takes_functions(&self) -> bool {
         false
     }
 
-    /// Returns what masks the model's key in what is recorded of its words: traces, telemetry, recordings. What runs, and what the user
-    /// reads, is what the model said.
+    /// Returns the mask for the model's key in recorded text: traces, telemetry, recordings.
+    /// Programs that run and text that the user reads are not masked.
     fn mask(&self) -> Mask {
         Mask::default()
     }
 
-    /// Asks for the next message and gives it when it is whole.
+    /// Asks for the next message and returns it when it is complete.
     fn complete<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelReply, ModelError>>;
 
-    /// Asks for the next message and hands its text to `on_delta` as it comes; gives the whole of it in the end.
+    /// Asks for the next message, passes its text to `on_delta` as it arrives, and returns the
+    /// complete message.
     fn stream<'a>(
         &'a self,
         request: ModelRequest<'a>,
         on_delta: &'a mut (dyn FnMut(Delta<'_>) + Send),
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>>;
 
-    /// Gives the embedding of a text. Models without one say so.
+    /// Returns the embedding of a text, or an error if the model does not support embeddings.
     fn embed<'a>(&'a self, _text: &'a str) -> BoxFuture<'a, Result<Embedded, ModelError>> {
-        ready(Err(ModelError::embeds_nothing(self.name()))).boxed()
+        ready(Err(ModelError::no_embeddings(self.name()))).boxed()
     }
 }
 
-/// Is one question to a model.
+/// A request to a model.
 #[derive(Clone, Copy, Debug)]
 pub struct ModelRequest<'a> {
     /// The conversation so far.
     pub messages: &'a [Message],
-    /// The functions that the model may call in place of an answer; most often none.
+    /// The functions that the model may call instead of answering; usually none.
     pub functions: &'a [FunctionTool],
-    /// How freely the model chooses its words, from 0 to 2.
+    /// The sampling temperature, from 0 to 2.
     pub temperature: f32,
-    /// Greatest length of the answer in tokens.
+    /// Maximum length of the answer, in tokens.
     pub max_tokens: u32,
 }
 
 impl<'a> ModelRequest<'a> {
-    /// Asks with temperature 0.3 for at most 4,096 tokens.
+    /// Creates a request with temperature 0.3 and at most 4,096 tokens.
     pub fn new(messages: &'a [Message]) -> Self {
         Self { messages, functions: &[], temperature: 0.3, max_tokens: 4096 }
     }
 }
 
-/// Is a part of a message on its way.
+/// A part of a streamed message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delta<'a> {
     /// The next piece of the text.
     Text(&'a str),
-    /// The connection broke and the question is asked again: the text shown so far is void.
+    /// The connection broke and the request is repeated. The text so far is void.
     Restart,
 }
 
-/// Is a model's whole message.
+/// A model's complete message, as the provider sent it and as recordings store it. The machine gets
+/// a [`ModelAnswer`], which has only what its decisions depend on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelReply {
-    /// What the model says.
+    /// The text of the message.
     pub text: String,
-    /// The functions that it calls, in the order in which it named them.
+    /// The function calls, in the model's order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<FunctionCall>,
-    /// What it thought before, where the provider tells that apart from the text.
+    /// The model's reasoning, if the provider separates it from the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,
-    /// The tokens, as the provider counts them; zeros where it does not.
+    /// Token counts of the provider; zero if it does not count.
     #[serde(default)]
     pub usage: Usage,
-    /// Why the message ended, in the provider's words: `stop`, `length`, …
+    /// The finish reason in the provider's spelling: `stop`, `length`, …
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish: Option<String>,
 }
 
 impl ModelReply {
-    /// If true, the message is not all that the model would have said: it reached its maximum length, or the provider withheld the
-    /// rest.
+    /// Turns the reply into the machine's input. `usage` is the priced usage of the request.
+    #[must_use]
+    pub fn into_answer(self, usage: Usage) -> ModelAnswer {
+        let is_truncated = self.is_truncated();
+        let ModelReply { text, calls, reasoning, .. } = self;
+        ModelAnswer { text, calls, is_truncated, reasoning, usage }
+    }
+
+    /// If true, the message is incomplete: it reached its maximum length, or the provider withheld
+    /// the rest.
     pub fn is_truncated(&self) -> bool {
         const WORDS: &[&str] = &[
             "length",
@@ -140,12 +155,12 @@ impl ModelReply {
     }
 }
 
-/// Is a text as a model places it among others: texts of like meaning are near each other.
+/// The embedding of a text: a vector that is close to the vectors of texts with a similar meaning.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Embedded {
     /// The coordinates.
     pub vector: Vec<f64>,
-    /// The tokens, as the provider counts them; zeros where it does not.
+    /// Token counts of the provider; zero if it does not count.
     #[serde(default)]
     pub usage: Usage,
 }

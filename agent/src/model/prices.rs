@@ -1,4 +1,4 @@
-//! What models cost.
+//! Prices of models.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -6,28 +6,28 @@ use std::sync::{Arc, LazyLock};
 use serde::{Deserialize, Serialize};
 use wattle_machine::{Dollars, Usage};
 
-/// What a model costs, in US dollars per million tokens.
+/// A model's prices, in US dollars per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
-    /// Tokens of the messages sent.
+    /// Price of prompt tokens.
     pub prompt: f64,
-    /// Tokens of the answer.
+    /// Price of completion tokens.
     pub completion: f64,
-    /// Tokens of messages that the provider had in its cache; as `prompt` where it is not said.
+    /// Price of cached prompt tokens; the same as `prompt` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached: Option<f64>,
 }
 
-/// The prices of models by name. Cheap to clone.
+/// Prices by model name. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prices(Arc<BTreeMap<String, Price>>);
 
 impl Prices {
-    /// Takes prices that come before those which are known anyway.
+    /// Creates a table that takes precedence over the built-in prices.
     ///
     /// # Errors
-    /// Where one of them is no price; the text names the model.
+    /// An amount is not a valid price; the text names the model.
     pub fn new(prices: BTreeMap<String, Price>) -> Result<Self, String> {
         let is_price = |amount: f64| (0.0..=1e6).contains(&amount);
         for (model, Price { prompt, completion, cached }) in &prices {
@@ -40,13 +40,12 @@ impl Prices {
         Ok(Self(Arc::new(prices)))
     }
 
-    /// Gives the prices that were set, by model.
+    /// Returns the configured prices, by model.
     pub fn set(&self) -> &BTreeMap<String, Price> {
         &self.0
     }
 
-    /// Adds what tokens of that model cost, where the provider did not say and a price is known.
-    ///
+    /// Adds the cost of the usage, unless the provider reported it or the model's price is unknown.
     /// ```
     /// use wattle_agent::model::Prices;
     /// use wattle_agent::machine::Usage;
@@ -58,15 +57,15 @@ impl Prices {
     /// ```
     #[must_use]
     pub fn priced(&self, model: &str, usage: Usage) -> Usage {
-        let known = || find(&self.0, model).or_else(|| find(&LISTED, model));
+        let known = || find(&self.0, model).or_else(|| find(&BUILT_IN, model));
         let cost = usage.cost.or_else(|| cost(known()?, usage));
         Usage { cost, ..usage }
     }
 }
 
-/// The prices that come along.
-// The file is compiled in, and a test reads it.
-static LISTED: LazyLock<BTreeMap<String, Price>> = LazyLock::new(|| {
+/// The built-in prices.
+// The file is compiled in, and a test parses it.
+static BUILT_IN: LazyLock<BTreeMap<String, Price>> = LazyLock::new(|| {
     #[derive(Deserialize)]
     struct File {
         prices: BTreeMap<String, Price>,
@@ -86,7 +85,7 @@ fn find(prices: &BTreeMap<String, Price>, model: &str) -> Option<Price> {
     prices.get(longest).copied()
 }
 
-/// A number of editions has at least four digits: `-4-5` is another model.
+/// Checks for a date suffix. It has at least four digits, because `-4-5` is another model.
 fn is_date(text: &str) -> bool {
     text.chars().take_while(char::is_ascii_digit).count() >= 4
 }
@@ -105,13 +104,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_listed_prices_are_read() {
-        assert!(LISTED.len() >= 20, "{} prices", LISTED.len());
-        assert!(Prices::new(LISTED.clone()).is_ok());
+    fn the_built_in_prices_are_valid() {
+        assert!(BUILT_IN.len() >= 20, "{} prices", BUILT_IN.len());
+        assert!(Prices::new(BUILT_IN.clone()).is_ok());
     }
 
     #[test]
-    fn a_price_counts_for_editions_and_for_no_other_model() {
+    fn a_price_applies_to_dated_editions_and_no_other_model() {
         let usage = Usage { completion: 1_000_000, ..Usage::default() };
         for (model, cost) in [
             ("gpt-4o", Some("$10.00")),
@@ -131,13 +130,13 @@ mod tests {
     }
 
     #[test]
-    fn prices_of_ones_own_come_first_and_what_the_provider_says_before_them() {
+    fn the_reported_cost_precedes_configured_and_built_in_prices() {
         let own = Price { prompt: 1.0, completion: 2.0, cached: None };
         let prices = Prices::new([("gpt-4o".to_owned(), own)].into()).unwrap();
         let usage = Usage { prompt: 10, completion: 10, cached: 10, cost: None };
         assert_eq!(prices.priced("gpt-4o", usage).cost, Dollars::new(0.00003));
-        let told = Usage { cost: Dollars::new(7.0), ..usage };
-        assert_eq!(prices.priced("gpt-4o", told).cost, Dollars::new(7.0));
+        let reported = Usage { cost: Dollars::new(7.0), ..usage };
+        assert_eq!(prices.priced("gpt-4o", reported).cost, Dollars::new(7.0));
         let wrong = Price { prompt: -1.0, ..own };
         assert!(Prices::new([("m".to_owned(), wrong)].into()).unwrap_err().contains("`m`"));
     }

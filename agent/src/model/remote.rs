@@ -1,4 +1,4 @@
-//! A model behind an endpoint: one question, asked again where that may help.
+//! A model behind an endpoint, with retries.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -12,22 +12,24 @@ use wattle_capability::egress::{
 
 use super::deadline::{Timeouts, retry_after};
 use super::endpoint::Endpoint;
-use super::error::{Asked, EndpointError, ModelError};
+use super::error::{EndpointError, ModelError, RequestContext};
 use super::key::Mask;
+use super::protocol::{OptionalFields, Protocol, ReplyFault};
+use super::provider_error::{error_message, is_retryable};
 use super::reply::{BadReply, ReplyReader};
-use super::wire::{self, Fields, Protocol, Wrong};
-use super::{Delta, Embedded, Model, ModelErrorKind, ModelReply, ModelRequest, anthropic};
+use super::{Delta, Embedded, Model, ModelErrorKind, ModelReply, ModelRequest, chat, messages};
 
-/// Greatest length of a response in bytes.
+/// Maximum size of a response, in bytes.
 const ANSWER_LIMIT: usize = 16 << 20;
 
-/// As much of an error's body as is read, in bytes.
+/// Maximum number of bytes that are read of an error's body.
 const ERROR_LIMIT: usize = 64 << 10;
 
-/// How often one question is asked anew because the endpoint does not know one of its fields.
-const ADAPTIONS: u32 = 3;
+/// Maximum number of repetitions of one request because the endpoint rejects one of its fields.
+const MAX_ADAPTIONS: u32 = 3;
 
-/// Asks an endpoint that speaks the chat-completions protocol, in whichever of its dialects, or the messages protocol.
+/// A client of an endpoint that implements the chat-completions protocol, in any of its variants,
+/// or the messages protocol.
 #[derive(Debug)]
 pub struct RemoteModel {
     pub(super) endpoint: Endpoint,
@@ -35,17 +37,17 @@ pub struct RemoteModel {
     pub(super) embeddings_url: String,
     pub(super) client: EndpointClient,
     pub(super) timeouts: Timeouts,
-    /// What the endpoint has been found to take.
-    pub(super) fields: Mutex<Fields>,
-    /// Whether the endpoint was found to take no functions.
+    /// The optional fields that the endpoint accepts, as far as known.
+    pub(super) fields: Mutex<OptionalFields>,
+    /// If true, the endpoint has rejected functions.
     functions_refused: AtomicBool,
 }
 
 impl RemoteModel {
-    /// Makes a client for `endpoint` that goes through `egress`.
+    /// Creates a client for `endpoint` that sends its requests through `egress`.
     ///
     /// # Errors
-    /// Where the endpoint's URL cannot be asked.
+    /// The endpoint's URL is invalid or not allowed.
     pub fn new(endpoint: Endpoint, egress: &Egress, timeouts: Timeouts) -> Result<Self, EndpointError> {
         let own = endpoint.quirks.protocol.path();
         let below = |path: &str| {
@@ -60,7 +62,8 @@ impl RemoteModel {
         let client =
             egress.endpoint(&url).map_err(|why| EndpointError::unreachable(endpoint.base_url.as_str(), &why))?;
         let quirks = &endpoint.quirks;
-        let fields = Fields { length: quirks.length_field, temperature: true, stream_options: quirks.stream_usage };
+        let fields =
+            OptionalFields { length: quirks.length_field, temperature: true, stream_options: quirks.stream_usage };
         let client = client.with_limits(limits);
         let (url, embeddings_url) = (url.into(), embeddings_url.into());
         Ok(Self {
@@ -91,20 +94,20 @@ impl RemoteModel {
             };
             let failure = match self.attempt(&request, fields, stream, &mut show).await {
                 Ok(reply) => return Ok(reply),
-                Err(failure) => Failure { error: failure.error.scrubbed(self.endpoint.key.as_ref()), ..failure },
+                Err(failure) => FailedAttempt { error: failure.error.scrubbed(self.endpoint.key.as_ref()), ..failure },
             };
-            let wait = match failure.then {
-                // Not a failure of the endpoint's, so it counts apart from the repetitions.
-                Then::Without(fields) if adapted < ADAPTIONS => {
+            let wait = match failure.retry {
+                // The endpoint did not fail, so this does not count as a retry.
+                Retry::Without(fields) if adapted < MAX_ADAPTIONS => {
                     adapted += 1;
                     *self.fields.lock().unwrap_or_else(PoisonError::into_inner) = fields;
                     Duration::ZERO
                 }
-                Then::Again(asked) if attempt < self.timeouts.retries => {
+                Retry::Again(asked) if attempt < self.timeouts.retries => {
                     attempt += 1;
-                    self.timeouts.wait(attempt - 1, asked)
+                    self.timeouts.delay(attempt - 1, asked)
                 }
-                Then::Again(_) | Then::Without(_) | Then::GiveUp => return Err(failure.error.after(attempt + 1)),
+                Retry::Again(_) | Retry::Without(_) | Retry::GiveUp => return Err(failure.error.after(attempt + 1)),
             };
             tracing::debug!(error = %failure.error, wait_ms = wait.as_millis(), "asking the model again");
             if shown {
@@ -117,19 +120,20 @@ impl RemoteModel {
     async fn attempt(
         &self,
         request: &ModelRequest<'_>,
-        fields: Fields,
+        fields: OptionalFields,
         stream: bool,
         show: &mut (dyn FnMut(&str) + Send),
-    ) -> Result<ModelReply, Failure> {
+    ) -> Result<ModelReply, FailedAttempt> {
         let Endpoint { model, quirks, .. } = &self.endpoint;
         let body = match quirks.protocol {
-            Protocol::Chat => wire::body(model, request, fields, stream),
-            Protocol::Messages => anthropic::body(model, request, fields, stream),
+            Protocol::Chat => chat::body(model, request, fields, stream),
+            Protocol::Messages => messages::body(model, request, fields, stream),
         };
-        let body = body.map_err(|why| Failure::final_(ModelError::unwritable_request(&why)))?;
-        let mut response = self.client.start(self.http(&self.url, body)).await.map_err(|why| self.broken(&why))?;
+        let body = body.map_err(|why| FailedAttempt::final_(ModelError::unwritable_request(&why)))?;
+        let mut response =
+            self.client.start(self.http(&self.url, body)).await.map_err(|why| self.network_failure(&why))?;
         if !response.status.is_success() {
-            let failure = self.refused(&mut response, self.asked(), fields).await;
+            let failure = self.rejected(&mut response, self.context(), fields).await;
             return Err(if request.functions.is_empty() { failure } else { self.without_functions(failure) });
         }
         let mut reader = ReplyReader::of(quirks);
@@ -144,14 +148,14 @@ impl RemoteModel {
                 Ok(Some(piece)) => piece,
                 Ok(None) => break,
                 Err(_) if reader.is_whole() => break,
-                Err(why) => return Err(self.broken(&why)),
+                Err(why) => return Err(self.network_failure(&why)),
             };
             let room = ERROR_LIMIT.saturating_sub(head.len());
             head.extend(piece.iter().take(room));
-            reader.push(&piece, &mut show).map_err(|BadReply(wrong)| self.wrong(wrong, &head))?;
+            reader.push(&piece, &mut show).map_err(|BadReply(fault)| self.invalid_reply(fault, &head))?;
         }
-        // What the model said is what runs: no word of it is changed, not even one that is the key.
-        reader.finish(&mut show).map_err(|BadReply(wrong)| self.wrong(wrong, &head))
+        // The model's text is executed as it is, so nothing in it is masked, not even the key.
+        reader.finish(&mut show).map_err(|BadReply(fault)| self.invalid_reply(fault, &head))
     }
 
     pub(super) fn http(&self, url: &str, body: Vec<u8>) -> Request {
@@ -176,19 +180,24 @@ impl RemoteModel {
         request
     }
 
-    /// Takes an endpoint's word that it takes no functions, and remembers it.
-    fn without_functions(&self, failure: Failure) -> Failure {
-        if failure.error.kind() == ModelErrorKind::Request && failure.error.speaks_of_functions() {
+    /// Remembers that the endpoint does not support functions, if the error says so.
+    fn without_functions(&self, failure: FailedAttempt) -> FailedAttempt {
+        if failure.error.kind() == ModelErrorKind::Request && failure.error.is_about_functions() {
             self.functions_refused.store(true, Ordering::Relaxed);
-            return Failure { error: failure.error.of_functions(), then: Then::GiveUp };
+            return FailedAttempt { error: failure.error.of_functions(), retry: Retry::GiveUp };
         }
         failure
     }
 
-    /// Reads what a response with a failure status says.
-    pub(super) async fn refused(&self, response: &mut Streamed, asked: Asked<'_>, fields: Fields) -> Failure {
+    /// Turns a response with a failure status into a failed attempt.
+    pub(super) async fn rejected(
+        &self,
+        response: &mut Streamed,
+        context: RequestContext<'_>,
+        fields: OptionalFields,
+    ) -> FailedAttempt {
         let mut body = Vec::new();
-        // What the body says is a courtesy: where it breaks off, the status still counts.
+        // The body is optional: if it breaks off, the status still counts.
         while let Ok(Some(piece)) = response.chunk().await {
             let room = ERROR_LIMIT - body.len();
             body.extend(piece.iter().take(room));
@@ -197,48 +206,50 @@ impl RemoteModel {
             }
         }
         let status = response.status.as_u16();
-        let said = self.said(&body);
-        let error = ModelError::of_status(asked, status, &said);
-        let then = match status {
-            400 | 422 => fields.without_refused(&said).map_or(Then::GiveUp, Then::Without),
-            status if wire::passes(status) => {
+        let message = self.message(&body);
+        let error = ModelError::of_status(context, status, &message);
+        let retry = match status {
+            400 | 422 => fields.without_rejected(&message).map_or(Retry::GiveUp, Retry::Without),
+            status if is_retryable(status) => {
                 let asked = response.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
-                Then::Again(asked.and_then(|text| retry_after(text, SystemTime::now())))
+                Retry::Again(asked.and_then(|text| retry_after(text, SystemTime::now())))
             }
-            _ => Then::GiveUp,
+            _ => Retry::GiveUp,
         };
-        Failure { error, then }
+        FailedAttempt { error, retry }
     }
 
-    pub(super) fn wrong(&self, wrong: Wrong, head: &[u8]) -> Failure {
-        match wrong {
-            Wrong::Reported { unavailable, status, said } => {
-                let said = self.scrub(said);
+    pub(super) fn invalid_reply(&self, fault: ReplyFault, head: &[u8]) -> FailedAttempt {
+        match fault {
+            ReplyFault::Reported { unavailable, status, message } => {
+                let message = self.scrub(message);
                 let error = match status {
-                    Some(status) => ModelError::of_status(self.asked(), status, &said),
-                    None => ModelError::in_answer(unavailable, &said),
+                    Some(status) => ModelError::of_status(self.context(), status, &message),
+                    None => ModelError::in_answer(unavailable, &message),
                 };
-                Failure { error, then: if unavailable { Then::Again(None) } else { Then::GiveUp } }
+                FailedAttempt { error, retry: if unavailable { Retry::Again(None) } else { Retry::GiveUp } }
             }
-            Wrong::NotJson(why) => Failure::again(ModelError::malformed(&self.url, &why, &self.said(head))),
-            Wrong::Excessive(what) => Failure::final_(ModelError::malformed(&self.url, &what, "")),
-            Wrong::BrokeOff => Failure::again(ModelError::broke_off(&self.url)),
-            Wrong::Nothing => {
-                let why = if head.is_empty() { "the response is empty" } else { "it holds no message" };
-                Failure::again(ModelError::malformed(&self.url, why, &self.said(head)))
+            ReplyFault::NotJson(why) => {
+                FailedAttempt::again(ModelError::malformed(&self.url, &why, &self.message(head)))
+            }
+            ReplyFault::Excessive(what) => FailedAttempt::final_(ModelError::malformed(&self.url, &what, "")),
+            ReplyFault::BrokeOff => FailedAttempt::again(ModelError::broke_off(&self.url)),
+            ReplyFault::Nothing => {
+                let why = if head.is_empty() { "the response is empty" } else { "it contains no message" };
+                FailedAttempt::again(ModelError::malformed(&self.url, why, &self.message(head)))
             }
         }
     }
 
-    pub(super) fn broken(&self, why: &wattle_capability::egress::EgressError) -> Failure {
+    pub(super) fn network_failure(&self, why: &wattle_capability::egress::EgressError) -> FailedAttempt {
         let error = ModelError::of_egress(why, self.timeouts.request);
         let certain = why.kind() == EgressErrorKind::Connect && why.to_string().contains("certificate");
-        if why.is_transient() && !certain { Failure::again(error) } else { Failure::final_(error) }
+        if why.is_transient() && !certain { FailedAttempt::again(error) } else { FailedAttempt::final_(error) }
     }
 
-    pub(super) fn said(&self, body: &[u8]) -> String {
+    pub(super) fn message(&self, body: &[u8]) -> String {
         let text = String::from_utf8_lossy(body);
-        self.scrub(wire::words_of_error(&text).unwrap_or_else(|| text.into_owned()))
+        self.scrub(error_message(&text).unwrap_or_else(|| text.into_owned()))
     }
 
     fn scrub(&self, text: String) -> String {
@@ -248,9 +259,9 @@ impl RemoteModel {
         }
     }
 
-    pub(super) fn asked(&self) -> Asked<'_> {
+    pub(super) fn context(&self) -> RequestContext<'_> {
         let Endpoint { model, key_variable, key, .. } = &self.endpoint;
-        Asked { url: &self.url, model, key_variable, with_key: key.is_some() }
+        RequestContext { url: &self.url, model, key_variable, with_key: key.is_some() }
     }
 }
 
@@ -282,31 +293,31 @@ impl Model for RemoteModel {
     fn embed<'a>(&'a self, text: &'a str) -> BoxFuture<'a, Result<Embedded, ModelError>> {
         match self.endpoint.quirks.protocol {
             Protocol::Chat => self.embedding(text).boxed(),
-            Protocol::Messages => std::future::ready(Err(ModelError::embeds_nothing(self.name()))).boxed(),
+            Protocol::Messages => std::future::ready(Err(ModelError::no_embeddings(self.name()))).boxed(),
         }
     }
 }
 
-/// Is a failed attempt, and what to do about it.
-pub(super) struct Failure {
+/// A failed attempt, and what to do next.
+pub(super) struct FailedAttempt {
     pub(super) error: ModelError,
-    pub(super) then: Then,
+    pub(super) retry: Retry,
 }
 
-pub(super) enum Then {
+pub(super) enum Retry {
     GiveUp,
-    /// Ask again, after the time that the server named.
+    /// Ask again, after the delay that the server requested.
     Again(Option<Duration>),
     /// Ask again at once, with these fields.
-    Without(Fields),
+    Without(OptionalFields),
 }
 
-impl Failure {
+impl FailedAttempt {
     pub(super) fn again(error: ModelError) -> Self {
-        Self { error, then: Then::Again(None) }
+        Self { error, retry: Retry::Again(None) }
     }
 
     pub(super) fn final_(error: ModelError) -> Self {
-        Self { error, then: Then::GiveUp }
+        Self { error, retry: Retry::GiveUp }
     }
 }

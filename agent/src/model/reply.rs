@@ -1,16 +1,19 @@
-//! The body of a response, read as it comes: from pieces of bytes that may be cut anywhere to a whole message.
+//! The reader of a response's body: turns pieces of bytes, cut anywhere, into a complete message.
 
 use std::fmt;
 
 use super::ModelReply;
-use super::anthropic;
+use super::chat::ChatBuilder;
 use super::endpoint::Quirks;
-use super::wire::{self, Frames, Gather, Protocol, Wrong};
+use super::frames::Frames;
+use super::messages::MessagesBuilder;
+use super::protocol::{Protocol, ReplyBuilder, ReplyFault};
 
-/// Reads the body of a model's response. It knows no network: whoever has the bytes pushes them.
+/// A parser of a model's response body. It does no I/O: the caller pushes the bytes.
 ///
-/// A message is whole if its provider said so: a stream of chat completions by a `finish_reason` or `[DONE]`, one of messages by
-/// `message_stop`, a JSON text by its last brace. Anything else is an answer that broke off, and never a reply.
+/// A message is complete if its provider marked its end: a stream of chat completions by a
+/// `finish_reason` or `[DONE]`, a stream of the messages protocol by `message_stop`, a JSON text by
+/// its last brace. Any other body is a truncated builder, and never a reply.
 ///
 /// ```
 /// use wattle_agent::model::ReplyReader;
@@ -23,29 +26,29 @@ use super::wire::{self, Frames, Gather, Protocol, Wrong};
 /// # Ok::<(), wattle_agent::model::BadReply>(())
 /// ```
 pub struct ReplyReader {
-    answer: Box<dyn Gather>,
+    builder: Box<dyn ReplyBuilder>,
     frames: Frames,
 }
 
-/// Why a body is no reply.
+/// An invalid response body.
 #[derive(Debug, PartialEq, Eq)]
-pub struct BadReply(pub(super) Wrong);
+pub struct BadReply(pub(super) ReplyFault);
 
 impl BadReply {
     /// If true, the message began and its end is missing.
     pub fn broke_off(&self) -> bool {
-        self.0 == Wrong::BrokeOff
+        self.0 == ReplyFault::BrokeOff
     }
 }
 
 impl fmt::Display for BadReply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Wrong::Reported { said, .. } => write!(f, "the provider reported an error: {said}"),
-            Wrong::NotJson(why) => write!(f, "it is not JSON: {why}"),
-            Wrong::Excessive(what) => write!(f, "{what}"),
-            Wrong::BrokeOff => f.write_str("it broke off before its end"),
-            Wrong::Nothing => f.write_str("it holds no message"),
+            ReplyFault::Reported { message, .. } => write!(f, "the provider reported an error: {message}"),
+            ReplyFault::NotJson(why) => write!(f, "it is not JSON: {why}"),
+            ReplyFault::Excessive(what) => write!(f, "{what}"),
+            ReplyFault::BrokeOff => f.write_str("it broke off before its end"),
+            ReplyFault::Nothing => f.write_str("it contains no message"),
         }
     }
 }
@@ -53,28 +56,29 @@ impl fmt::Display for BadReply {
 impl std::error::Error for BadReply {}
 
 impl ReplyReader {
-    /// Reads what endpoints of the chat-completions protocol send, streamed or not.
+    /// Creates a reader for the chat-completions protocol, streamed or not.
     pub fn chat_completions() -> Self {
         Self::of(&Quirks::default())
     }
 
-    /// Reads what endpoints of the messages protocol send, streamed or not.
+    /// Creates a reader for the messages protocol, streamed or not.
     pub fn messages() -> Self {
         Self::of(&Quirks { protocol: Protocol::Messages, ..Quirks::default() })
     }
 
     pub(super) fn of(quirks: &Quirks) -> Self {
-        let answer: Box<dyn Gather> = match quirks.protocol {
-            Protocol::Chat => Box::new(wire::Answer::new(quirks.reasoning_fields.clone())),
-            Protocol::Messages => Box::<anthropic::Answer>::default(),
+        let builder: Box<dyn ReplyBuilder> = match quirks.protocol {
+            Protocol::Chat => Box::new(ChatBuilder::new(quirks.reasoning_fields.clone())),
+            Protocol::Messages => Box::<MessagesBuilder>::default(),
         };
-        Self { answer, frames: Frames::default() }
+        Self { builder, frames: Frames::default() }
     }
 
-    /// Takes the next bytes; `show` gets the text that came with them.
+    /// Parses the next bytes and passes the text in them to `show`.
     ///
     /// # Errors
-    /// If the provider reports an error, or sends what is no part of a message or too large a part.
+    /// The provider reports an error, or sends data that is not part of a message or exceeds a
+    /// limit.
     pub fn push(&mut self, piece: &[u8], show: &mut dyn FnMut(&str)) -> Result<(), BadReply> {
         for frame in self.frames.push(piece).map_err(BadReply)? {
             if self.is_done() {
@@ -85,20 +89,20 @@ impl ReplyReader {
         Ok(())
     }
 
-    /// If true, the provider said that nothing more comes.
+    /// If true, the provider marked the end of the stream.
     pub fn is_done(&self) -> bool {
-        self.answer.is_done()
+        self.builder.is_done()
     }
 
-    /// If true, all of the message is there, even if the connection breaks now.
+    /// If true, the message is complete, even if the connection breaks now.
     pub fn is_whole(&self) -> bool {
-        self.answer.is_whole()
+        self.builder.is_whole()
     }
 
-    /// Ends the body and returns the message; `show` gets the rest of the text.
+    /// Ends the body and returns the message. The rest of the text is passed to `show`.
     ///
     /// # Errors
-    /// As [`ReplyReader::push`]; if there is no message, or its end is missing.
+    /// As for [`ReplyReader::push`]; also if there is no message, or its end is missing.
     pub fn finish(mut self, show: &mut dyn FnMut(&str)) -> Result<ModelReply, BadReply> {
         let is_stream = self.frames.is_stream();
         let frames = std::mem::take(&mut self.frames);
@@ -106,23 +110,23 @@ impl ReplyReader {
             && let Some(frame) = frames.finish()
         {
             let taken = self.take(&frame, show);
-            // What breaks off behind the end of a message takes nothing from it.
+            // A stream that breaks off after the message's end leaves the message complete.
             if !(is_stream && self.is_whole()) {
                 taken.map_err(BadReply)?;
             }
         }
         let is_whole = !is_stream || self.is_whole();
-        match self.answer.into_reply() {
+        match self.builder.into_reply() {
             Some(reply) if is_whole => Ok(reply),
-            Some(_) => Err(BadReply(Wrong::BrokeOff)),
-            None => Err(BadReply(Wrong::Nothing)),
+            Some(_) => Err(BadReply(ReplyFault::BrokeOff)),
+            None => Err(BadReply(ReplyFault::Nothing)),
         }
     }
 
-    fn take(&mut self, frame: &str, show: &mut dyn FnMut(&str)) -> Result<(), Wrong> {
-        let before = self.answer.text().len();
-        self.answer.absorb(frame)?;
-        let piece = self.answer.text().get(before..).unwrap_or_default();
+    fn take(&mut self, frame: &str, show: &mut dyn FnMut(&str)) -> Result<(), ReplyFault> {
+        let before = self.builder.text().len();
+        self.builder.absorb(frame)?;
+        let piece = self.builder.text().get(before..).unwrap_or_default();
         if !piece.is_empty() {
             show(piece);
         }
@@ -163,9 +167,9 @@ mod tests {
         "data: {\"type\":\"message_stop\"}\n\n",
     ];
 
-    /// Cut after each byte: whatever is not whole is no reply.
+    /// The body is truncated after each byte: only the complete body is a reply.
     #[test]
-    fn an_answer_that_breaks_off_anywhere_is_never_taken_as_whole() {
+    fn a_truncated_answer_is_never_a_reply() {
         for (frames, reader) in
             [(CHAT, ReplyReader::chat_completions as fn() -> ReplyReader), (MESSAGES, ReplyReader::messages)]
         {
@@ -185,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_is_what_the_protocol_says_and_nothing_else() {
+    fn only_the_protocol_marks_the_end_of_a_message() {
         let half = CHAT.first().copied().unwrap_or_default();
         for (end, is_whole) in [
             ("", false),
@@ -230,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_off_behind_the_end_takes_nothing_from_the_message() {
+    fn a_stream_that_breaks_off_after_the_end_is_complete() {
         let body = CHAT.concat() + "data: {\"choices\":[],\"usage\":{\"prompt_to";
         match read(ReplyReader::chat_completions(), body.as_bytes(), 3) {
             Ok(reply) => assert_eq!(reply.text, "ToolCall::Response(\"hi\")"),

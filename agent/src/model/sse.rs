@@ -1,24 +1,24 @@
-//! Server-sent events, read from pieces of bytes that may be cut anywhere.
+//! Server-sent events, parsed from pieces of bytes that may be cut anywhere.
 
-/// Collects the `data` of events. It copes with any line ending, with comments and unknown fields, with `data:` without
-/// a blank, and with a stream that ends in the middle of an event.
+/// A parser that collects the `data` of events. It accepts any line ending, comments, unknown
+/// fields, `data:` without a space, and a stream that ends in the middle of an event.
 #[derive(Debug, Default)]
-pub(super) struct Events {
-    /// The line that is not ended yet.
+pub(super) struct EventParser {
+    /// The current line, as far as it has arrived.
     line: Vec<u8>,
-    /// Whether the last byte was a carriage return, whose line feed may still come.
+    /// If true, the last byte was a carriage return, and its line feed may follow.
     after_cr: bool,
-    /// The data lines of the event that is not ended yet.
+    /// The data lines of the current event.
     data: Option<String>,
 }
 
-impl Events {
-    /// Size of what is not ended yet, in bytes.
+impl EventParser {
+    /// Returns the size of the unfinished event, in bytes.
     pub(super) fn pending(&self) -> usize {
         self.line.len() + self.data.as_ref().map_or(0, String::len)
     }
 
-    /// Takes a piece of the stream and gives the data of each event that ends in it.
+    /// Parses a piece of the stream and returns the data of each event that ends in it.
     pub(super) fn push(&mut self, piece: &[u8]) -> Vec<String> {
         let mut ended = Vec::new();
         let mut rest = piece;
@@ -43,7 +43,7 @@ impl Events {
         ended
     }
 
-    /// Ends the stream and gives the data of the event that stood open.
+    /// Ends the stream and returns the data of the unfinished event.
     pub(super) fn finish(mut self) -> Option<String> {
         if !self.line.is_empty() {
             self.end_line();
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     fn read(pieces: &[&[u8]]) -> Vec<String> {
-        let mut events = Events::default();
+        let mut events = EventParser::default();
         let mut all: Vec<String> = pieces.iter().flat_map(|piece| events.push(piece)).collect();
         all.extend(events.finish());
         all
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_event_stream_has_no_events() {
+    fn other_formats_have_no_events() {
         assert!(read(&[b"<html>\n<body>data: no</body>\n\n"]).is_empty());
         assert!(read(&[b""]).is_empty());
         assert!(read(&[b"\n\r\n\r"]).is_empty());

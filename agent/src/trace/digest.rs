@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use wattle_capability::files::ISSUES_FILE;
 
 use super::{Read, Step, clip};
-use crate::lines::{Line, Lines};
+use crate::lines::{Line, LineReader};
 
 /// Maximum number of failures of one run that are told, and of characters of each.
 const FAILURES: usize = 5;
@@ -146,7 +146,7 @@ impl Digesting {
 fn tickets(path: &Path) -> VecDeque<Ticket> {
     let mut tickets = VecDeque::new();
     let Ok(file) = std::fs::File::open(path) else { return tickets };
-    let mut lines = Lines::of(file);
+    let mut lines = LineReader::of(file);
     while let Ok(Some((_, line))) = lines.next() {
         let Line::Whole(line) = line else { continue };
         let Ok(ticket) = serde_json::from_slice::<Ticket>(line) else { continue };

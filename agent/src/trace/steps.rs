@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use super::{STEPS_FILE, Step};
-use crate::lines::{Line, Lines};
+use crate::lines::{Line, LineReader};
 
 /// How deep below a folder traces are looked for.
 const DEPTH: usize = 12;
@@ -55,7 +55,7 @@ impl Read {
     }
 
     fn file<E: From<std::io::Error>>(&mut self, path: &Path, step: Take<'_, E>) -> Result<(), E> {
-        let mut lines = Lines::of(File::open(path)?);
+        let mut lines = LineReader::of(File::open(path)?);
         while let Some((_, line)) = lines.next()? {
             let Line::Whole(line) = line else {
                 (self.long, self.broken) = (self.long + 1, self.broken + 1);

@@ -1,4 +1,4 @@
-//! The broker: the one sequence of `git` calls that a trusted run can have carried out.
+//! The broker, which performs the one sequence of `git` calls that a trusted run may cause.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -17,14 +17,14 @@ use crate::PortFuture;
 use crate::files::HostFiles;
 use crate::secrets::Secret;
 
-/// The time that a commit and a push may take together.
+/// Maximum time of a commit and a push together.
 const TIME: Duration = Duration::from_secs(120);
 
-/// The most characters that a failure repeats of what `git` said.
-const SAID: usize = 400;
+/// Maximum length of `git`'s output in a failure, in characters.
+const QUOTED: usize = 400;
 
-/// Settings that every call is made with, over whatever the repository says. Each takes a way to start a program, to ask somebody, or to
-/// reach a place that the operator did not name.
+/// The settings of every call, which override those of the repository. Each removes a way to
+/// start a program, to prompt a user, or to reach a location that the operator did not choose.
 const SETTINGS: &[&str] = &[
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -56,40 +56,40 @@ const SETTINGS: &[&str] = &[
     "maintenance.auto=false",
 ];
 
-/// What the operator can do about what `git` says.
+/// Actions of the operator, by messages of `git`.
 const HINTS: &[(&[&str], &str)] = &[
     (
         &["Permission denied (", "Load key "],
-        "; the remote does not take the key; the operator names another by `git.ssh_key`",
+        "; the remote rejects the key; the operator sets another with `git.ssh_key`",
     ),
     (
         &["Host key verification failed", "REMOTE HOST IDENTIFICATION HAS CHANGED"],
-        "; the remote's host key is not the known one; the operator verifies it and names the file with it by `git.known_hosts`",
+        "; the remote's host key is not the known one; the operator verifies it and sets the file that has it with `git.known_hosts`",
     ),
     (
         &["could not read Username", "Authentication failed", "Permission denied", "returned error: 403"],
-        "; the operator gives access, for a remote over https by `git.token_env`",
+        "; the operator grants access, for a remote over https with `git.token_env`",
     ),
     (
         &["certificate", "SSL"],
-        "; the remote's certificate is not trusted; the operator names the authority's by `git.ca_file`",
+        "; the remote's certificate is not trusted; the operator sets the authority's with `git.ca_file`",
     ),
 ];
 
-/// Where the broker pushes to.
+/// The target of a push.
 #[derive(Clone, Debug)]
 pub struct PushTo {
     /// The remote.
     pub remote: Remote,
     /// The branch of the remote.
     pub branch: Branch,
-    /// The token that a remote over http or https is shown.
+    /// The token for a remote over http or https.
     pub token: Option<Secret>,
-    /// The operator's files for certificates and keys.
+    /// The operator's certificates and keys.
     pub files: RemoteFiles,
 }
 
-/// Whom the commits are by.
+/// The author of the commits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Author {
     name: String,
@@ -97,7 +97,7 @@ pub struct Author {
 }
 
 impl Author {
-    /// The tenant, at that address or at one that no mail reaches.
+    /// Returns the tenant as author, with that address or one that receives no mail.
     #[must_use]
     pub fn of(tenant: &str, email: Option<&str>) -> Author {
         let plain = |text: &str| text.chars().filter(|c| !c.is_control() && !"<>".contains(*c)).collect::<String>();
@@ -109,7 +109,7 @@ impl Author {
     }
 }
 
-/// Finds the binary in the folders of a `PATH`; only absolute ones count.
+/// Finds the binary in the folders of a `PATH`; relative folders are ignored.
 #[must_use]
 pub fn find_git(path: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(path)
@@ -118,19 +118,19 @@ pub fn find_git(path: &OsStr) -> Option<PathBuf> {
         .find(|git| git.is_file())
 }
 
-/// Commits and pushes one workdir by the `git` of this machine.
+/// Commits and pushes one workdir with this machine's `git`.
 ///
-/// The calls are made one by one, each with a fixed list of arguments and an environment of its own; nothing of the caller's comes
-/// through but the message, which goes in by stdin.
+/// The calls are made in sequence, each with fixed arguments and its own environment. The caller
+/// supplies only the message, which is passed by stdin.
 pub struct Broker {
     git: PathBuf,
     workdir: PathBuf,
     to: PushTo,
     author: Author,
-    /// What is not committed: the host's own files, which change while the run goes on or are nobody else's business.
-    kept_out: Vec<String>,
-    /// One sequence at a time.
-    turn: Mutex<()>,
+    /// The pathspecs of the host's own files, which are never committed.
+    excluded: Vec<String>,
+    /// Serializes the sequences.
+    lock: Mutex<()>,
 }
 
 /// One sequence of calls.
@@ -142,46 +142,47 @@ struct Sequence<'a> {
 
 /// A commit that was made.
 struct Committed {
-    /// How many files it changes, in words.
+    /// The number of changed files, in words.
     files: String,
-    /// Its short name.
+    /// The short hash.
     name: String,
 }
 
 impl Broker {
-    /// A broker for that workdir.
+    /// Creates a broker for a workdir.
     ///
     /// # Errors
-    /// Where the workdir is not there, or the remote lies in it: a run could write the remote's hooks.
+    /// If the workdir is missing, or contains the remote: a run could write the remote's hooks.
     pub fn new(git: PathBuf, workdir: &Path, to: PushTo, author: Author) -> Result<Broker, NoRepository> {
         let workdir =
-            workdir.canonicalize().map_err(|cause| NoRepository(format!("the workdir cannot be opened: {cause}")))?;
+            workdir.canonicalize().map_err(|cause| NoRepository(format!("failed to open the workdir: {cause}")))?;
         let inside = to.remote.folder().is_some_and(|remote| {
             remote.starts_with(&workdir) || remote.canonicalize().is_ok_and(|remote| remote.starts_with(&workdir))
         });
         if inside {
-            let why = "the remote lies inside the workdir, where a run could change it; the operator sets another `git.remote`";
+            let why =
+                "the remote is inside the workdir, where a run could change it; the operator sets another `git.remote`";
             return Err(NoRepository(why.to_owned()));
         }
-        let kept_out = kept_out(&HostFiles::default(), &workdir);
-        Ok(Broker { git, workdir, to, author, kept_out, turn: Mutex::default() })
+        let excluded = excluded(&HostFiles::default(), &workdir);
+        Ok(Broker { git, workdir, to, author, excluded, lock: Mutex::default() })
     }
 
-    /// Keeps these files of the host's own out of every commit.
+    /// Excludes the host's own files from every commit.
     #[must_use]
-    pub fn keeping(self, files: &HostFiles) -> Broker {
-        Broker { kept_out: kept_out(files, &self.workdir), ..self }
+    pub fn excluding(self, files: &HostFiles) -> Broker {
+        Broker { excluded: excluded(files, &self.workdir), ..self }
     }
 
     async fn commit_and_push(&self, message: String) -> Result<String, Failure> {
-        let _turn = self.turn.lock().await;
+        let _locked = self.lock.lock().await;
         let workdir = self.workdir.clone();
-        let looked = tokio::task::spawn_blocking(move || repository::look(&workdir)).await;
-        let looked = looked.map_err(|_| Failure::new(Code::ECANCEL, "the host is shutting down"))?;
-        let state = looked.map_err(|why| Failure::new(Code::EACCESS, why))?;
+        let inspected = tokio::task::spawn_blocking(move || repository::inspect(&workdir)).await;
+        let inspected = inspected.map_err(|_| Failure::new(Code::ECANCEL, "the host is shutting down"))?;
+        let state = inspected.map_err(|why| Failure::new(Code::EACCESS, why))?;
         let home = tempfile::Builder::new().prefix("wattle-git-").tempdir();
         let home =
-            home.map_err(|cause| Failure::new(Code::ETRFM, format!("no folder for git could be made: {cause}")))?;
+            home.map_err(|cause| Failure::new(Code::ETRFM, format!("failed to create a folder for git: {cause}")))?;
         let sequence = Sequence { broker: self, home, deadline: Instant::now() + TIME };
         sequence.check(state).await?;
         let committed = sequence.commit(message).await?;
@@ -196,73 +197,76 @@ impl Repository for Broker {
 }
 
 impl Sequence<'_> {
-    /// Makes the repository where there is none, and holds its configuration against what it may have.
+    /// Creates the repository if it is missing, and checks its configuration against the allowed
+    /// keys.
     async fn check(&self, state: State) -> Result<(), Failure> {
         if state == State::Absent {
             let branch = format!("--initial-branch={}", self.broker.to.branch);
-            self.must(&["init", "-q", "--template=", &branch]).await?;
+            self.expect_success(&["init", "-q", "--template=", &branch]).await?;
         }
         let listed =
             self.call(&["config", "--file", ".git/config", "--no-includes", "--list", "--name-only", "-z"], None);
         let Done { code, out, err } = listed.await?;
         if code != Some(0) {
-            return Err(self.failed(&format!("the repository's configuration cannot be read: {err}")));
+            return Err(self.failed(&format!("failed to read the repository's configuration: {err}")));
         }
         match repository::forbidden(&out) {
             None => Ok(()),
             Some(key) => {
                 let key: String = key.chars().filter(|c| !c.is_control()).take(100).collect();
                 let words = format!(
-                    "the repository's configuration sets `{key}`, which is not among the keys that are safe here; the operator \
-                     removes it from `.git/config`"
+                    "the repository's configuration sets `{key}`, which is not an allowed key; the operator removes it \
+                     from `.git/config`"
                 );
                 Err(Failure::new(Code::EACCESS, words))
             }
         }
     }
 
-    /// Commits everything; `None` where nothing changed.
+    /// Commits everything; returns `None` if nothing changed.
     async fn commit(&self, message: String) -> Result<Option<Committed>, Failure> {
         let mut add = vec!["add", "--all", "--", "."];
-        add.extend(self.broker.kept_out.iter().map(String::as_str));
-        self.must(&add).await?;
-        let changed =
-            self.must(&["diff", "--cached", "--no-ext-diff", "--no-textconv", "--no-renames", "--shortstat"]).await?;
+        add.extend(self.broker.excluded.iter().map(String::as_str));
+        self.expect_success(&add).await?;
+        let changed = self
+            .expect_success(&["diff", "--cached", "--no-ext-diff", "--no-textconv", "--no-renames", "--shortstat"])
+            .await?;
         let Some(files) = changed.split_whitespace().next() else { return Ok(None) };
         let commit = ["commit", "-q", "--no-verify", "--no-gpg-sign", "--cleanup=whitespace", "-F", "-"];
         let done = self.call(&commit, Some(message.into_bytes())).await?;
         if done.code != Some(0) {
-            return Err(self.failed(&format!("git could not commit: {}", done.err)));
+            return Err(self.failed(&format!("git failed to commit: {}", done.err)));
         }
-        let name = self.must(&["rev-parse", "--short", "HEAD"]).await?;
+        let name = self.expect_success(&["rev-parse", "--short", "HEAD"]).await?;
         let files = if files == "1" { "1 file".to_owned() } else { format!("{files} files") };
         Ok(Some(Committed { files, name: name.trim().to_owned() }))
     }
 
-    /// Pushes what the workdir's branch is at.
+    /// Pushes the workdir's branch.
     async fn push(&self, committed: Option<Committed>) -> Result<String, Failure> {
         let branch = &self.broker.to.branch;
         let commits = self.call(&["rev-parse", "--verify", "-q", "HEAD"], None).await?;
         if commits.code != Some(0) {
             return Ok("nothing to commit: the workdir is empty".to_owned());
         }
-        // A name that no configuration can have foreseen: what a repository says of its remotes is not about this one.
+        // A random name, so that no configuration of the repository applies to this remote.
         let remote = format!("wattle-{:016x}", random()?);
         let target = format!("HEAD:refs/heads/{branch}");
         let push = ["push", "--porcelain", "--no-verify", "--no-signed", "--no-follow-tags", &remote, &target];
         let done = self.call_with(&push, None, self.remote(&remote)).await?;
         if done.code != Some(0) {
-            return Err(self.not_pushed(&done, committed.is_some()));
+            return Err(self.push_failure(&done, committed.is_some()));
         }
         let up_to_date = done.out.lines().any(|line| line.starts_with('='));
         Ok(match committed {
             Some(Committed { files, name }) => format!("committed {files} as {name} and pushed to {branch}"),
-            None if up_to_date => format!("nothing to commit; {branch} has everything already"),
-            None => format!("nothing to commit; pushed what was committed before to {branch}"),
+            None if up_to_date => format!("nothing to commit; {branch} is up to date"),
+            None => format!("nothing to commit; pushed the earlier commits to {branch}"),
         })
     }
 
-    /// The configuration of the remote, by variables: arguments can be seen by everybody on the machine.
+    /// Returns the remote's configuration as variables, because every user of the machine can see
+    /// arguments.
     fn remote(&self, name: &str) -> Vec<(String, String)> {
         let PushTo { remote, token, files, .. } = &self.broker.to;
         let mut settings = vec![(format!("remote.{name}.url"), remote.as_str().to_owned())];
@@ -280,26 +284,28 @@ impl Sequence<'_> {
         std::iter::once(count).chain(each).collect()
     }
 
-    fn not_pushed(&self, done: &Done, committed: bool) -> Failure {
+    fn push_failure(&self, done: &Done, committed: bool) -> Failure {
         let branch = &self.broker.to.branch;
         let kept = if committed { "; the commit stays in the workdir" } else { "" };
-        let refused = done.out.lines().find(|line| line.starts_with('!')).unwrap_or_default();
-        if refused.contains("[rejected]") && (refused.contains("fetch first") || refused.contains("non-fast-forward")) {
+        let rejected = done.out.lines().find(|line| line.starts_with('!')).unwrap_or_default();
+        if rejected.contains("[rejected]")
+            && (rejected.contains("fetch first") || rejected.contains("non-fast-forward"))
+        {
             let words = format!(
-                "nothing was pushed: {branch} has commits that the workdir lacks, and pushing never overwrites{kept}; tell the \
-                 user to merge them"
+                "nothing was pushed: {branch} has commits that the workdir does not have, and a push never overwrites{kept}; \
+                 tell the user to merge them"
             );
             return Failure::new(Code::EEXIST, words);
         }
-        let said = if refused.is_empty() { &done.err } else { refused.rsplit('\t').next().unwrap_or(refused) };
-        let said = self.shown(said);
+        let output = if rejected.is_empty() { &done.err } else { rejected.rsplit('\t').next().unwrap_or(rejected) };
+        let output = self.clean(output);
         let hint = HINTS.iter().find(|(words, _)| words.iter().any(|words| done.err.contains(words)));
         let hint = hint.map_or("", |(_, hint)| hint);
-        Failure::new(Code::EREMOTE, format!("nothing was pushed{kept}: {said}{hint}"))
+        Failure::new(Code::EREMOTE, format!("nothing was pushed{kept}: {output}{hint}"))
     }
 
-    /// A call that has to succeed; gives its output.
-    async fn must(&self, args: &[&str]) -> Result<String, Failure> {
+    /// Makes a call that must succeed; returns its output.
+    async fn expect_success(&self, args: &[&str]) -> Result<String, Failure> {
         let done = self.call(args, None).await?;
         match done.code {
             Some(0) => Ok(done.out),
@@ -335,31 +341,32 @@ impl Sequence<'_> {
         let args = settings.chain(args.iter().copied()).map(str::to_owned).collect();
         let call = Call { git, workdir, home: self.home.path(), args, variables, input, deadline: self.deadline };
         process::run(call).await.map_err(|stopped| match stopped {
-            Stopped::Late => {
-                Failure::new(Code::ETIME, format!("git took longer than {} s and was ended", TIME.as_secs()))
+            Stopped::TimedOut => {
+                Failure::new(Code::ETIME, format!("git took longer than {} s and was stopped", TIME.as_secs()))
             }
-            Stopped::Failed(cause) => self.failed(&format!("git could not be run: {cause}")),
+            Stopped::Failed(cause) => self.failed(&format!("failed to run git: {cause}")),
         })
     }
 
     fn failed(&self, why: &str) -> Failure {
-        Failure::new(Code::ETRFM, self.shown(why))
+        Failure::new(Code::ETRFM, self.clean(why))
     }
 
-    /// What `git` said, on one line, without the token and without the places of this machine.
-    fn shown(&self, said: &str) -> String {
-        let said = match &self.broker.to.token {
-            Some(token) => token.scrub_text(said),
-            None => said.to_owned(),
+    /// Returns `git`'s output on one line, without the token and the machine's paths.
+    fn clean(&self, output: &str) -> String {
+        let output = match &self.broker.to.token {
+            Some(token) => token.scrub_text(output),
+            None => output.to_owned(),
         };
-        let said = said.replace(&*self.broker.workdir.to_string_lossy(), ".");
-        let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        truncate(&lines.join("; ").replace(char::is_control, " "), SAID).into_owned()
+        let output = output.replace(&*self.broker.workdir.to_string_lossy(), ".");
+        let lines: Vec<&str> = output.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        truncate(&lines.join("; ").replace(char::is_control, " "), QUOTED).into_owned()
     }
 }
 
-/// What tells `git` to leave those files out. A place where changes are prepared has a name of its own each time.
-fn kept_out(files: &HostFiles, workdir: &Path) -> Vec<String> {
+/// Returns the pathspecs that exclude files. Temporary files have random names, so they are
+/// matched by a pattern.
+fn excluded(files: &HostFiles, workdir: &Path) -> Vec<String> {
     let names = files.not_committed(workdir).into_iter();
     let each = names.filter_map(|path| Some(format!(":(top,exclude,literal){}", path.to_str()?)));
     each.chain([":(top,exclude,glob)**/.wattle-tmp-*/**".to_owned(), ":(top,exclude,glob)**/.wattle-tmp-*".to_owned()])

@@ -1,4 +1,4 @@
-//! One call of `git`: a clean environment, no shell, bounded output, and an end.
+//! A call of `git`: a clean environment, no shell, limited output, and a deadline.
 
 use std::ffi::OsStr;
 use std::io::{self, Read, Write};
@@ -8,47 +8,47 @@ use std::process::{Child, Command, Stdio};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 
-/// The most bytes that are kept of each of the two outputs.
-const OUTPUT: u64 = 64 << 10;
+/// Maximum number of bytes kept of each output.
+const MAX_OUTPUT: u64 = 64 << 10;
 
-/// The folders that `git` finds its own programs in.
+/// The folders in which `git` finds its own programs.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// What a call needs besides its arguments.
+/// A call of `git`.
 pub(super) struct Call<'a> {
-    /// The binary, by its absolute path.
+    /// The absolute path of the binary.
     pub(super) git: &'a Path,
-    /// The workdir, where `.git` is.
+    /// The workdir, which contains `.git`.
     pub(super) workdir: &'a Path,
-    /// An empty folder that stands for the user's own.
+    /// An empty folder in place of the user's home.
     pub(super) home: &'a Path,
     /// The arguments.
     pub(super) args: Vec<String>,
-    /// Variables besides the fixed ones.
+    /// Variables in addition to the fixed ones.
     pub(super) variables: Vec<(String, String)>,
-    /// What it reads; it writes no further once it has that.
+    /// The text for its standard input.
     pub(super) input: Option<Vec<u8>>,
-    /// When it is ended.
+    /// The time at which the process is stopped.
     pub(super) deadline: Instant,
 }
 
-/// What a call came to.
+/// The result of a call.
 #[derive(Debug)]
 pub(super) struct Done {
-    /// What it left with; `None` where a signal ended it.
+    /// The exit code; `None` if a signal ended the process.
     pub(super) code: Option<i32>,
-    /// The beginning of its output.
+    /// The first part of the standard output.
     pub(super) out: String,
-    /// The beginning of what it said besides.
+    /// The first part of the standard error.
     pub(super) err: String,
 }
 
-/// Why there is no [`Done`].
+/// The reason why a call has no result.
 #[derive(Debug)]
 pub(super) enum Stopped {
-    /// The deadline passed; the process was ended.
-    Late,
-    /// It could not be started or waited for.
+    /// The deadline passed, and the process was stopped.
+    TimedOut,
+    /// The process could not be started or waited for.
     Failed(io::Error),
 }
 
@@ -58,12 +58,13 @@ impl From<io::Error> for Stopped {
     }
 }
 
-/// A process that ends when nobody waits for it any more.
+/// A process that is killed on drop.
 struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Of a process that has ended already there is nothing to end; waiting takes its entry from the system's table.
+        // Killing fails if the process has ended; waiting removes its entry from the system's
+        // table.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -77,21 +78,21 @@ pub(super) async fn run(call: Call<'_>) -> Result<Done, Stopped> {
     let input = call.input;
     let feed = spawn_blocking(move || {
         if let Some((mut stdin, input)) = stdin.zip(input) {
-            // A process that does not read all of it says by its own output why.
+            // A process that does not read all of it reports why in its own output.
             let _ = stdin.write_all(&input);
         }
     });
     let out = spawn_blocking(move || out.map_or(Ok(String::new()), beginning));
     let err = spawn_blocking(move || err.map_or(Ok(String::new()), beginning));
     let ended = async { (feed.await, out.await, err.await) };
-    let Ok((_, out, err)) = timeout_at(call.deadline, ended).await else { return Err(Stopped::Late) };
+    let Ok((_, out, err)) = timeout_at(call.deadline, ended).await else { return Err(Stopped::TimedOut) };
     let text = |read: Result<io::Result<String>, tokio::task::JoinError>| read.map_err(io::Error::other)?;
     let (out, err) = (text(out)?, text(err)?);
-    // Both outputs are closed: it has ended, or is about to.
+    // Both outputs are closed: the process has ended, or is about to.
     let waited = spawn_blocking(move || running.0.wait());
     match timeout_at(call.deadline, waited).await {
         Ok(status) => Ok(Done { code: status.map_err(io::Error::other)??.code(), out, err }),
-        Err(_) => Err(Stopped::Late),
+        Err(_) => Err(Stopped::TimedOut),
     }
 }
 
@@ -126,10 +127,10 @@ fn command(call: &Call<'_>) -> Command {
     command
 }
 
-/// Reads to the end, and keeps the beginning.
+/// Reads to the end, and returns the first part.
 fn beginning(mut from: impl Read) -> io::Result<String> {
     let mut kept = Vec::new();
-    from.by_ref().take(OUTPUT).read_to_end(&mut kept)?;
+    from.by_ref().take(MAX_OUTPUT).read_to_end(&mut kept)?;
     io::copy(&mut from, &mut io::sink())?;
     Ok(String::from_utf8_lossy(&kept).into_owned())
 }

@@ -1,4 +1,5 @@
-//! Where is pushed to: the operator's remote and branch, parsed into types that cannot be taken for an option or a program.
+//! The operator's remote and branch, parsed into types that `git` cannot take for an option or a
+//! program.
 
 use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -7,14 +8,14 @@ use std::str::FromStr;
 use url::Url;
 use wattle_rt::truncate;
 
-/// A remote that can be pushed to: a folder of this machine, or a repository over https, http or ssh.
+/// A remote for pushes: a folder of this machine, or a repository over https, http or ssh.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remote {
     text: String,
     protocol: &'static str,
 }
 
-/// Why a text names no remote or branch.
+/// An invalid remote, branch or file of a remote.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct RemoteError(String);
@@ -23,7 +24,7 @@ fn wrong<T>(why: impl Into<String>) -> Result<T, RemoteError> {
     Err(RemoteError(why.into()))
 }
 
-/// What a remote looks like.
+/// The accepted forms of a remote.
 const FORMS: &str = "give an absolute path, a URL with `https://`, `ssh://` or `file://`, or `user@host:path`";
 
 impl FromStr for Remote {
@@ -32,7 +33,7 @@ impl FromStr for Remote {
     fn from_str(text: &str) -> Result<Self, RemoteError> {
         let text = text.trim();
         if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
-            return wrong(format!("a remote has no blanks or control characters; {FORMS}"));
+            return wrong(format!("a remote must not contain whitespace or control characters; {FORMS}"));
         }
         let protocol = if text.contains("://") {
             of_url(text)?
@@ -41,32 +42,32 @@ impl FromStr for Remote {
         } else if is_scp_like(text) {
             "ssh"
         } else {
-            return wrong(format!("`{}` is no remote; {FORMS}", clip(text)));
+            return wrong(format!("`{}` is not a remote; {FORMS}", clip(text)));
         };
         Ok(Remote { text: text.to_owned(), protocol })
     }
 }
 
 fn of_url(text: &str) -> Result<&'static str, RemoteError> {
-    let url = Url::parse(text).or_else(|why| wrong(format!("the remote is no URL: {why}; {FORMS}")))?;
+    let url = Url::parse(text).or_else(|why| wrong(format!("the remote is not a URL: {why}; {FORMS}")))?;
     let protocol = match url.scheme() {
         "https" => "https",
         "http" => "http",
         "ssh" => "ssh",
         "file" => "file",
-        other => return wrong(format!("the scheme `{}` is not pushed to; {FORMS}", clip(other))),
+        other => return wrong(format!("the scheme `{}` is not supported; {FORMS}", clip(other))),
     };
     if url.password().is_some() || (protocol.starts_with("http") && !url.username().is_empty()) {
         return wrong(
-            "the remote carries a user name or password; put the token into a variable, and name that by `git.token_env`",
+            "the remote contains a user name or password; put the token into a variable, and set `git.token_env` to its name",
         );
     }
     let host = url.host_str().unwrap_or_default();
     if host.starts_with('-') || url.username().starts_with('-') {
-        return wrong("the remote's host or user begins with `-`");
+        return wrong("the remote's host or user starts with `-`");
     }
     if protocol == "file" && !host.is_empty() {
-        return wrong("the remote names a folder of another machine; `file:///` begins one of this machine");
+        return wrong("the remote is a folder of another machine; `file:///` starts the path of a local folder");
     }
     if protocol != "file" && host.is_empty() {
         return wrong(format!("the remote has no host; {FORMS}"));
@@ -74,7 +75,7 @@ fn of_url(text: &str) -> Result<&'static str, RemoteError> {
     Ok(protocol)
 }
 
-/// `user@host:path`, made of characters that no shell and no option parser reads anything into.
+/// Returns true for `user@host:path` of characters that are safe for a shell and an option parser.
 fn is_scp_like(text: &str) -> bool {
     let plain = |part: &str, more: &str| {
         !part.is_empty()
@@ -87,17 +88,17 @@ fn is_scp_like(text: &str) -> bool {
 }
 
 impl Remote {
-    /// The text as `git` takes it.
+    /// Returns the text for `git`.
     pub(super) fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The only protocol that is spoken.
+    /// Returns the only protocol that `git` may use.
     pub(super) fn protocol(&self) -> &'static str {
         self.protocol
     }
 
-    /// The folder of this machine that it is; `None` for a remote elsewhere.
+    /// Returns the local folder; `None` if the remote is on another machine.
     pub(super) fn folder(&self) -> Option<PathBuf> {
         match (self.protocol, Url::parse(&self.text)) {
             ("file", Ok(url)) => url.to_file_path().ok(),
@@ -113,7 +114,8 @@ impl fmt::Display for Remote {
     }
 }
 
-/// The operator's own files by which a remote is verified and a key is shown to it. What is not named is the system's or the user's.
+/// The operator's files that verify a remote and authenticate to it. Missing ones are the
+/// system's or the user's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RemoteFiles {
     ca: Option<PathBuf>,
@@ -122,10 +124,10 @@ pub struct RemoteFiles {
 }
 
 impl RemoteFiles {
-    /// Takes the certificates for https, the private key for ssh and the host keys for ssh.
+    /// Takes the certificates for https, and the private key and the host keys for ssh.
     ///
     /// # Errors
-    /// Where a file is not there, or its path is not absolute or has a character that `ssh` could read something into.
+    /// If a file is missing, or its path is relative or has a character that is special to `ssh`.
     pub fn new(
         ca: Option<PathBuf>,
         ssh_key: Option<PathBuf>,
@@ -136,23 +138,23 @@ impl RemoteFiles {
             let plain = path.to_str().filter(|text| !text.chars().any(|c| c.is_control() || "\"'\\%$`~".contains(c)));
             if plain.is_none() || !path.is_absolute() {
                 return wrong(format!(
-                    "`{setting}`: the path has a character that is not allowed here; use a plain absolute path"
+                    "`{setting}`: the path is relative or has a character that is not allowed; use a plain absolute path"
                 ));
             }
             if !path.is_file() {
-                return wrong(format!("`{setting}`: there is no file `{}`", path.display()));
+                return wrong(format!("`{setting}`: no such file `{}`", path.display()));
             }
         }
         Ok(RemoteFiles { ca, ssh_key, known_hosts })
     }
 
-    /// The certificates for https.
+    /// Returns the certificates for https.
     pub(super) fn ca(&self) -> Option<&str> {
         self.ca.as_deref().and_then(Path::to_str)
     }
 
-    /// The command by which `git` reaches a remote over ssh. Nothing is asked, no configuration is read, and a host whose key is not
-    /// known is refused.
+    /// Returns the command with which `git` reaches a remote over ssh. It never prompts, reads no
+    /// configuration, and rejects a host whose key is not known.
     pub(super) fn ssh_command(&self) -> String {
         let mut command =
             "ssh -F /dev/null -o BatchMode=yes -o ConnectTimeout=20 -o StrictHostKeyChecking=yes".to_owned();
@@ -176,7 +178,7 @@ impl RemoteFiles {
 pub struct Branch(String);
 
 impl Default for Branch {
-    /// `main`.
+    /// Returns `main`.
     fn default() -> Self {
         Branch("main".to_owned())
     }
@@ -199,7 +201,7 @@ impl FromStr for Branch {
             return Ok(Branch(text.to_owned()));
         }
         wrong(format!(
-            "`{}` is no branch; a branch has letters, digits, `.`, `_`, `-` and `/`, such as `main`",
+            "`{}` is not a branch name; use letters, digits, `.`, `_`, `-` and `/`, as in `main`",
             clip(text)
         ))
     }
@@ -221,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn remotes_are_places_and_never_programs_or_options() {
+    fn remotes_are_locations_and_never_programs_or_options() {
         for (text, protocol) in [
             ("/srv/git/site.git", "file"),
             ("file:///srv/git/site.git", "file"),
@@ -235,26 +237,26 @@ mod tests {
             assert_eq!(remote.folder().is_some(), protocol == "file", "{text}");
         }
         for (text, words) in [
-            ("", "is no remote"),
-            ("site.git", "is no remote"),
-            ("../site.git", "is no remote"),
-            ("--upload-pack=touch /tmp/x", "no blanks"),
-            ("--receive-pack=evil", "is no remote"),
-            ("ext::sh", "is no remote"),
-            ("/tmp/a::b", "is no remote"),
-            ("ext::sh://x", "is not pushed to"),
-            ("git://example.com/a.git", "is not pushed to"),
-            ("ftp://example.com/a.git", "is not pushed to"),
+            ("", "is not a remote"),
+            ("site.git", "is not a remote"),
+            ("../site.git", "is not a remote"),
+            ("--upload-pack=touch /tmp/x", "must not contain"),
+            ("--receive-pack=evil", "is not a remote"),
+            ("ext::sh", "is not a remote"),
+            ("/tmp/a::b", "is not a remote"),
+            ("ext::sh://x", "is not supported"),
+            ("git://example.com/a.git", "is not supported"),
+            ("ftp://example.com/a.git", "is not supported"),
             ("https://me@example.com/a.git", "git.token_env"),
             ("https://me:token@example.com/a.git", "git.token_env"),
             ("ssh://git:word@example.com/a.git", "git.token_env"),
             ("ssh://-oProxyCommand=evil/a.git", "remote"),
-            ("ssh://-o@example.com/a.git", "begins with `-`"),
-            ("-oProxyCommand=evil@host:a", "is no remote"),
-            ("git@-oProxyCommand:a", "is no remote"),
-            ("git@host:$(evil)", "is no remote"),
+            ("ssh://-o@example.com/a.git", "starts with `-`"),
+            ("-oProxyCommand=evil@host:a", "is not a remote"),
+            ("git@-oProxyCommand:a", "is not a remote"),
+            ("git@host:$(evil)", "is not a remote"),
             ("file://elsewhere/a.git", "another machine"),
-            ("/srv/a\n/b", "no blanks"),
+            ("/srv/a\n/b", "must not contain"),
         ] {
             let why = text.parse::<Remote>().unwrap_err().to_string();
             assert!(why.contains(words) && !why.contains("token@"), "{text}: {why}");
@@ -262,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_a_remote_are_plain_paths_that_are_there() {
+    fn files_of_a_remote_are_plain_paths_that_exist() {
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str| {
             let path = folder.path().join(name);

@@ -1,21 +1,22 @@
-//! What a repository must look like before `git` is let at it: nothing in it names a program, or a place outside of it.
+//! Checks of a repository before `git` may use it: nothing in it names a program or a location
+//! outside of it.
 //!
-//! A run cannot write below `.git`, so what is checked here stays as it is while `git` works. What a stranger's repository brings along
-//! is refused rather than mended.
+//! A run cannot write below `.git`, so the checked state cannot change while `git` works. An
+//! unsafe repository is rejected, not repaired.
 
 use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 
-/// The most entries of the workdir that are looked at.
-const ENTRIES: usize = 200_000;
+/// Maximum number of entries in the workdir.
+const MAX_ENTRIES: usize = 200_000;
 
-/// What in a `.git` leads to another place.
-const LEADS_AWAY: &[&str] =
+/// Files of a `.git` that redirect to another location.
+const REDIRECTS: &[&str] =
     &["commondir", "gitdir", "config.worktree", "objects/info/alternates", "objects/info/http-alternates"];
 
-/// The keys that the repository's own configuration may have: section, whether a subsection stands in between, names. None of them
-/// names a program, a file, or a place that anything is sent to.
+/// The allowed keys of the repository's configuration: section, whether it has a subsection, and
+/// names. None of them names a program, a file, or a location that receives data.
 const KEYS: &[(&str, bool, &[&str])] = &[
     (
         "core",
@@ -44,47 +45,48 @@ const KEYS: &[(&str, bool, &[&str])] = &[
     ("branch", true, &["remote", "merge", "rebase"]),
 ];
 
-/// What the workdir is.
+/// The state of the workdir.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// No repository, and not inside one.
+    /// Neither a repository nor inside one.
     Absent,
     /// The top of a repository.
     Repository,
 }
 
-/// Looks at the workdir and at its `.git`.
+/// Inspects the workdir and its `.git`.
 ///
 /// # Errors
-/// Why it is not committed.
-pub(super) fn look(workdir: &Path) -> Result<State, String> {
-    let unreadable = |cause: io::Error| format!("the workdir cannot be looked through: {cause}");
-    let mut left = ENTRIES;
+/// If the workdir cannot be committed, with the reason.
+pub(super) fn inspect(workdir: &Path) -> Result<State, String> {
+    let unreadable = |cause: io::Error| format!("failed to read the workdir: {cause}");
+    let mut left = MAX_ENTRIES;
     no_nested(workdir, true, &mut left)?;
     let top = workdir.join(".git");
-    let what = match std::fs::symlink_metadata(&top) {
-        Ok(what) => what,
+    let metadata = match std::fs::symlink_metadata(&top) {
+        Ok(metadata) => metadata,
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
             return match workdir.ancestors().skip(1).find(|above| above.join(".git").exists()) {
                 None => Ok(State::Absent),
                 Some(_) => {
-                    Err("the workdir lies inside a repository; the operator sets `root` to that one's top".to_owned())
+                    Err("the workdir is inside a repository; the operator sets `root` to that repository's top"
+                        .to_owned())
                 }
             };
         }
         Err(cause) => return Err(unreadable(cause)),
     };
-    if !what.is_dir() {
-        return Err("`.git` is no folder: a linked worktree or a submodule is not committed from".to_owned());
+    if !metadata.is_dir() {
+        return Err("`.git` is not a folder: linked worktrees and submodules are not supported".to_owned());
     }
-    if let Some(name) = LEADS_AWAY.iter().find(|name| std::fs::symlink_metadata(top.join(name)).is_ok()) {
-        return Err(format!("`.git/{name}` leads to another repository; the operator removes it"));
+    if let Some(name) = REDIRECTS.iter().find(|name| std::fs::symlink_metadata(top.join(name)).is_ok()) {
+        return Err(format!("`.git/{name}` refers to another repository; the operator removes it"));
     }
     plain(&top, &mut left)?;
     Ok(State::Repository)
 }
 
-/// Refuses anything in `.git` that is neither a file nor a folder.
+/// Rejects anything in `.git` that is neither a file nor a folder.
 fn plain(folder: &Path, left: &mut usize) -> Result<(), String> {
     each(folder, left, &mut |path, kind, left| {
         if kind.is_dir() {
@@ -97,14 +99,15 @@ fn plain(folder: &Path, left: &mut usize) -> Result<(), String> {
     })
 }
 
-/// Refuses repositories below the top: `git` would look into them, and follow what their own configuration says.
+/// Rejects nested repositories: `git` would enter them and obey their configuration.
 fn no_nested(folder: &Path, is_top: bool, left: &mut usize) -> Result<(), String> {
     each(folder, left, &mut |path, kind, left| {
         let is_git = path.file_name().and_then(OsStr::to_str).is_some_and(|name| name.eq_ignore_ascii_case(".git"));
         match is_git {
             true if is_top && path.ends_with(".git") => Ok(()),
             true => {
-                Err("the workdir holds another repository, a folder with a `.git` in it; move it out first".to_owned())
+                Err("the workdir contains another repository, a folder with a `.git` in it; move it away first"
+                    .to_owned())
             }
             false if kind.is_dir() => no_nested(path, false, left),
             false => Ok(()),
@@ -114,20 +117,20 @@ fn no_nested(folder: &Path, is_top: bool, left: &mut usize) -> Result<(), String
 
 type Visit<'a> = &'a mut dyn FnMut(&Path, std::fs::FileType, &mut usize) -> Result<(), String>;
 
-/// Visits the entries of a folder, links as themselves.
+/// Visits the entries of a folder without following links.
 fn each(folder: &Path, left: &mut usize, visit: Visit<'_>) -> Result<(), String> {
-    let unreadable = |cause: io::Error| format!("the workdir cannot be looked through: {cause}");
+    let unreadable = |cause: io::Error| format!("failed to read the workdir: {cause}");
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
         let entry = entry.map_err(unreadable)?;
         *left = left
             .checked_sub(1)
-            .ok_or_else(|| format!("the workdir has more than {ENTRIES} entries; commit it by hand"))?;
+            .ok_or_else(|| format!("the workdir has more than {MAX_ENTRIES} entries; commit it by hand"))?;
         visit(&entry.path(), entry.file_type().map_err(unreadable)?, left)?;
     }
     Ok(())
 }
 
-/// The first key of a listing (names with a NUL behind each) that the repository's configuration may not have.
+/// Returns the first key of a NUL-separated listing that is not allowed.
 pub(super) fn forbidden(listing: &str) -> Option<&str> {
     listing.split('\0').map(str::trim).filter(|key| !key.is_empty()).find(|key| !is_allowed(key))
 }
@@ -139,8 +142,9 @@ fn is_allowed(key: &str) -> bool {
         None => (None, rest),
     };
     let (section, name) = (section.to_ascii_lowercase(), name.to_ascii_lowercase());
-    KEYS.iter()
-        .any(|(own, below, names)| *own == section && *below == subsection.is_some() && names.contains(&name.as_str()))
+    KEYS.iter().any(|(own, nested, names)| {
+        *own == section && *nested == subsection.is_some() && names.contains(&name.as_str())
+    })
 }
 
 #[cfg(test)]
@@ -148,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_that_could_run_or_lead_anywhere_are_refused() {
+    fn keys_that_could_run_or_redirect_anything_are_rejected() {
         for key in [
             "core.filemode",
             "core.repositoryformatversion",

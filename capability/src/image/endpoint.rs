@@ -1,28 +1,26 @@
-//! The client of an endpoint with `/images/generations`, as OpenAI's.
+//! A client of endpoints with OpenAI's `/images/generations`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value as Json};
 use std::time::Duration;
 use url::Url;
-use wattle_rt::{Code, Failure};
+use wattle_rt::{Code, Failure, truncate};
 
-use super::{ImageGenerator, LARGEST};
+use super::{ImageGenerator, MAX_IMAGE};
 use crate::PortFuture;
 use crate::egress::{
-    self, Egress, EgressError, EgressErrorKind, EndpointClient, HeaderMap, HeaderValue, Limits, Method, Passage,
-    Request, Response, header,
+    self, Egress, EgressError, EgressErrorKind, EndpointClient, HeaderValue, Limits, Passage, Request, Response, header,
 };
-use crate::http;
 use crate::secrets::Secret;
 
-/// The time that a picture may take.
+/// Maximum time for an image.
 const TIME: Duration = Duration::from_secs(120);
-/// The most characters that a failure repeats of what the endpoint said.
-const SAID: usize = 200;
+/// Maximum length of the endpoint's error message in a failure, in characters.
+const QUOTED: usize = 200;
 
-/// Asks one configured endpoint for pictures. A picture that it has elsewhere, by a URL, is fetched like any other page: from public
-/// hosts, without the key.
+/// Requests images from one configured endpoint. If the endpoint returns a URL, the image is
+/// fetched like any other page: from public hosts, without the key.
 pub struct Endpoint {
     client: EndpointClient,
     public: Egress,
@@ -32,16 +30,16 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// The endpoint below that URL, asked for pictures of that model with that key.
+    /// Creates a client of the endpoint below a URL, with a model and a key.
     ///
     /// # Errors
-    /// Where the URL cannot be an endpoint's.
+    /// If the URL cannot be an endpoint's.
     pub fn new(egress: &Egress, base: &Url, model: Option<String>, key: Option<Secret>) -> Result<Self, EgressError> {
-        // Base64 takes a third more than what it stands for.
-        let limits = Limits { body: LARGEST / 3 * 4 + (64 << 10), time: TIME, ..Limits::default() };
+        // Base64 is a third longer than the bytes.
+        let limits = Limits { body: MAX_IMAGE / 3 * 4 + (64 << 10), time: TIME, ..Limits::default() };
         let client = egress.endpoint(base)?.with_limits(limits);
         let public = egress
-            .with_policy(egress::Policy { limits: Limits { body: LARGEST, ..limits }, ..egress.policy().clone() });
+            .with_policy(egress::Policy { limits: Limits { body: MAX_IMAGE, ..limits }, ..egress.policy().clone() });
         let mut url = base.clone();
         url.set_path(&format!("{}/images/generations", base.path().trim_end_matches('/')));
         Ok(Endpoint { client, public, url, model, key })
@@ -58,18 +56,18 @@ impl Endpoint {
         request.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(key) = &self.key {
             let mut value = HeaderValue::try_from(format!("Bearer {}", key.reveal()))
-                .map_err(|_| Failure::new(Code::EACCESS, "the key of the images endpoint cannot stand in a header"))?;
+                .map_err(|_| Failure::new(Code::EACCESS, "the key of the images endpoint is not valid in a header"))?;
             value.set_sensitive(true);
             request.headers.insert(header::AUTHORIZATION, value);
         }
         let answer = self.client.send(request).await.map_err(|error| self.failed(&error))?;
         if !answer.status.is_success() {
             let words =
-                format!("the images endpoint answered with status {}{}", answer.status.as_u16(), self.said(&answer));
+                format!("the images endpoint answered with status {}{}", answer.status.as_u16(), self.message(&answer));
             return Err(Failure::new(Code::EREMOTE, words));
         }
         let nothing = || {
-            let words = format!("the images endpoint gave no picture{}", self.said(&answer));
+            let words = format!("the images endpoint returned no image{}", self.message(&answer));
             Failure::new(Code::EREMOTE, words)
         };
         let value: Json = serde_json::from_slice(&answer.body).map_err(|_| nothing())?;
@@ -82,21 +80,21 @@ impl Endpoint {
         self.fetch(url, &passage).await
     }
 
-    /// Fetches a picture by its URL: from the endpoint's own origin, or from any host that the run may reach.
+    /// Fetches an image by its URL: from the endpoint's own origin, or from any host that the run
+    /// may reach.
     async fn fetch(&self, url: &str, passage: &Passage) -> Result<Vec<u8>, Failure> {
         let own = Url::parse(url).is_ok_and(|url| url.origin() == self.url.origin());
-        let request =
-            http::Request { method: Method::GET, url: url.to_owned(), headers: HeaderMap::new(), body: Vec::new() };
+        let request = Request::get(url);
         let sent = match own {
             true => passage.ask(&self.client, request).await,
             false => passage.send(&self.public, "image.make", request).await,
         };
         let no_picture =
-            |why: Failure| Failure::new(why.code, format!("no picture was made: {}", self.clean(&why.reason)));
+            |why: Failure| Failure::new(why.code, format!("no image was generated: {}", self.clean(&why.reason)));
         let answer = sent.map_err(no_picture)?;
-        match answer.status {
-            200..300 => Ok(answer.body),
-            status => Err(Failure::new(Code::EREMOTE, format!("the picture could not be fetched: status {status}"))),
+        match answer.status.as_u16() {
+            200..300 => Ok(answer.body.into()),
+            status => Err(Failure::new(Code::EREMOTE, format!("failed to fetch the image: status {status}"))),
         }
     }
 
@@ -106,18 +104,18 @@ impl Endpoint {
             EgressErrorKind::Refused => Code::EACCESS,
             _ => Code::EREMOTE,
         };
-        Failure::new(code, format!("no picture was made: {}", self.clean(&error.to_string())))
+        Failure::new(code, format!("no image was generated: {}", self.clean(&error.to_string())))
     }
 
-    /// What the endpoint says of a failure, in a few words.
-    fn said(&self, answer: &Response) -> String {
+    /// Returns the endpoint's error message, truncated.
+    fn message(&self, answer: &Response) -> String {
         let value: Option<Json> = serde_json::from_slice(&answer.body).ok();
         let of = |at: &str| value.as_ref()?.pointer(at)?.as_str().map(str::to_owned);
-        let Some(said) = of("/error/message").or_else(|| of("/error")).or_else(|| of("/message")) else {
+        let Some(message) = of("/error/message").or_else(|| of("/error")).or_else(|| of("/message")) else {
             return String::new();
         };
-        let plain: String = self.clean(&said).chars().filter(|c| !c.is_control()).take(SAID).collect();
-        format!(": {}", plain.trim())
+        let plain: String = self.clean(&message).chars().filter(|c| !c.is_control()).collect();
+        format!(": {}", truncate(plain.trim(), QUOTED))
     }
 
     fn clean(&self, text: &str) -> String {
@@ -126,7 +124,7 @@ impl Endpoint {
 }
 
 impl ImageGenerator for Endpoint {
-    fn paint(&self, prompt: String, passage: Passage) -> PortFuture<'_, Vec<u8>> {
+    fn generate(&self, prompt: String, passage: Passage) -> PortFuture<'_, Vec<u8>> {
         Box::pin(self.ask(prompt, passage))
     }
 }

@@ -1,4 +1,5 @@
-//! A JSON document that keeps its numbers as they were written: `1.10` stays `1.10`, and an integer of thirty digits stays whole.
+//! A JSON document that keeps the spelling of its numbers: `1.10` stays `1.10`, and an integer of
+//! thirty digits keeps them all.
 
 use std::fmt;
 
@@ -7,55 +8,56 @@ use hifijson::{Error as Bad, Expect, SliceLexer, num::LexWrite as _, str::LexAll
 use indexmap::IndexMap;
 use wattle_rt::{Code, Failure};
 
-/// How deep values may be nested. Every walk over a document recurses on a program's small stack.
-pub(super) const DEPTH: usize = 128;
-/// How many values a document may have: each costs the host some 60 bytes.
-pub(super) const VALUES: usize = 1_000_000;
+/// Maximum nesting depth. Every walk over a document recurses on a program's small stack.
+pub(super) const MAX_DEPTH: usize = 128;
+/// Maximum number of values in a document; each takes about 60 bytes of memory.
+pub(super) const MAX_VALUES: usize = 1_000_000;
 
 /// A JSON value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Document {
     Null,
     Bool(bool),
-    /// As it was written; always a number by the grammar of JSON.
+    /// The number as written; always valid by the grammar of JSON.
     Number(Box<str>),
     Text(String),
     Array(Vec<Document>),
-    /// In the order of the text; of a key that occurs twice, the last value counts.
+    /// The fields in the order of the text; of a repeated key, the last value counts.
     Object(Box<IndexMap<String, Document>>),
 }
 
 impl Document {
-    /// Reads exactly one JSON value.
+    /// Parses exactly one JSON value.
     ///
     /// # Errors
-    /// `EPARSE` with line and column where the text is no JSON or is nested too deep, `ENOMEM` where it holds too many values.
+    /// `EPARSE` with line and column if the text is not JSON or is nested too deeply; `ENOMEM` if
+    /// it has too many values.
     pub(crate) fn read(text: &str) -> Result<Document, Failure> {
         let mut lexer = SliceLexer::new(text.as_bytes());
-        let mut left = VALUES;
-        let read = lexer.exactly_one(SliceLexer::ws_peek, |next, lexer| value(next, lexer, DEPTH, &mut left));
+        let mut left = MAX_VALUES;
+        let read = lexer.exactly_one(SliceLexer::ws_peek, |next, lexer| value(next, lexer, MAX_DEPTH, &mut left));
         read.map_err(|bad| {
             if left == 0 {
                 let words =
-                    "the document has more than 1,000,000 values; take it apart with `json.query` or `str.lines` first";
+                    "the document has more than 1,000,000 values; split it with `json.query` or `str.lines` first";
                 return Failure::new(Code::ENOMEM, words);
             }
             let why = match bad {
-                Bad::Depth => format!("values are nested deeper than {DEPTH}"),
+                Bad::Depth => format!("values are nested deeper than {MAX_DEPTH}"),
                 Bad::Token(Expect::Value) if text.trim().is_empty() => "the text is empty".to_owned(),
                 other => other.to_string(),
             };
             let at = text.len() - lexer.as_slice().len();
-            Failure::new(Code::EPARSE, format!("the text is no JSON: {}: {why}", place(text, at)))
+            Failure::new(Code::EPARSE, format!("the text is not JSON: {}: {why}", position(text, at)))
         })
     }
 
-    /// Reads JSON; what is none is taken as a string.
+    /// Parses JSON; any other text becomes a string.
     pub(crate) fn read_or_text(text: &str) -> Document {
         Document::read(text).unwrap_or_else(|_| Document::Text(text.to_owned()))
     }
 
-    /// The value as programs see it: a string without its quotes, anything else as JSON.
+    /// Returns the value as programs see it: a string without its quotes, anything else as JSON.
     pub(crate) fn plain(&self) -> String {
         match self {
             Document::Text(text) => text.clone(),
@@ -63,7 +65,7 @@ impl Document {
         }
     }
 
-    /// How many values lie inside one another at the most, this one included.
+    /// Returns the nesting depth, this value included.
     pub(super) fn depth(&self) -> usize {
         let inner = match self {
             Document::Array(items) => items.iter().map(Document::depth).max(),
@@ -73,7 +75,7 @@ impl Document {
         1 + inner.unwrap_or(0)
     }
 
-    /// The kind with its article, as a message says it.
+    /// Returns the kind with its article, for a message.
     pub(crate) fn a_kind(&self) -> String {
         match self {
             Document::Null => "null".to_owned(),
@@ -82,7 +84,7 @@ impl Document {
         }
     }
 
-    /// The kind in one word, as `json.type` gives it.
+    /// Returns the kind in one word, as `json.type` does.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Document::Null => "null",
@@ -129,20 +131,20 @@ fn value(next: u8, lexer: &mut SliceLexer<'_>, depth: usize, left: &mut usize) -
     })
 }
 
-/// `line 2, column 5`, both from 1, columns in characters.
-fn place(text: &str, at: usize) -> String {
+/// Returns `line 2, column 5`, both counted from 1; columns are characters.
+fn position(text: &str, at: usize) -> String {
     let before = text.get(..text.floor_char_boundary(at)).unwrap_or_default();
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
     format!("line {line}, column {column}")
 }
 
-/// A text as a JSON string, with quotes.
+/// Returns a text as a JSON string, with quotes.
 pub(crate) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Writes the document without blanks.
+/// Writes the document without whitespace.
 impl fmt::Display for Document {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -172,12 +174,12 @@ impl fmt::Display for Document {
 mod tests {
     use super::*;
 
-    fn again(text: &str) -> Result<String, Failure> {
+    fn rewritten(text: &str) -> Result<String, Failure> {
         Document::read(text).map(|document| document.to_string())
     }
 
     #[test]
-    fn what_is_read_is_written_as_it_was() {
+    fn documents_keep_their_spelling() {
         for text in [
             "null",
             "[true,false]",
@@ -190,15 +192,15 @@ mod tests {
             r#"{"b":1,"a":[{},[],""]}"#,
             r#""\"\\\n\u0001ä𝄞""#,
         ] {
-            assert_eq!(again(text).as_deref(), Ok(text));
+            assert_eq!(rewritten(text).as_deref(), Ok(text));
         }
-        assert_eq!(again(" { \"a\" : [ 1 , 2 ] } \n").unwrap(), r#"{"a":[1,2]}"#);
-        assert_eq!(again(r#""\u00e4\ud834\udd1e\/""#).unwrap(), "\"ä𝄞/\"");
-        assert_eq!(again(r#"{"a":1,"b":2,"a":3}"#).unwrap(), r#"{"a":3,"b":2}"#);
+        assert_eq!(rewritten(" { \"a\" : [ 1 , 2 ] } \n").unwrap(), r#"{"a":[1,2]}"#);
+        assert_eq!(rewritten(r#""\u00e4\ud834\udd1e\/""#).unwrap(), "\"ä𝄞/\"");
+        assert_eq!(rewritten(r#"{"a":1,"b":2,"a":3}"#).unwrap(), r#"{"a":3,"b":2}"#);
     }
 
     #[test]
-    fn what_is_no_json_is_told_with_its_place() {
+    fn invalid_json_is_reported_with_its_position() {
         for (text, words) in [
             ("", "line 1, column 1: the text is empty"),
             ("{", "line 1, column 2"),
@@ -222,14 +224,14 @@ mod tests {
     }
 
     #[test]
-    fn depth_and_size_are_bounded() {
+    fn depth_and_size_are_limited() {
         let nested = |n: usize| "[".repeat(n) + &"]".repeat(n);
-        assert!(Document::read(&nested(DEPTH)).is_ok());
-        let deep = Document::read(&nested(DEPTH + 1)).unwrap_err();
+        assert!(Document::read(&nested(MAX_DEPTH)).is_ok());
+        let deep = Document::read(&nested(MAX_DEPTH + 1)).unwrap_err();
         assert!(deep.code == Code::EPARSE && deep.reason.contains("nested deeper than 128"), "{deep}");
         assert_eq!(Document::read(&"[".repeat(1 << 20)).unwrap_err().code, Code::EPARSE);
         assert_eq!(Document::read(&"{\"a\":".repeat(1 << 20)).unwrap_err().code, Code::EPARSE);
-        let wide = format!("[{}0]", "0,".repeat(VALUES));
+        let wide = format!("[{}0]", "0,".repeat(MAX_VALUES));
         assert_eq!(Document::read(&wide).unwrap_err().code, Code::ENOMEM);
     }
 }

@@ -2,62 +2,66 @@
 
 use wattle_rt::{Code, Failure, truncate};
 
-use super::document::{DEPTH, Document};
+use super::document::{Document, MAX_DEPTH};
 
 /// One step of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
-    /// A key, or an index where the value there is an array.
+    /// A key, or an index if the value is an array.
     Name(String),
-    /// An index in brackets; below 0 it counts from the end.
+    /// An index in brackets; a negative one counts from the end.
     Index(i64),
-    /// The place behind an array's last item: `[-]`, or `-` in a pointer.
-    Behind,
+    /// The position after an array's last item: `[-]`, or `-` in a pointer.
+    AfterLast,
 }
 
-/// A path, read.
+/// A parsed path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Path {
-    /// Each step with its end in the text.
+    /// The steps, each with its end in the text.
     steps: Vec<(Step, usize)>,
     text: String,
 }
 
 impl Path {
-    /// Reads a path.
+    /// Parses a path.
     ///
     /// # Errors
-    /// `EPARSE` with what is wrong about it.
+    /// `EPARSE` with the reason.
     pub(crate) fn read(text: &str) -> Result<Path, Failure> {
         let steps = if text.starts_with('/') { pointer(text) } else { dotted(text)? };
-        if steps.len() > DEPTH {
-            return Err(Failure::new(Code::EPARSE, format!("the path has {} steps, more than {DEPTH}", steps.len())));
+        if steps.len() > MAX_DEPTH {
+            return Err(Failure::new(
+                Code::EPARSE,
+                format!("the path has {} steps, more than {MAX_DEPTH}", steps.len()),
+            ));
         }
         Ok(Path { steps, text: text.to_owned() })
     }
 
-    /// The value that the path leads to.
+    /// Returns the value at the path.
     ///
     /// # Errors
-    /// `ENOENT` with how far the path leads, and what there is.
+    /// `ENOENT` with the part of the path that exists, and the value there.
     pub(crate) fn find<'d>(&self, document: &'d Document) -> Result<&'d Document, Failure> {
         let mut value = document;
         let mut from = 0;
         for (step, to) in &self.steps {
-            value = child(value, step).ok_or_else(|| self.absent(from, *to, value))?;
+            value = child(value, step).ok_or_else(|| self.missing_part(from, *to, value))?;
             from = *to;
         }
         Ok(value)
     }
 
-    /// Puts a value where the path leads. Objects and arrays on the way are made where nothing, or `null`, is; the index behind an array's last
-    /// item appends.
+    /// Sets the value at the path. Creates missing objects and arrays on the way, also in place of
+    /// `null`; the index after an array's last item appends.
     ///
     /// # Errors
-    /// `ENOENT` where the path leads through a value that has no such part; `EPARSE` where the document would be nested too deep.
+    /// `ENOENT` if the path leads through a value that has no such part; `EPARSE` if the document
+    /// would be nested too deeply.
     pub(crate) fn put(&self, document: &mut Document, value: Document) -> Result<(), Failure> {
-        if self.steps.len() + value.depth() > DEPTH {
-            return Err(Failure::new(Code::EPARSE, format!("the document would be nested deeper than {DEPTH}")));
+        if self.steps.len() + value.depth() > MAX_DEPTH {
+            return Err(Failure::new(Code::EPARSE, format!("the document would be nested deeper than {MAX_DEPTH}")));
         }
         let mut slot = document;
         let mut from = 0;
@@ -65,12 +69,12 @@ impl Path {
             if *slot == Document::Null {
                 *slot = match step {
                     Step::Name(_) => Document::Object(Box::default()),
-                    Step::Index(_) | Step::Behind => Document::Array(Vec::new()),
+                    Step::Index(_) | Step::AfterLast => Document::Array(Vec::new()),
                 };
             }
-            // A step that leads nowhere is looked at again for its words, once it can no longer be borrowed.
-            if !leads(slot, step) {
-                return Err(self.absent(from, *to, slot));
+            // Checked first, because a failed step could no longer borrow the slot for its message.
+            if !can_set(slot, step) {
+                return Err(self.missing_part(from, *to, slot));
             }
             slot = match (slot, step) {
                 (Document::Object(fields), step) => fields.entry(key(step)).or_insert(Document::Null),
@@ -89,7 +93,7 @@ impl Path {
         Ok(())
     }
 
-    /// Takes out what the path leads to; the items behind it move up.
+    /// Removes the value at the path; the items after it move up.
     ///
     /// # Errors
     /// `ENOENT` as in [`find`](Path::find); `EPARSE` for the path of the whole document.
@@ -98,7 +102,7 @@ impl Path {
         let Some(((last, _), way)) = self.steps.split_last() else {
             return Err(Failure::new(
                 Code::EPARSE,
-                "the path leads to the whole document, which cannot be removed from itself",
+                "the path is that of the whole document, which cannot be removed from itself",
             ));
         };
         let mut slot = document;
@@ -122,41 +126,41 @@ impl Path {
         Ok(())
     }
 
-    /// Which part of the path is missing, and what there is instead.
-    fn absent(&self, from: usize, to: usize, at: &Document) -> Failure {
+    /// Reports the missing part of the path, and the value that does not have it.
+    fn missing_part(&self, from: usize, to: usize, at: &Document) -> Failure {
         let part = |range| self.text.get(range).unwrap_or_default();
         let missing = part(from..to).trim_start_matches('.');
-        let place = match part(0..from) {
+        let whose = match part(0..from) {
             "" | "$" | "." => "the document".to_owned(),
             way => format!("{way:?}"),
         };
-        let there = match at {
+        let found = match at {
             Document::Object(fields) if fields.is_empty() => "is an empty object".to_owned(),
             Document::Object(fields) => {
                 let names: Vec<_> = fields.keys().take(12).map(|key| truncate(key, 40)).collect();
                 let more = if fields.len() > 12 { format!(" and {} more", fields.len() - 12) } else { String::new() };
                 format!("is an object with the keys {}{more}", names.join(", "))
             }
-            Document::Array(items) => format!("is an array of {}", items.len()),
+            Document::Array(items) => format!("is an array of {} items", items.len()),
             other => format!("is {}", other.a_kind()),
         };
-        Failure::new(Code::ENOENT, format!("nothing at {:?}: {place} {there}, and has no {missing:?}", self.text))
+        Failure::new(Code::ENOENT, format!("nothing at {:?}: {whose} {found}, without {missing:?}", self.text))
     }
 }
 
-/// The key that a step means in an object.
+/// Returns the key of a step in an object.
 fn key(step: &Step) -> String {
     match step {
         Step::Name(name) => name.clone(),
         Step::Index(index) => index.to_string(),
-        Step::Behind => "-".to_owned(),
+        Step::AfterLast => "-".to_owned(),
     }
 }
 
-/// The index that a step means in an array of that length; it may be the length, and not more.
+/// Returns the index of a step in an array of that length; at most the length.
 fn index(step: &Step, length: usize) -> Option<usize> {
     let index = match step {
-        Step::Behind => return Some(length),
+        Step::AfterLast => return Some(length),
         Step::Name(name) => name.parse().ok()?,
         Step::Index(index) => *index,
     };
@@ -172,8 +176,8 @@ fn child<'d>(value: &'d Document, step: &Step) -> Option<&'d Document> {
     }
 }
 
-/// Whether a value can be put at that step.
-fn leads(value: &Document, step: &Step) -> bool {
+/// Returns true if the step can be set in the value.
+fn can_set(value: &Document, step: &Step) -> bool {
     match value {
         Document::Object(_) => true,
         Document::Array(items) => index(step, items.len()).is_some(),
@@ -181,22 +185,23 @@ fn leads(value: &Document, step: &Step) -> bool {
     }
 }
 
-/// Reads a JSON pointer, RFC 6901.
+/// Parses a JSON pointer, RFC 6901.
 fn pointer(text: &str) -> Vec<(Step, usize)> {
     let mut end = 0;
     let parts = text.split('/').skip(1);
     parts
         .map(|part| {
             end += part.len() + 1;
-            let step = if part == "-" { Step::Behind } else { Step::Name(part.replace("~1", "/").replace("~0", "~")) };
+            let step =
+                if part == "-" { Step::AfterLast } else { Step::Name(part.replace("~1", "/").replace("~0", "~")) };
             (step, end)
         })
         .collect()
 }
 
-/// Reads names between dots and indices or quoted names in brackets.
+/// Parses names separated by dots, and indexes or quoted names in brackets.
 fn dotted(text: &str) -> Result<Vec<(Step, usize)>, Failure> {
-    let bad = |why: &str| Failure::new(Code::EPARSE, format!("the path {text:?} cannot be read: {why}"));
+    let bad = |why: &str| Failure::new(Code::EPARSE, format!("invalid path {text:?}: {why}"));
     let mut rest = text.strip_prefix('$').unwrap_or(text);
     let mut steps = Vec::new();
     while !rest.is_empty() {
@@ -208,7 +213,7 @@ fn dotted(text: &str) -> Result<Vec<(Step, usize)>, Failure> {
         }
         let dot = rest.strip_prefix('.');
         if dot.is_none() && !steps.is_empty() {
-            return Err(bad("`.` or `[` is missing behind `]`"));
+            return Err(bad("`.` or `[` is missing after `]`"));
         }
         let name = dot.unwrap_or(rest);
         let (name, tail) = name.split_at_checked(name.find(['.', '[']).unwrap_or(name.len())).unwrap_or((name, ""));
@@ -216,7 +221,7 @@ fn dotted(text: &str) -> Result<Vec<(Step, usize)>, Failure> {
             // `$` or `.` alone is the document itself; `.[0]` is `[0]`.
             "" if steps.is_empty() && tail.is_empty() => {}
             "" if tail.starts_with('[') => {}
-            "" => return Err(bad("a name is missing behind a dot")),
+            "" => return Err(bad("a name is missing after a dot")),
             name => steps.push((Step::Name(name.to_owned()), text.len() - tail.len())),
         }
         rest = tail;
@@ -224,7 +229,7 @@ fn dotted(text: &str) -> Result<Vec<(Step, usize)>, Failure> {
     Ok(steps)
 }
 
-/// Reads what stands behind `[`, its `]` included.
+/// Parses the text after `[`, including its `]`.
 fn bracket(inside: &str) -> Result<(Step, &str), &'static str> {
     for quote in ['"', '\''] {
         if let Some(quoted) = inside.strip_prefix(quote) {
@@ -235,9 +240,10 @@ fn bracket(inside: &str) -> Result<(Step, &str), &'static str> {
     }
     let (index, tail) = inside.split_once(']').ok_or("`]` is missing")?;
     match index.trim() {
-        "-" => Ok((Step::Behind, tail)),
+        "-" => Ok((Step::AfterLast, tail)),
         index => {
-            let why = "an index is a number, counted from 0, or from the end where it is below 0; a name in brackets has quotes";
+            let why =
+                "an index is a number, counted from 0, or from the end if negative; a name in brackets needs quotes";
             index.parse().map(|index| (Step::Index(index), tail)).map_err(|_| why)
         }
     }

@@ -1,37 +1,40 @@
-//! Tables: CSV as RFC 4180 has it, from and to JSON arrays of objects.
+//! Tables: CSV (RFC 4180) to and from JSON arrays of objects.
 
 use std::collections::{HashMap, HashSet};
 
 use csv::{ByteRecord, ReaderBuilder, WriterBuilder};
 use wattle_rt::{Code, Failure};
 
-use super::MOST;
-use super::document::{Document, VALUES, quoted};
+use super::MAX_DOCUMENT;
+use super::document::{Document, MAX_VALUES, quoted};
 
-/// The most fields of a table that is written: of rows that have little in common each lacks the columns of all others.
-const FIELDS: usize = 4_000_000;
-/// Stands behind the text as a row of its own, unless a quote is still open there.
+/// Maximum number of fields of a table to write: every row has the columns of all other rows.
+const MAX_FIELDS: usize = 4_000_000;
+/// A row appended to the text; the parser returns it as a row unless a quote is still open.
 const END: &[u8] = b"\n\0";
 
-/// The byte between two fields; a comma where none is given.
+/// Returns the separator byte; the default is a comma.
 fn separator(sep: Option<&str>) -> Result<u8, Failure> {
     match sep.map(str::as_bytes) {
         None | Some([]) => Ok(b','),
         Some([byte]) if byte.is_ascii() && !b"\"\r\n\0".contains(byte) => Ok(*byte),
-        Some(_) => Err(Failure::new(Code::EPARSE, "the separator is one ASCII character, such as , or ; or a tab")),
+        Some(_) => {
+            Err(Failure::new(Code::EPARSE, "the separator must be one ASCII character, such as , or ; or a tab"))
+        }
     }
 }
 
-/// Reads a table whose head line names the columns: an array of objects of strings.
+/// Parses a table whose header line names the columns, into an array of objects of strings.
 ///
 /// # Errors
-/// `EPARSE` where a quote is not closed or a row has more fields than the head; `ENOMEM` where the document would be too large.
+/// `EPARSE` if a quote is unclosed or a row has more fields than the header; `ENOMEM` if the
+/// document would be too large.
 pub(super) fn read(text: &str, sep: Option<&str>) -> Result<String, Failure> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let whole = [text.as_bytes(), END].concat();
     let mut rows =
         ReaderBuilder::new().delimiter(separator(sep)?).has_headers(false).flexible(true).from_reader(whole.as_slice());
-    let failed = |error: csv::Error| Failure::new(Code::EPARSE, format!("the text is no CSV: {error}"));
+    let failed = |error: csv::Error| Failure::new(Code::EPARSE, format!("the text is not CSV: {error}"));
     let (mut row, mut next) = (ByteRecord::new(), ByteRecord::new());
     rows.read_byte_record(&mut row).map_err(failed)?;
     let mut head: Option<Vec<String>> = None;
@@ -45,9 +48,9 @@ pub(super) fn read(text: &str, sep: Option<&str>) -> Result<String, Failure> {
                 values += columns.len() + 1;
             }
         }
-        if json.len() > MOST || values >= VALUES {
+        if json.len() > MAX_DOCUMENT || values >= MAX_VALUES {
             let words = format!(
-                "the rows up to line {} make more than 16 MiB or 1,000,000 values of JSON; read the text in parts",
+                "the rows up to line {} make more than 16 MiB or 1,000,000 values of JSON; parse the text in parts",
                 line(&row)
             );
             return Err(Failure::new(Code::ENOMEM, words));
@@ -55,23 +58,23 @@ pub(super) fn read(text: &str, sep: Option<&str>) -> Result<String, Failure> {
         std::mem::swap(&mut row, &mut next);
     }
     if row.len() != 1 || row.get(0) != END.get(1..) {
-        let words = format!("a quote in the row that begins at line {} is not closed", line(&row));
+        let words = format!("a quote in the row that starts at line {} is not closed", line(&row));
         return Err(Failure::new(Code::EPARSE, words));
     }
     json.push(']');
     Ok(json)
 }
 
-/// The line that a row begins at.
+/// Returns the line at which a row starts.
 fn line(row: &ByteRecord) -> u64 {
     row.position().map_or(0, csv::Position::line)
 }
 
-/// Writes a row as an object; fields that it lacks are empty.
+/// Appends a row as an object; missing fields are empty.
 fn push(json: &mut String, columns: &[String], row: &ByteRecord) -> Result<(), Failure> {
     if row.len() > columns.len() {
         let words = format!(
-            "line {} has {} fields, more than the {} of the head line; a field with the separator in it stands in quotes",
+            "line {} has {} fields, more than the {} of the header line; quote a field that contains the separator",
             line(row),
             row.len(),
             columns.len()
@@ -87,7 +90,7 @@ fn push(json: &mut String, columns: &[String], row: &ByteRecord) -> Result<(), F
     Ok(())
 }
 
-/// The names of the columns as JSON strings. A name that occurred before gets a number behind it.
+/// Returns the names of the columns as JSON strings. A repeated name gets a number.
 fn columns(head: &ByteRecord) -> Vec<String> {
     let mut taken: HashSet<String> = HashSet::new();
     let mut counts: HashMap<String, usize> = HashMap::new();
@@ -108,7 +111,7 @@ fn columns(head: &ByteRecord) -> Vec<String> {
     head.iter().map(name).collect()
 }
 
-/// What a value is, with its article.
+/// Returns the kind of a value, with its article.
 fn a_kind(document: &Document) -> String {
     match document.kind() {
         kind @ ("object" | "array") => format!("an {kind}"),
@@ -117,10 +120,11 @@ fn a_kind(document: &Document) -> String {
     }
 }
 
-/// Writes an array of objects as a table with a head line: a column for each key, in the order of their first occurrence.
+/// Formats an array of objects as a table: a header line, then a column for each key, in the
+/// order of first occurrence.
 ///
 /// # Errors
-/// `EPARSE` where the document is something else; `ENOMEM` where the table would be too large.
+/// `EPARSE` if the document is something else; `ENOMEM` if the table would be too large.
 pub(super) fn write(document: &Document, sep: Option<&str>) -> Result<String, Failure> {
     let sep = separator(sep)?;
     let Document::Array(items) = document else {
@@ -140,7 +144,7 @@ pub(super) fn write(document: &Document, sep: Option<&str>) -> Result<String, Fa
     if columns.is_empty() {
         return Ok(String::new());
     }
-    if columns.len().saturating_mul(rows.len()) > FIELDS {
+    if columns.len().saturating_mul(rows.len()) > MAX_FIELDS {
         let words = format!(
             "the table would have {} columns and {} rows, more than 4,000,000 fields",
             columns.len(),
@@ -163,7 +167,7 @@ pub(super) fn write(document: &Document, sep: Option<&str>) -> Result<String, Fa
         table.write_record(None::<&[u8]>).map_err(failed)?;
     }
     let bytes = table.into_inner().map_err(|error| failed(error.into_error().into()))?;
-    String::from_utf8(bytes).map_err(|e| Failure::new(Code::EPARSE, format!("the table is no UTF-8: {e}")))
+    String::from_utf8(bytes).map_err(|e| Failure::new(Code::EPARSE, format!("the table is not UTF-8: {e}")))
 }
 
 #[cfg(test)]
@@ -175,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_are_read_as_they_are_defined() {
+    fn tables_are_parsed_by_the_standard() {
         for (text, json) in [
             ("", "[]"),
             ("\u{feff}", "[]"),
@@ -199,12 +203,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_table_is_told_with_its_line() {
+    fn an_invalid_table_is_reported_with_its_line() {
         for (text, words) in [
-            ("\"a", "the row that begins at line 1 is not closed"),
-            ("a\n\"x\n\ny", "the row that begins at line 2 is not closed"),
+            ("\"a", "the row that starts at line 1 is not closed"),
+            ("a\n\"x\n\ny", "the row that starts at line 2 is not closed"),
             ("a\n\"x\"\"", "line 2 is not closed"),
-            ("a,b\n1,2\n1,2,3\n", "line 3 has 3 fields, more than the 2 of the head line"),
+            ("a,b\n1,2\n1,2,3\n", "line 3 has 3 fields, more than the 2 of the header line"),
         ] {
             let failure = read_comma(text).unwrap_err();
             assert_eq!(failure.code, Code::EPARSE);
@@ -216,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_the_same_again() {
+    fn a_written_table_parses_to_the_same_document() {
         for (json, text) in [
             ("[]", ""),
             ("[{}]", ""),
@@ -244,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn size_is_bounded() {
+    fn size_is_limited() {
         let rows = |n: usize| String::from("a\n") + &"x\n".repeat(n);
         assert!(read_comma(&rows(400_000)).is_ok());
         assert_eq!(read_comma(&rows(600_000)).unwrap_err().code, Code::ENOMEM);

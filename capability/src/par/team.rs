@@ -1,4 +1,4 @@
-//! Programs that run at the same time on behalf of one call.
+//! Concurrent programs of one call.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,72 +9,73 @@ use wattle_rt::{Account, Code, Failure, Grants, Held, Nested, Outcome, Run};
 
 use super::{Call, Par, result_of};
 
-/// The programs that one call has under way. All of them end when it is dropped.
+/// The running programs of one call. Dropping it stops all of them.
 pub(crate) struct Team {
     par: Arc<Par>,
     grants: Arc<Grants>,
     place: Nested,
-    /// Held as a whole by a program that runs with no other one beside it.
-    alone: Arc<RwLock<()>>,
-    /// How many more bytes may be put out.
+    /// The lock that an exclusive program holds for writing, all others for reading.
+    exclusion: Arc<RwLock<()>>,
+    /// The remaining bytes of output.
     room: usize,
     account: Account,
-    /// What was put out so far.
+    /// The memory of the output so far.
     held: Held,
     /// Maximum memory of one program, in bytes.
     program_memory: usize,
-    under_way: JoinSet<(usize, Result<Outcome, Failure>)>,
+    running: JoinSet<(usize, Result<Outcome, Failure>)>,
     handles: BTreeMap<usize, AbortHandle>,
 }
 
 impl Team {
-    /// Nobody yet, with what the run was granted, one level below it.
+    /// Creates an empty team with the run's grants, one nesting level below the run.
     ///
     /// # Errors
-    /// Where the run has no programs to start, or is nested too deep to start any.
+    /// If the run has no grant of `par`, or is nested too deeply.
     pub(crate) fn new(run: &mut Run) -> Result<Team, Failure> {
         Ok(Team {
             par: run.config::<Par>()?,
             grants: Arc::clone(run.grants()),
             place: run.nested()?,
-            alone: Arc::default(),
+            exclusion: Arc::default(),
             room: run.remaining_memory(),
             account: run.account().clone(),
             held: run.account().nothing(),
             program_memory: run.memory_limit(),
-            under_way: JoinSet::new(),
+            running: JoinSet::new(),
             handles: BTreeMap::new(),
         })
     }
 
-    /// Whether one more may run at once: the account of the run has room for as much memory as a program may have, or none is under way.
-    pub(crate) fn has_place(&self) -> bool {
-        let fits = self.under_way.is_empty() || self.account.free() >= self.program_memory;
-        fits && self.under_way.len() < self.par.at_once.get()
+    /// Returns true if one more program may start: the limit is not reached, and the run's account
+    /// has memory for it, or no other program is running.
+    pub(crate) fn has_capacity(&self) -> bool {
+        let fits = self.running.is_empty() || self.account.free() >= self.program_memory;
+        fits && self.running.len() < self.par.max_concurrent.get()
     }
 
-    /// Starts a program under a number of its own.
-    pub(crate) fn start(&mut self, at: usize, call: Call) {
-        let (par, grants, alone, place) =
-            (Arc::clone(&self.par), Arc::clone(&self.grants), Arc::clone(&self.alone), self.place.item(at));
-        let handle = self.under_way.spawn(async move { (at, one(&par, call, grants, place, &alone).await) });
+    /// Starts a program under a number.
+    pub(crate) fn start(&mut self, at: usize, call: Result<Call, Failure>) {
+        let (par, grants, exclusion, place) =
+            (Arc::clone(&self.par), Arc::clone(&self.grants), Arc::clone(&self.exclusion), self.place.item(at));
+        let handle = self.running.spawn(async move { (at, run_one(&par, call, grants, place, &exclusion).await) });
         self.handles.insert(at, handle);
     }
 
-    /// Waits for the next one to be done, takes its calls into the run's trace, and gives its number and what it put out; `None` where
-    /// none is under way.
+    /// Waits for the next program to end, and adds its calls to the run's trace. Returns its number
+    /// and its results; `None` if no program is running.
     ///
     /// # Errors
-    /// `ENOMEM` where all of them put out more than the run may hold.
+    /// `ENOMEM` if the outputs together exceed the run's memory limit.
     pub(crate) async fn next(
         &mut self,
         run: &mut Run,
     ) -> Result<Option<(usize, Result<Vec<Vec<u8>>, Failure>)>, Failure> {
         let (at, outcome) = loop {
-            match self.under_way.join_next().await {
+            match self.running.join_next().await {
                 None => return Ok(None),
                 Some(Ok(joined)) => break joined,
-                // One that was ended here gives nothing.
+                // A program that this team stopped has no result.
                 Some(Err(error)) => {
                     if let Ok(panic) = error.try_into_panic() {
                         std::panic::resume_unwind(panic);
@@ -90,28 +91,28 @@ impl Team {
         let size = |results: &Vec<Vec<u8>>| results.iter().map(|result| result.len() + 1).sum();
         let bytes = result.as_ref().map_or_else(|failure| failure.reason.len(), size);
         self.room = self.room.checked_sub(bytes).ok_or_else(|| {
-            Failure::new(Code::ENOMEM, "what the programs put out takes more than the run's memory limit; run fewer")
+            Failure::new(Code::ENOMEM, "the outputs of the programs exceed the run's memory limit; run fewer")
         })?;
         self.held.grow(bytes)?;
         Ok(Some((at, result)))
     }
 
-    /// Ends those with greater numbers.
-    pub(crate) fn end_behind(&mut self, at: usize) {
+    /// Stops the programs with greater numbers.
+    pub(crate) fn stop_after(&mut self, at: usize) {
         self.handles.range(at + 1..).for_each(|(_, handle)| handle.abort());
     }
 }
 
-async fn one(
+async fn run_one(
     par: &Par,
-    call: Call,
+    call: Result<Call, Failure>,
     grants: Arc<Grants>,
     place: Nested,
-    alone: &RwLock<()>,
+    exclusion: &RwLock<()>,
 ) -> Result<Outcome, Failure> {
-    let (work, args) = call?;
+    let Call { work, args } = call?;
     let exclusive = par.programs.is_exclusive(&work);
-    let _alone = if exclusive { Some(alone.write().await) } else { None };
-    let _beside = if exclusive { None } else { Some(alone.read().await) };
+    let _exclusive = if exclusive { Some(exclusion.write().await) } else { None };
+    let _shared = if exclusive { None } else { Some(exclusion.read().await) };
     par.programs.run(work, args, grants, place).await
 }

@@ -1,29 +1,29 @@
-//! The classes of effect, and the words of rules that decide them.
+//! Classes of effects, and the capabilities whose names stand for them in rules.
 //!
-//! A word is the name of a capability. Some lead a class of effect: a rule on `http` is about every request, whichever function
-//! makes it. All others are about their own functions, as a rule on a function is.
+//! A rule on `http` covers every request, whichever function makes it. A rule on a capability
+//! without a class covers that capability's functions only.
 
 use wattle_rt::{Service, Target};
 
-/// A kind of effect outside the run.
+/// A class of effects outside the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Class {
     /// A request to a URL.
     Requests,
-    /// The run's files, read or written.
+    /// An access to the run's files.
     Files,
-    /// The state of session and tenant.
+    /// An access to the state of session or tenant.
     State,
-    /// A program that is started.
+    /// The start of a program.
     Programs,
-    /// An agent that is asked.
+    /// A question to an agent.
     Agents,
-    /// Something that the operator set up.
+    /// The use of a service that the operator configured.
     Service(Service),
 }
 
 impl Class {
-    /// The class of a target.
+    /// Returns the class of a target.
     pub(super) fn of(target: Target) -> Class {
         match target {
             Target::Url => Class::Requests,
@@ -35,9 +35,9 @@ impl Class {
         }
     }
 
-    /// The classes that are touched on the way to this one: what refuses those refuses it, and what allows those does not
-    /// allow it.
-    pub(super) fn by_way_of(self) -> &'static [Class] {
+    /// Returns the classes that this class depends on. A rule that denies one of those denies this
+    /// one too; a rule that allows one of those does not allow this one.
+    pub(super) fn dependencies(self) -> &'static [Class] {
         match self {
             Class::Service(Service::Engine | Service::Model | Service::Remote) => &[Class::Requests],
             Class::Service(Service::Images) => &[Class::Requests, Class::Service(Service::Model)],
@@ -48,9 +48,9 @@ impl Class {
     }
 }
 
-/// The class that a capability's name leads; `None` where it is about its own functions only.
-pub(super) fn led_by(word: &str) -> Option<Class> {
-    Some(match word {
+/// Returns the class that a capability's name stands for, if any.
+pub(super) fn class_of_capability(name: &str) -> Option<Class> {
+    Some(match name {
         "http" => Class::Requests,
         "fs" => Class::Files,
         "kv" => Class::State,
@@ -60,9 +60,10 @@ pub(super) fn led_by(word: &str) -> Option<Class> {
     })
 }
 
-/// What a rule that allows a capability's own functions allows them: what they are for, and not all that they could touch.
-pub(super) fn is_for(word: &str, class: Class) -> bool {
-    match word {
+/// Returns true if effects of a class are the purpose of a capability: a rule that allows the
+/// capability allows those, and not every effect that its functions could have.
+pub(super) fn is_purpose(capability: &str, class: Class) -> bool {
+    match capability {
         "web" => matches!(class, Class::Requests | Class::Service(Service::Engine)),
         "vfs" | "shell" | "search" => class == Class::Files,
         "workbook" | "wattle" => class == Class::Programs,

@@ -1,51 +1,51 @@
-//! The decision about a program before its first instruction.
+//! Decisions about a program before its first instruction.
 
 use std::fmt;
 
 use wattle_rt::{Argument, Authority, Reach, Service, Target, Text, Touch as Fixed};
 
-use super::place::Place;
+use super::resource::Resource;
 use super::{Policy, Rule, Ruling, Touched, Verdict};
 
-/// What a policy says about a program before it runs.
+/// A policy's decision about a program that has not started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
-    /// What the user is asked about first; the program runs if all is answered with yes.
+    /// The questions to the user; the program runs if all are approved.
     pub questions: Vec<Question>,
-    /// What the program may not do; it does not run if there is anything.
+    /// The effects that are denied; if there are any, the program does not run.
     pub refusals: Vec<Refusal>,
 }
 
-/// A question to the user: may the program do that?
+/// A question to the user: may the program do this?
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// What the program would do.
+    /// The effect in question.
     pub touch: Touch,
-    /// What a yes is good for, with that function.
+    /// The rule that an approval adds for this function.
     pub approves: Rule,
-    /// What would make the question unnecessary.
+    /// The setting that would make the question unnecessary.
     pub remedy: String,
 }
 
-/// Something that a program may not do.
+/// A denied effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// What the program would do.
+    /// The denied effect.
     pub touch: Touch,
     /// The rule that forbids it.
     pub rule: Option<Rule>,
-    /// What would permit it.
+    /// The setting that would permit it.
     pub remedy: String,
 }
 
-/// What a call of a program would touch.
+/// An effect of a program's call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Touch {
     /// The function, such as `http.get`.
     pub function: String,
-    /// In words, such as `reach https://example.com/`.
+    /// The effect in words, such as `reach https://example.com/`.
     pub what: String,
-    /// Which of the program's uses it is.
+    /// The index of the call among the program's uses of functions.
     pub at: usize,
 }
 
@@ -62,72 +62,74 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// What a call touches, as far as it is known.
-enum Named {
-    /// Nothing outside.
+/// The resource that a call touches, as far as it is known before the run.
+enum Subject {
+    /// None.
     Nothing,
-    Known(Target, Place, String),
+    Known(Target, Resource, String),
+    /// Any resource of that kind; the text is the known prefix.
     Unknown(Target, String),
 }
 
 impl Policy {
-    /// Decides about a program with that authority that is started with those arguments. It runs nothing and asks nobody.
+    /// Decides about a program by its authority and its arguments. Runs nothing and asks nobody.
     #[must_use]
     pub fn decide(&self, authority: &Authority, args: &[String]) -> Decision {
         let mut decision = Decision::default();
         if self.is_open() {
             return decision;
         }
-        for (at, one) in authority.uses().iter().enumerate() {
-            let function = format!("{}.{}", one.function.module, one.function.name);
+        for (at, used) in authority.uses().iter().enumerate() {
+            let function = format!("{}.{}", used.function.module, used.function.name);
             let mut touches_nothing = true;
-            for reach in one.reaches() {
+            for reach in used.reaches() {
                 touches_nothing = false;
-                for named in self.named(&function, reach, args) {
-                    self.weigh(&mut decision, at, &function, &named);
+                for subject in self.subjects(&function, reach, args) {
+                    self.judge(&mut decision, at, &function, &subject);
                 }
             }
             if touches_nothing {
-                self.weigh(&mut decision, at, &function, &Named::Nothing);
+                self.judge(&mut decision, at, &function, &Subject::Nothing);
             }
         }
         decision
     }
 
-    /// What there is to decide about one thing that a call may touch.
-    fn named(&self, function: &str, reach: Reach<'_>, args: &[String]) -> Vec<Named> {
+    /// Returns the resources that one reach of a call may touch.
+    fn subjects(&self, function: &str, reach: Reach<'_>, args: &[String]) -> Vec<Subject> {
         match reach {
-            Reach::Named(target, Argument::Unknown) => vec![Named::Unknown(target, String::new())],
+            Reach::Named(target, Argument::Unknown) => vec![Subject::Unknown(target, String::new())],
             Reach::Named(target, Argument::OneOf(texts)) => {
                 let texts = texts.iter().filter_map(|text| text.with(args));
-                texts.map(|text| of_text(target, &text)).collect()
+                texts.map(|text| subject_of(target, &text)).collect()
             }
-            Reach::Always(Fixed { target, text }) => match Place::of(target, text) {
-                Some(place) => vec![Named::Known(target, place, text.to_owned())],
-                None => vec![Named::Unknown(target, text.to_owned())],
+            Reach::Always(Fixed { target, text }) => match Resource::of(target, text) {
+                Some(resource) => vec![Subject::Known(target, resource, text.to_owned())],
+                None => vec![Subject::Unknown(target, text.to_owned())],
             },
-            // Of several kinds it may touch one and leave the others: it is refused only if nothing is left.
+            // The call may touch any one of the kinds, so it is denied only if all of them are.
             Reach::Any(targets) => {
-                let each = targets.iter().map(|target| Named::Unknown(*target, String::new()));
-                let (denied, rest): (Vec<Named>, Vec<Named>) =
-                    each.partition(|named| self.before(function, named).verdict == Verdict::Deny);
+                let each = targets.iter().map(|target| Subject::Unknown(*target, String::new()));
+                let (denied, rest): (Vec<Subject>, Vec<Subject>) =
+                    each.partition(|subject| self.before(function, subject).verdict == Verdict::Deny);
                 if rest.is_empty() { denied } else { rest }
             }
         }
     }
 
-    fn weigh(&self, decision: &mut Decision, at: usize, function: &str, named: &Named) {
-        let ruling = self.before(function, named);
+    /// Adds the question or the refusal about one resource, if any.
+    fn judge(&self, decision: &mut Decision, at: usize, function: &str, subject: &Subject) {
+        let ruling = self.before(function, subject);
         if ruling.verdict == Verdict::Allow {
             return;
         }
-        let approves = match named {
-            Named::Nothing => Rule::function(function),
-            Named::Known(target, place, _) => Rule::exactly(function, *target, Some(place)),
-            Named::Unknown(target, _) => Rule::all(function, *target),
+        let approves = match subject {
+            Subject::Nothing => Rule::function(function),
+            Subject::Known(target, resource, _) => Rule::exactly(function, *target, Some(resource)),
+            Subject::Unknown(target, _) => Rule::all(function, *target),
         };
-        let touch = Touch { function: function.to_owned(), what: what(function, named), at };
-        let permits = |wider: &Policy| wider.before(function, named).verdict == Verdict::Allow;
+        let touch = Touch { function: function.to_owned(), what: what(function, subject), at };
+        let permits = |wider: &Policy| wider.before(function, subject).verdict == Verdict::Allow;
         let remedy = self.remedy(&approves, ruling, permits);
         if ruling.verdict == Verdict::Ask {
             let same = |q: &Question| q.approves == approves && q.touch.function == touch.function;
@@ -142,15 +144,15 @@ impl Policy {
         }
     }
 
-    /// The ruling before the run. What is not known is refused only if it cannot be anything that is allowed, and asked about if it
-    /// may be something that is; what is denied of it is refused when the call is made.
-    fn before(&self, function: &str, named: &Named) -> Ruling<'_> {
-        let (target, beginning) = match named {
-            Named::Nothing => return self.on(function, Touched::Nothing),
-            Named::Known(target, place, _) => return self.on(function, Touched::Place(*target, place)),
-            Named::Unknown(target, beginning) => (*target, beginning),
+    /// Returns the ruling before the run. An unknown resource is denied only if every possible one
+    /// is, and in question if some possible one is; a denied one is then denied at the call.
+    fn before(&self, function: &str, subject: &Subject) -> Ruling<'_> {
+        let (target, prefix) = match subject {
+            Subject::Nothing => return self.on(function, Touched::Nothing),
+            Subject::Known(target, resource, _) => return self.on(function, Touched::Resource(*target, resource)),
+            Subject::Unknown(target, prefix) => (*target, prefix),
         };
-        let sets = self.on_unknown(function, target, beginning);
+        let sets = self.on_unknown(function, target, prefix);
         let mut mildest = Ruling::OPEN;
         for set in &sets {
             if let Some(ruling) = set.iter().min_by_key(|ruling| ruling.verdict) {
@@ -164,7 +166,7 @@ impl Policy {
         asked.copied().unwrap_or(Ruling::OPEN)
     }
 
-    /// What to set so that it is allowed. The words are tried out before they are said.
+    /// Returns the setting that would permit the effect. A suggested rule is tested first.
     pub(super) fn remedy(&self, allow: &Rule, ruling: Ruling<'_>, permits: impl Fn(&Policy) -> bool) -> String {
         let mut wider = self.clone();
         if let Some(set) = wider.sets.first_mut() {
@@ -172,36 +174,37 @@ impl Policy {
         }
         match ruling.rule {
             Some(rule) if !permits(&wider) => {
-                format!("take `{rule}` out of the setting `{}` to permit it", ruling.verdict.name())
+                format!("remove `{rule}` from the setting `{}` to permit it", ruling.verdict.name())
             }
             _ => format!("`--allow {allow}` would permit it"),
         }
     }
 }
 
-fn of_text(target: Target, text: &Text) -> Named {
-    match Place::of_text(target, text) {
-        Some(place) => Named::Known(target, place, text.to_string()),
-        None => Named::Unknown(target, text.prefix().to_owned()),
+fn subject_of(target: Target, text: &Text) -> Subject {
+    match Resource::of_text(target, text) {
+        Some(resource) => Subject::Known(target, resource, text.to_string()),
+        None => Subject::Unknown(target, text.prefix().to_owned()),
     }
 }
 
-/// What a call does with something that the operator set up.
+/// Describes the use of a service.
 pub(super) fn with_service(service: Service) -> &'static str {
     match service {
         Service::Model => "send a message to the model",
         Service::Engine => "ask the search engine",
-        Service::Images => "ask for a picture",
+        Service::Images => "request an image",
         Service::Remote => "push to the remote",
         Service::Public => "write to the public folder",
         Service::Tickets => "file a ticket",
     }
 }
 
-fn what(function: &str, named: &Named) -> String {
-    match named {
-        Named::Nothing => format!("use `{}`", function.split('.').next().unwrap_or_default()),
-        Named::Unknown(target, beginning) => {
+/// Describes an effect.
+fn what(function: &str, subject: &Subject) -> String {
+    match subject {
+        Subject::Nothing => format!("use `{}`", function.split('.').next().unwrap_or_default()),
+        Subject::Unknown(target, prefix) => {
             let what = match target {
                 Target::Url => "reach any host",
                 Target::Read | Target::ReadTree => "read any file",
@@ -212,23 +215,23 @@ fn what(function: &str, named: &Named) -> String {
                 Target::Agent => "ask any agent",
                 Target::Service(service) => with_service(*service),
             };
-            match beginning.as_str() {
+            match prefix.as_str() {
                 "" => what.to_owned(),
-                beginning => format!("{what} that begins with {beginning:?}"),
+                prefix => format!("{what} that starts with {prefix:?}"),
             }
         }
-        Named::Known(_, place, text) => match place {
-            Place::Host { .. } => format!("reach {text}"),
-            Place::Path { read: true, write: true, .. } => format!("move {text}"),
-            Place::Path { read: true, whole: true, names, .. } if names.is_empty() => "read every file".to_owned(),
-            Place::Path { read: true, whole: true, .. } => format!("read all files below {text}"),
-            Place::Path { read: true, .. } => format!("read {text}"),
-            Place::Path { .. } => format!("write {text}"),
-            Place::Key { whole: true, .. } => format!("list the keys that begin with {text:?}"),
-            Place::Key { .. } => format!("use the key {text:?}"),
-            Place::Program(_) => format!("run the program {text}"),
-            Place::Agent(_) => format!("ask the agent {text}"),
-            Place::Service { service, .. } => with_service(*service).to_owned(),
+        Subject::Known(_, resource, text) => match resource {
+            Resource::Host { .. } => format!("reach {text}"),
+            Resource::Path { read: true, write: true, .. } => format!("move {text}"),
+            Resource::Path { read: true, whole: true, names, .. } if names.is_empty() => "read every file".to_owned(),
+            Resource::Path { read: true, whole: true, .. } => format!("read all files below {text}"),
+            Resource::Path { read: true, .. } => format!("read {text}"),
+            Resource::Path { .. } => format!("write {text}"),
+            Resource::Key { whole: true, .. } => format!("list the keys that start with {text:?}"),
+            Resource::Key { .. } => format!("use the key {text:?}"),
+            Resource::Program(_) => format!("run the program {text}"),
+            Resource::Agent(_) => format!("ask the agent {text}"),
+            Resource::Service { service, .. } => with_service(*service).to_owned(),
         },
     }
 }

@@ -1,31 +1,33 @@
-//! The policy of a run: what its programs may touch, what the user is asked about first, and what they may not.
+//! The policy of a run: the effects that its programs may have, that the user must approve first,
+//! and that are denied.
 //!
-//! Grants say which capabilities there are; a policy narrows them. It is a set of rules, each a verdict on something. What counts is
-//! what a call touches, whichever function does it:
+//! Grants decide which capabilities exist; a policy narrows them. It is a set of rules, each with
+//! a verdict. A rule covers effects, whichever function has them:
 //!
-//! | rule | is about |
+//! | rule | covers |
 //! |---|---|
-//! | `*` | everything outside the run |
-//! | `http` | every request to a URL; where it refuses, also what is sent to a search engine, a model, a remote |
-//! | `fs` | every file of the run that is read or written; where it refuses, also the public folder and tickets |
-//! | `kv` | every key of the state; where it refuses, also tickets |
+//! | `*` | every effect outside the run |
+//! | `http` | every request to a URL; if it denies, also requests to a search engine, a model, a remote |
+//! | `fs` | every access to the run's files; if it denies, also the public folder and tickets |
+//! | `kv` | every key of the state; if it denies, also tickets |
 //! | `par` | every program that a program starts |
-//! | `ai` | every message to a model; where it refuses, also to one that makes pictures |
-//! | `web`, `search`, `shell`, … | all functions of that capability; where it allows, for what they are for |
+//! | `ai` | every message to a model; if it denies, also to an image generator |
+//! | `web`, `search`, `shell`, … | all functions of that capability; if it allows, only for their purpose |
 //! | `http.post` | one function |
 //! | `host:api.example.com`, `host:*.example.com:8443`, `host:*` | hosts, on one port or on all |
-//! | `read:notes`, `write:notes`, `path:notes` | that path and all below it, when read, when written, and both |
-//! | `key:user.` | the keys of the session's state that begin so |
+//! | `read:notes`, `write:notes`, `path:notes` | reads, writes, or both, of that path and everything below it |
+//! | `key:user.` | the keys of the session's state with that prefix |
 //! | `program:NAME`, `agent:NAME` | a catalog program or an agent that a program starts |
 //!
-//! For one call, the most specific rule counts: one on what the call names (a host before a wildcard, a longer path before a shorter)
-//! before one on its class of effect, and that before `*`. Of equally specific rules the stricter counts: deny, then ask, then allow. A
-//! rule on the function, or else on its capability where that leads no class, stands beside one on what the call names: both count; and
-//! before one on the class. What no rule is about is allowed.
+//! For each call, the most specific rule wins: a rule on the resource (a host before a wildcard, a
+//! longer path before a shorter one), then a rule on the class of effects, then `*`. Of equally
+//! specific rules the strictest wins: deny, then ask, then allow. A rule on the function, or on a
+//! capability that is not a class, counts in addition to a rule on the resource, and precedes a
+//! rule on the class. An effect that no rule covers is allowed.
 //!
-//! A program is decided about [before its first instruction](Policy::decide), by its [`Authority`](wattle_rt::Authority). An argument that is not known until it
-//! runs is decided about when the call is made, by the same rules; a question about it comes before the run and is about anything that the
-//! argument could be.
+//! The decision about a program is made [before its first instruction](Policy::decide), by its
+//! [`Authority`](wattle_rt::Authority). An argument that is unknown until then is decided at the
+//! call, by the same rules; the question about it is asked before the run, for any possible value.
 //!
 //! ```
 //! use wattle_capability::policy::{Policy, Verdict};
@@ -40,8 +42,8 @@
 
 mod class;
 mod decide;
-mod place;
 mod preflight;
+mod resource;
 mod rule;
 
 use wattle_rt::Target;
@@ -51,22 +53,22 @@ pub use preflight::{Answer, Asker, Line, NoApprover, Preflight, Request};
 pub use rule::{Rule, RuleError};
 
 use class::Class;
-use place::Place;
+use resource::Resource;
 use rule::Rank;
 
-/// What a rule says about the things that it is about, from the mildest to the strictest.
+/// The verdict of a rule, from the mildest to the strictest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verdict {
-    /// Programs may.
+    /// The effect is permitted.
     Allow,
-    /// The user is asked first; where nobody can be asked, programs may not.
+    /// The user must approve the effect first. Without anybody to ask, it is denied.
     Ask,
-    /// Programs may not.
+    /// The effect is denied.
     Deny,
 }
 
 impl Verdict {
-    /// The setting that holds the rules of this verdict: `allow`, `ask` or `deny`.
+    /// Returns the name of the setting with the rules of this verdict: `allow`, `ask` or `deny`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -77,17 +79,17 @@ impl Verdict {
     }
 }
 
-/// What the programs of a run may touch. The default allows all that is granted.
+/// The rules on the programs of a run. The default allows everything that is granted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// What is allowed is allowed by each of these.
+    /// The sets of rules; an effect is allowed if every set allows it.
     sets: Vec<Set>,
 }
 
-/// Rules that are weighed against each other.
+/// Rules that are ranked against each other.
 type Set = Vec<(Rule, Verdict)>;
 
-/// A verdict with the rule that it comes from; `None` where no rule is about it.
+/// A verdict with its rule; `None` if no rule covers the effect.
 #[derive(Clone, Copy, Debug)]
 struct Ruling<'p> {
     verdict: Verdict,
@@ -103,7 +105,7 @@ impl<'p> Ruling<'p> {
 }
 
 impl Policy {
-    /// A policy of those rules.
+    /// Creates a policy.
     #[must_use]
     pub fn new(allow: Vec<Rule>, ask: Vec<Rule>, deny: Vec<Rule>) -> Policy {
         let with = |rules: Vec<Rule>, verdict| rules.into_iter().map(move |rule| (rule, verdict));
@@ -112,67 +114,67 @@ impl Policy {
         Policy { sets: vec![set] }
     }
 
-    /// A policy that allows what both allow: neither can widen the other.
+    /// Combines two policies: an effect is allowed if both allow it.
     #[must_use]
     pub fn and(mut self, other: Policy) -> Policy {
         self.sets.extend(other.sets);
         self
     }
 
-    /// Whether nothing is asked about or denied.
+    /// Returns true if the policy denies and asks nothing.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.sets.iter().flatten().all(|(_, verdict)| *verdict == Verdict::Allow)
     }
 
-    /// The verdict on a call of that function, such as `http.get`, that touches what the text names.
+    /// Returns the verdict on a call of a function, such as `http.get`, with the text that names
+    /// the resource.
     #[must_use]
     pub fn verdict(&self, function: &str, target: Target, text: &str) -> Verdict {
-        self.on(function, Touched::of(target, Place::of(target, text).as_ref())).verdict
+        self.on(function, Touched::of(target, Resource::of(target, text).as_ref())).verdict
     }
 
-    /// The ruling on a call of a function that touches that.
+    /// Returns the ruling on a call of a function with that effect.
     fn on(&self, function: &str, touched: Touched<'_>) -> Ruling<'_> {
         let rulings = self.sets.iter().map(|set| on(set, function, touched));
         rulings.fold(Ruling::OPEN, Ruling::stricter)
     }
 
-    /// The rulings that a call may get which names something of that kind that is not known, in each set.
-    fn on_unknown(&self, function: &str, target: Target, beginning: &str) -> Vec<Vec<Ruling<'_>>> {
-        self.sets.iter().map(|set| on_unknown(set, function, target, beginning)).collect()
+    /// Returns the possible rulings, in each set, on a call whose resource is known by its prefix
+    /// only.
+    fn on_unknown(&self, function: &str, target: Target, prefix: &str) -> Vec<Vec<Ruling<'_>>> {
+        self.sets.iter().map(|set| on_unknown(set, function, target, prefix)).collect()
     }
 }
 
-/// What a call touches, as far as a ruling needs it.
+/// The resource that a call touches.
 #[derive(Clone, Copy)]
 enum Touched<'c> {
-    /// Nothing outside the run.
+    /// None.
     Nothing,
-    /// Something of that kind that no rule names.
-    Elsewhere(Target),
-    /// Something of that kind that cannot be told.
-    Unreadable(Target),
-    /// That.
-    Place(Target, &'c Place),
+    /// A resource of that kind which no rule names.
+    Other(Target),
+    /// A resource of that kind whose text is invalid.
+    Invalid(Target),
+    /// A known resource.
+    Resource(Target, &'c Resource),
 }
 
 impl<'c> Touched<'c> {
-    fn of(target: Target, place: Option<&'c Place>) -> Touched<'c> {
-        place.map_or(Touched::Unreadable(target), |place| Touched::Place(target, place))
+    fn of(target: Target, resource: Option<&'c Resource>) -> Touched<'c> {
+        resource.map_or(Touched::Invalid(target), |resource| Touched::Resource(target, resource))
     }
 
     fn class(self) -> Option<Class> {
         match self {
             Touched::Nothing => None,
-            Touched::Elsewhere(target) | Touched::Unreadable(target) | Touched::Place(target, _) => {
-                Some(Class::of(target))
-            }
+            Touched::Other(target) | Touched::Invalid(target) | Touched::Resource(target, _) => Some(Class::of(target)),
         }
     }
 }
 
-/// The ruling of the rule that is most specific by that measure; of equally specific ones the strictest. The measure is told whether the
-/// rule refuses.
+/// Returns the ruling of the rule with the highest rank; of equal ranks, the strictest. The second
+/// argument of `rank` is true if the rule restricts, that is, denies or asks.
 fn best<'p>(set: &'p Set, rank: impl Fn(&Rule, bool) -> Option<Rank>) -> Option<Ruling<'p>> {
     let ranked =
         set.iter().filter_map(|(rule, verdict)| Some((rank(rule, *verdict != Verdict::Allow)?, *verdict, rule)));
@@ -181,15 +183,15 @@ fn best<'p>(set: &'p Set, rank: impl Fn(&Rule, bool) -> Option<Rank>) -> Option<
 }
 
 fn on<'p>(set: &'p Set, function: &str, touched: Touched<'_>) -> Ruling<'p> {
-    let by_place = match touched {
-        Touched::Nothing | Touched::Elsewhere(_) => None,
-        Touched::Unreadable(target) => {
-            best(set, |rule, refuses| (refuses && rule.is_about_all(target)).then_some((0, 0, 0)))
+    let by_resource = match touched {
+        Touched::Nothing | Touched::Other(_) => None,
+        Touched::Invalid(target) => {
+            best(set, |rule, restricts| (restricts && rule.covers_all(target)).then_some((0, 0, 0)))
         }
-        Touched::Place(_, place) => {
-            let at = best(set, |rule, refuses| rule.on_place(place, refuses));
-            // What is read or moved as a whole is as strict as the strictest rule on what it holds.
-            let below = best(set, |rule, refuses| (refuses && rule.is_below(place)).then_some((0, 0, 0)));
+        Touched::Resource(_, resource) => {
+            let at = best(set, |rule, restricts| rule.on_resource(resource, restricts));
+            // A tree that is read or moved as a whole gets the strictest verdict on anything in it.
+            let below = best(set, |rule, restricts| (restricts && rule.is_below(resource)).then_some((0, 0, 0)));
             match (at, below) {
                 (None, Some(below)) => Some(by_class(set, touched).stricter(below)),
                 (Some(at), Some(below)) => Some(at.stricter(below)),
@@ -197,36 +199,36 @@ fn on<'p>(set: &'p Set, function: &str, touched: Touched<'_>) -> Ruling<'p> {
             }
         }
     };
-    match (by_name(set, function, touched), by_place) {
-        (Some(name), Some(place)) => name.stricter(place),
-        (Some(one), None) | (None, Some(one)) => one,
+    match (by_name(set, function, touched), by_resource) {
+        (Some(name), Some(resource)) => name.stricter(resource),
+        (Some(ruling), None) | (None, Some(ruling)) => ruling,
         (None, None) => by_class(set, touched),
     }
 }
 
-/// The ruling of the rules on the function, or on its capability.
+/// Returns the ruling of the rules on the function, or on its capability.
 fn by_name<'p>(set: &'p Set, function: &str, touched: Touched<'_>) -> Option<Ruling<'p>> {
     let capability = function.split('.').next().unwrap_or_default();
-    best(set, |rule, refuses| rule.on_name(capability, function, touched.class(), refuses))
+    best(set, |rule, restricts| rule.on_name(capability, function, touched.class(), restricts))
 }
 
-/// The ruling of the rules on the class of effect.
+/// Returns the ruling of the rules on the class of effects.
 fn by_class<'p>(set: &'p Set, touched: Touched<'_>) -> Ruling<'p> {
-    let ruling = touched.class().and_then(|class| best(set, |rule, refuses| rule.on_class(class, refuses)));
+    let ruling = touched.class().and_then(|class| best(set, |rule, restricts| rule.on_class(class, restricts)));
     ruling.unwrap_or(Ruling::OPEN)
 }
 
-fn on_unknown<'p>(set: &'p Set, function: &str, target: Target, beginning: &str) -> Vec<Ruling<'p>> {
-    let elsewhere = Touched::Elsewhere(target);
-    let named = by_name(set, function, elsewhere);
-    let places = set.iter().filter(|(rule, _)| rule.may_be_about(target, beginning));
-    let rulings = places.map(|(rule, verdict)| {
-        let place = Ruling { verdict: *verdict, rule: Some(rule) };
-        named.map_or(place, |named| named.stricter(place))
+fn on_unknown<'p>(set: &'p Set, function: &str, target: Target, prefix: &str) -> Vec<Ruling<'p>> {
+    let other = Touched::Other(target);
+    let by_name = by_name(set, function, other);
+    let possible = set.iter().filter(|(rule, _)| rule.may_cover(target, prefix));
+    let rulings = possible.map(|(rule, verdict)| {
+        let ruling = Ruling { verdict: *verdict, rule: Some(rule) };
+        by_name.map_or(ruling, |by_name| by_name.stricter(ruling))
     });
     let mut rulings: Vec<Ruling<'p>> = rulings.collect();
-    if !set.iter().any(|(rule, _)| rule.is_about_all(target)) {
-        rulings.push(on(set, function, elsewhere));
+    if !set.iter().any(|(rule, _)| rule.covers_all(target)) {
+        rulings.push(on(set, function, other));
     }
     rulings
 }

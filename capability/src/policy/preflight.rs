@@ -1,4 +1,4 @@
-//! Holding a run's programs to its policy: before the first instruction, and at each call whose target was not known before.
+//! The guard of a run, which applies its policy before the first instruction and at each call.
 
 use std::fmt;
 use std::pin::Pin;
@@ -7,28 +7,28 @@ use std::sync::{Arc, Mutex, PoisonError};
 use wattle_rt::{Guard, GuardFuture, Preview, QuestionReply, Target, truncate};
 
 use super::decide::{Decision, Question, with_service};
-use super::place::Place;
+use super::resource::Resource;
 use super::{Policy, Rule, Touched, Verdict};
 
-/// Who is asked whether a program may do something.
+/// The port to somebody who approves effects of programs.
 pub trait Asker: Send + Sync {
-    /// Asks all that a program needs at once.
+    /// Asks all questions of a program at once.
     fn ask<'a>(&'a self, request: Request<'a>) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>>;
 }
 
-/// What the user is asked.
+/// A request for approval.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// The questions, each with the line of the program that it is about.
+    /// The questions, each with the program's line that causes it.
     pub questions: &'a [(Question, Option<Line>)],
 }
 
 /// A line of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// Its number, from 1.
+    /// The number, from 1.
     pub number: u32,
-    /// Its text.
+    /// The text.
     pub text: String,
 }
 
@@ -38,21 +38,22 @@ impl fmt::Display for Line {
     }
 }
 
-/// What the user says.
+/// An answer to a request for approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The program does not run.
+    /// Denied: the program does not run.
     No,
-    /// This once.
+    /// Approved once.
     Yes,
-    /// Now and whenever it is asked again in this session.
+    /// Approved for the rest of the session.
     Always,
-    /// Nobody is there to say it now. A run that is kept in a journal waits for the answer; any other takes it for a no.
+    /// Nobody can answer now. A run with a journal waits for the answer; any other treats it as a
+    /// no.
     Later,
 }
 
 impl Answer {
-    /// The word for it.
+    /// Returns the answer's word in a journal.
     fn word(self) -> Option<&'static str> {
         match self {
             Answer::No => Some("no"),
@@ -71,7 +72,7 @@ impl Answer {
     }
 }
 
-/// Asks nobody: each question is left open.
+/// An asker that leaves every question open.
 pub struct NoApprover;
 
 impl Asker for NoApprover {
@@ -82,7 +83,7 @@ impl Asker for NoApprover {
 
 /// A policy in force: the guard of the programs of one session.
 ///
-/// What it was told to approve always it remembers as long as it lives; clones share that.
+/// Clones share the approvals for the rest of the session.
 #[derive(Clone)]
 pub struct Preflight {
     policy: Arc<Policy>,
@@ -91,7 +92,7 @@ pub struct Preflight {
     once: Vec<Approval>,
 }
 
-/// A function, and what it may do all the same.
+/// An effect that the user approved for a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Approval {
     function: String,
@@ -99,13 +100,13 @@ struct Approval {
 }
 
 impl Preflight {
-    /// Holds programs to that policy. Without anybody to ask, what is to be asked about is refused.
+    /// Creates a guard. Without an asker, effects that need approval are denied.
     #[must_use]
     pub fn new(policy: Policy, asker: Option<Arc<dyn Asker>>) -> Preflight {
         Preflight { policy: Arc::new(policy), asker, always: Arc::default(), once: Vec::new() }
     }
 
-    /// The policy.
+    /// Returns the policy.
     #[must_use]
     pub fn policy(&self) -> &Policy {
         &self.policy
@@ -125,22 +126,23 @@ impl Preflight {
         }
         let lines = lines(&preview).await;
         let line = |at: usize| lines.get(at).cloned().flatten();
-        let told = |what: &dyn fmt::Display, at: usize, remedy: &str| match line(at) {
+        let with_remedy = |what: &dyn fmt::Display, at: usize, remedy: &str| match line(at) {
             Some(line) => format!("{what} ({line}); {remedy}"),
             None => format!("{what}; {remedy}"),
         };
         if !refusals.is_empty() {
-            let each = refusals.iter().map(|refusal| told(refusal, refusal.touch.at, &refusal.remedy));
+            let each = refusals.iter().map(|refusal| with_remedy(refusal, refusal.touch.at, &refusal.remedy));
             return Err(each.collect::<Vec<_>>().join("\n"));
         }
-        let nobody = |questions: &[Question]| {
+        let unanswered = |questions: &[Question]| {
             let each = questions.iter().map(|question| {
-                told(&format!("{question}, which nobody could be asked about"), question.touch.at, &question.remedy)
+                let question_text = format!("{question}, and nobody was there to approve it");
+                with_remedy(&question_text, question.touch.at, &question.remedy)
             });
             each.collect::<Vec<_>>().join("\n")
         };
-        let Some(asker) = &self.asker else { return Err(nobody(&questions)) };
-        let refused = nobody(&questions);
+        let Some(asker) = &self.asker else { return Err(unanswered(&questions)) };
+        let refused = unanswered(&questions);
         let asked: Vec<(Question, Option<Line>)> =
             questions.into_iter().map(|question| (question.clone(), line(question.touch.at))).collect();
         let text: Vec<String> = asked.iter().map(|(question, line)| with_line(question, line.as_ref())).collect();
@@ -157,7 +159,7 @@ impl Preflight {
         let mut decided = self.clone();
         match answer {
             Answer::No | Answer::Later => {
-                let each = text.iter().map(|question| format!("{question}, and the user said no"));
+                let each = text.iter().map(|question| format!("{question}, and the user denied it"));
                 return Err(each.collect::<Vec<_>>().join("\n"));
             }
             Answer::Yes => decided.once.extend(approvals),
@@ -167,23 +169,23 @@ impl Preflight {
     }
 }
 
-/// A question with the line that it is about.
+/// Renders a question with its line.
 fn with_line(question: &Question, line: Option<&Line>) -> String {
     line.map_or_else(|| question.to_string(), |line| format!("{question} ({line})"))
 }
 
-/// The lines of the program's uses.
+/// Returns the lines of the program's uses.
 async fn lines(preview: &Preview<'_>) -> Vec<Option<Line>> {
     let texts: Vec<&str> = preview.program.source().lines().collect();
     let line = |number: u32| {
         let text = texts.get((number as usize).checked_sub(1)?)?.trim();
-        Some(Line { number, text: truncate(text, LINE).into_owned() })
+        Some(Line { number, text: truncate(text, MAX_LINE).into_owned() })
     };
-    preview.use_positions().await.into_iter().map(|place| line(place?.line)).collect()
+    preview.use_positions().await.into_iter().map(|position| line(position?.line)).collect()
 }
 
-/// The most characters of a line that are shown.
-const LINE: usize = 200;
+/// Maximum length of a shown line, in characters.
+const MAX_LINE: usize = 200;
 
 impl Guard for Preflight {
     fn before<'a>(&'a self, preview: Preview<'a>) -> GuardFuture<'a> {
@@ -194,15 +196,15 @@ impl Guard for Preflight {
         if self.policy.is_open() {
             return Ok(());
         }
-        let place = Place::of(target, text);
-        let touched = Touched::of(target, place.as_ref());
+        let resource = Resource::of(target, text);
+        let touched = Touched::of(target, resource.as_ref());
         let ruling = self.policy.on(function, touched);
         let why = match ruling.verdict {
             Verdict::Allow => return Ok(()),
-            Verdict::Ask if self.approved(function, |rule| rule.approves(function, target, place.as_ref())) => {
+            Verdict::Ask if self.approved(function, |rule| rule.approves(function, target, resource.as_ref())) => {
                 return Ok(());
             }
-            Verdict::Ask => "the user was not asked about it",
+            Verdict::Ask => "the user was not asked for approval",
             Verdict::Deny => "the policy denies it",
         };
         let what = match target {
@@ -210,7 +212,7 @@ impl Guard for Preflight {
             _ => format!("touch {text:?}"),
         };
         let rule = ruling.rule.map(|rule| format!(" (rule `{rule}`)")).unwrap_or_default();
-        let exact = Rule::exactly(function, target, place.as_ref());
+        let exact = Rule::exactly(function, target, resource.as_ref());
         let remedy = self.policy.remedy(&exact, ruling, |wider| wider.on(function, touched).verdict == Verdict::Allow);
         Err(format!("`{function}` may not {what}: {why}{rule}; {remedy}"))
     }

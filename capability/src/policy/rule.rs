@@ -1,4 +1,4 @@
-//! What a rule is about, as it is written.
+//! Rules as they are written.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,17 +6,17 @@ use std::str::FromStr;
 use wattle_rt::{Service, Target};
 
 use super::class::{self, Class};
-use super::place::{self, Place, names};
+use super::resource::{self, Resource, names};
 use crate::egress::{HostRule, Url};
 use crate::files::ISSUES_FILE;
 use crate::kv::TENANT;
 
-/// What a rule of a [`Policy`](super::Policy) is about. Read from and shown as the text that settings use.
+/// A rule of a [`Policy`](super::Policy). Its text is that of the settings.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Rule(About);
+pub struct Rule(Scope);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum About {
+enum Scope {
     Everything,
     Capability(String),
     Function(String),
@@ -27,15 +27,16 @@ enum About {
     Agent(Option<String>),
 }
 
+/// The hosts of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Hosts {
     All,
-    Below(String),
+    Subdomains(String),
     One(String),
 }
 
 impl Hosts {
-    /// How specific they are for a host on a port.
+    /// Returns the rank of these hosts for a host on a port, if they include it.
     fn rank(&self, own_port: Option<u16>, host: &str, port: u16) -> Option<Rank> {
         if own_port.is_some_and(|own| own != port) {
             return None;
@@ -43,7 +44,7 @@ impl Hosts {
         let by_port = u8::from(own_port.is_some());
         match self {
             Hosts::All => Some((0, 0, by_port)),
-            Hosts::Below(domain) => host
+            Hosts::Subdomains(domain) => host
                 .strip_suffix(domain.as_str())
                 .is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
                 .then_some((1, domain.len(), by_port)),
@@ -52,10 +53,10 @@ impl Hosts {
     }
 }
 
-/// How specific a rule is for one thing: the greater, the more.
+/// The specificity of a rule for one resource; a greater rank is more specific.
 pub(super) type Rank = (u8, usize, u8);
 
-/// Tells why a text is no rule.
+/// An invalid rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleError(String);
 
@@ -67,178 +68,185 @@ impl fmt::Display for RuleError {
 
 impl std::error::Error for RuleError {}
 
-/// The kinds of rules, for errors.
+/// The forms of rules, for errors.
 const KINDS: &str = "write `*`, a capability such as `http`, a function such as `http.post`, or `host:`, `read:`, `write:`, `path:`, \
-                     `key:`, `program:` or `agent:` with a name behind it";
+                     `key:`, `program:` or `agent:` followed by a name";
 
 impl Rule {
-    /// The rule about that function.
+    /// Creates the rule on a function.
     pub(super) fn function(name: &str) -> Rule {
-        Rule(About::Function(name.to_owned()))
+        Rule(Scope::Function(name.to_owned()))
     }
 
-    /// The narrowest rule that permits a function to touch that: about the place itself, or about all of its kind where it cannot be
-    /// told, or about the function where only that can be named.
-    pub(super) fn exactly(function: &str, target: Target, place: Option<&Place>) -> Rule {
-        let Some(place) = place else { return Rule::all(function, target) };
-        Rule(match place {
-            Place::Host { host, port } => {
+    /// Creates the narrowest rule that permits a function's effect: on the resource itself, on all
+    /// resources of its kind if it is unknown, or on the function if rules cannot name the
+    /// resource.
+    pub(super) fn exactly(function: &str, target: Target, resource: Option<&Resource>) -> Rule {
+        let Some(resource) = resource else { return Rule::all(function, target) };
+        Rule(match resource {
+            Resource::Host { host, port } => {
                 let usual = matches!(port, 80 | 443);
-                About::Host { host: Hosts::One(host.clone()), port: (!usual).then_some(*port) }
+                Scope::Host { host: Hosts::One(host.clone()), port: (!usual).then_some(*port) }
             }
-            Place::Path { names, read, write, .. } => About::Path { names: names.clone(), read: *read, write: *write },
-            Place::Key { key, .. } => About::Key(key.clone()),
-            Place::Program(name) => About::Program((!name.is_empty()).then(|| name.clone())),
-            Place::Agent(name) => About::Agent(Some(name.clone())),
-            Place::Service { .. } => return Rule::function(function),
+            Resource::Path { names, read, write, .. } => {
+                Scope::Path { names: names.clone(), read: *read, write: *write }
+            }
+            Resource::Key { key, .. } => Scope::Key(key.clone()),
+            Resource::Program(name) => Scope::Program((!name.is_empty()).then(|| name.clone())),
+            Resource::Agent(name) => Scope::Agent(Some(name.clone())),
+            Resource::Service { .. } => return Rule::function(function),
         })
     }
 
-    /// The rule about all that a function can name as a target of that kind.
+    /// Creates the rule on all resources that a function can name as a target of a kind.
     pub(super) fn all(function: &str, target: Target) -> Rule {
-        let path = |read, write| About::Path { names: Vec::new(), read, write };
+        let path = |read, write| Scope::Path { names: Vec::new(), read, write };
         Rule(match target {
-            Target::Url => About::Host { host: Hosts::All, port: None },
+            Target::Url => Scope::Host { host: Hosts::All, port: None },
             Target::Read | Target::ReadTree => path(true, false),
             Target::Write => path(false, true),
             Target::Tree => path(true, true),
-            Target::Key | Target::Keys => About::Key(String::new()),
-            Target::Program => About::Program(None),
-            Target::Agent => About::Agent(None),
+            Target::Key | Target::Keys => Scope::Key(String::new()),
+            Target::Program => Scope::Program(None),
+            Target::Agent => Scope::Agent(None),
             Target::Service(_) => return Rule::function(function),
         })
     }
 
-    /// How specific the rule is for a function by its name, or by that of its capability, where that leads no class of its own. What
-    /// allows a capability allows what that is for.
+    /// Returns the rank of the rule for a function by its name, or by its capability if that is not
+    /// a class. A rule that allows a capability allows its purpose only.
     pub(super) fn on_name(
         &self,
         capability: &str,
         function: &str,
         class: Option<Class>,
-        refuses: bool,
+        restricts: bool,
     ) -> Option<Rank> {
         match &self.0 {
-            About::Function(own) if own == function => Some((1, 0, 0)),
-            About::Capability(own) if own == capability => match class {
+            Scope::Function(own) if own == function => Some((1, 0, 0)),
+            Scope::Capability(own) if own == capability => match class {
                 None => Some((0, 0, 0)),
-                Some(class) if class::led_by(own) == Some(class) => None,
-                Some(class) => (refuses || class::is_for(own, class)).then_some((0, 0, 0)),
+                Some(class) if class::class_of_capability(own) == Some(class) => None,
+                Some(class) => (restricts || class::is_purpose(own, class)).then_some((0, 0, 0)),
             },
             _ => None,
         }
     }
 
-    /// How specific the rule is for a class of effect. What refuses a class also refuses what is done by way of it.
-    pub(super) fn on_class(&self, class: Class, refuses: bool) -> Option<Rank> {
+    /// Returns the rank of the rule for a class of effects. A rule that restricts a class also
+    /// restricts the classes that depend on it.
+    pub(super) fn on_class(&self, class: Class, restricts: bool) -> Option<Rank> {
         match &self.0 {
-            About::Capability(word) => {
-                let led = class::led_by(word)?;
-                let on_the_way = refuses && class.by_way_of().contains(&led);
-                (led == class).then_some((2, 0, 0)).or(on_the_way.then_some((1, 0, 0)))
+            Scope::Capability(word) => {
+                let own = class::class_of_capability(word)?;
+                let depends = restricts && class.dependencies().contains(&own);
+                (own == class).then_some((2, 0, 0)).or(depends.then_some((1, 0, 0)))
             }
-            About::Everything => Some((0, 0, 0)),
+            Scope::Everything => Some((0, 0, 0)),
             _ => None,
         }
     }
 
-    /// How specific the rule is for what a call names.
-    pub(super) fn on_place(&self, place: &Place, refuses: bool) -> Option<Rank> {
-        match (&self.0, place) {
-            (About::Host { host: own, port: own_port }, Place::Host { host, port }) => own.rank(*own_port, host, *port),
-            (About::Path { names: own, read, write }, Place::Path { names, read: reads, write: writes, .. }) => {
-                let about = (*read && *reads) || (*write && *writes);
-                (about && names.starts_with(own)).then_some((0, own.len(), 0))
+    /// Returns the rank of the rule for a resource.
+    pub(super) fn on_resource(&self, resource: &Resource, restricts: bool) -> Option<Rank> {
+        match (&self.0, resource) {
+            (Scope::Host { host: own, port: own_port }, Resource::Host { host, port }) => {
+                own.rank(*own_port, host, *port)
             }
-            (About::Key(own), Place::Key { key, .. }) => key.starts_with(own.as_str()).then_some((0, own.len(), 0)),
-            (About::Program(own), Place::Program(name)) | (About::Agent(own), Place::Agent(name)) => match own {
+            (Scope::Path { names: own, read, write }, Resource::Path { names, read: reads, write: writes, .. }) => {
+                let covers = (*read && *reads) || (*write && *writes);
+                (covers && names.starts_with(own)).then_some((0, own.len(), 0))
+            }
+            (Scope::Key(own), Resource::Key { key, .. }) => key.starts_with(own.as_str()).then_some((0, own.len(), 0)),
+            (Scope::Program(own), Resource::Program(name)) | (Scope::Agent(own), Resource::Agent(name)) => match own {
                 None => Some((0, 0, 0)),
                 Some(own) => (own == name).then_some((1, 0, 0)),
             },
-            (_, Place::Service { service, at }) if refuses => self.on_service(*service, at.as_ref()),
+            (_, Resource::Service { service, at }) if restricts => self.on_service(*service, at.as_ref()),
             _ => None,
         }
     }
 
-    /// How specific a rule that refuses is for a service: one on all that it is reached by, or on the host, file or key that is known.
+    /// Returns the rank of a restricting rule for a service: one on everything that the service
+    /// depends on, or on its known host, file or key.
     fn on_service(&self, service: Service, at: Option<&(String, u16)>) -> Option<Rank> {
-        let is_by_way_of = |class| Class::Service(service).by_way_of().contains(&class);
+        let depends_on = |class| Class::Service(service).dependencies().contains(&class);
         let is_tickets = service == Service::Tickets;
-        let is_about = match &self.0 {
-            About::Host { host: Hosts::All, port: None } => is_by_way_of(Class::Requests),
-            About::Host { host, port } => return at.and_then(|(own, own_port)| host.rank(*port, own, *own_port)),
-            About::Path { names, write: true, .. } => {
+        let covers = match &self.0 {
+            Scope::Host { host: Hosts::All, port: None } => depends_on(Class::Requests),
+            Scope::Host { host, port } => return at.and_then(|(own, own_port)| host.rank(*port, own, *own_port)),
+            Scope::Path { names, write: true, .. } => {
                 let file = is_tickets && *names == [ISSUES_FILE];
-                file || (names.is_empty() && is_by_way_of(Class::Files))
+                file || (names.is_empty() && depends_on(Class::Files))
             }
-            About::Key(beginning) => is_tickets && format!("{TENANT}{ISSUES_FILE}").starts_with(beginning.as_str()),
+            Scope::Key(prefix) => is_tickets && format!("{TENANT}{ISSUES_FILE}").starts_with(prefix.as_str()),
             _ => false,
         };
-        is_about.then_some((0, 0, 0))
+        covers.then_some((0, 0, 0))
     }
 
-    /// Whether an approval of the rule, for that function, is good for what it is about to touch.
-    pub(super) fn approves(&self, function: &str, target: Target, place: Option<&Place>) -> bool {
-        match place {
+    /// Returns true if an approval of the rule, for that function, permits the effect.
+    pub(super) fn approves(&self, function: &str, target: Target, resource: Option<&Resource>) -> bool {
+        match resource {
             None => *self == Rule::all(function, target),
-            Some(Place::Service { .. }) => *self == Rule::function(function),
-            Some(place) => self.covers(place),
+            Some(Resource::Service { .. }) => *self == Rule::function(function),
+            Some(resource) => self.covers(resource),
         }
     }
 
-    /// Whether the rule is about all that a place stands for.
-    fn covers(&self, place: &Place) -> bool {
-        let whole = match (&self.0, place) {
-            (About::Path { read, write, .. }, Place::Path { read: reads, write: writes, .. }) => {
+    /// Returns true if the rule covers all of a resource.
+    fn covers(&self, resource: &Resource) -> bool {
+        let whole = match (&self.0, resource) {
+            (Scope::Path { read, write, .. }, Resource::Path { read: reads, write: writes, .. }) => {
                 (*read || !*reads) && (*write || !*writes)
             }
             _ => true,
         };
-        whole && self.on_place(place, false).is_some()
+        whole && self.on_resource(resource, false).is_some()
     }
 
-    /// Whether the rule is about something that a place holds, which is read or moved as a whole.
-    pub(super) fn is_below(&self, place: &Place) -> bool {
-        match (&self.0, place) {
+    /// Returns true if the rule is on a part of a resource that is read or moved as a whole.
+    pub(super) fn is_below(&self, resource: &Resource) -> bool {
+        match (&self.0, resource) {
             (
-                About::Path { names: own, read, write },
-                Place::Path { names, read: reads, write: writes, whole: true },
+                Scope::Path { names: own, read, write },
+                Resource::Path { names, read: reads, write: writes, whole: true },
             ) => ((*read && *reads) || (*write && *writes)) && own.starts_with(names),
-            (About::Key(own), Place::Key { key, whole: true }) => own.starts_with(key.as_str()),
+            (Scope::Key(own), Resource::Key { key, whole: true }) => own.starts_with(key.as_str()),
             _ => false,
         }
     }
 
-    /// Whether the rule is about some of what a target of that kind can name that begins so.
-    pub(super) fn may_be_about(&self, target: Target, beginning: &str) -> bool {
+    /// Returns true if the rule covers some of the resources of a kind with that prefix.
+    pub(super) fn may_cover(&self, target: Target, prefix: &str) -> bool {
         match (&self.0, target) {
-            (About::Host { .. }, Target::Url)
-            | (About::Path { .. }, Target::Tree)
-            | (About::Program(_), Target::Program)
-            | (About::Agent(_), Target::Agent) => true,
-            (About::Path { read, .. }, Target::Read | Target::ReadTree) => *read,
-            (About::Path { write, .. }, Target::Write) => *write,
-            (About::Key(own), Target::Key | Target::Keys) => {
-                own.starts_with(beginning) || beginning.starts_with(own.as_str())
+            (Scope::Host { .. }, Target::Url)
+            | (Scope::Path { .. }, Target::Tree)
+            | (Scope::Program(_), Target::Program)
+            | (Scope::Agent(_), Target::Agent) => true,
+            (Scope::Path { read, .. }, Target::Read | Target::ReadTree) => *read,
+            (Scope::Path { write, .. }, Target::Write) => *write,
+            (Scope::Key(own), Target::Key | Target::Keys) => {
+                own.starts_with(prefix) || prefix.starts_with(own.as_str())
             }
             _ => false,
         }
     }
 
-    /// Whether the rule is about all that a target of that kind can name.
-    pub(super) fn is_about_all(&self, target: Target) -> bool {
+    /// Returns true if the rule covers all resources of a kind.
+    pub(super) fn covers_all(&self, target: Target) -> bool {
         let path = |reads: bool, writes: bool| match &self.0 {
-            About::Path { names, read, write } => names.is_empty() && (*read || !reads) && (*write || !writes),
+            Scope::Path { names, read, write } => names.is_empty() && (*read || !reads) && (*write || !writes),
             _ => false,
         };
         match target {
-            Target::Url => matches!(&self.0, About::Host { host: Hosts::All, port: None }),
+            Target::Url => matches!(&self.0, Scope::Host { host: Hosts::All, port: None }),
             Target::Read | Target::ReadTree => path(true, false),
             Target::Write => path(false, true),
             Target::Tree => path(true, true),
-            Target::Key | Target::Keys => matches!(&self.0, About::Key(own) if own.is_empty()),
-            Target::Program => matches!(self.0, About::Program(None)),
-            Target::Agent => matches!(self.0, About::Agent(None)),
+            Target::Key | Target::Keys => matches!(&self.0, Scope::Key(own) if own.is_empty()),
+            Target::Program => matches!(self.0, Scope::Program(None)),
+            Target::Agent => matches!(self.0, Scope::Agent(None)),
             Target::Service(_) => false,
         }
     }
@@ -251,11 +259,11 @@ impl FromStr for Rule {
         let text = text.trim();
         let Some((kind, what)) = text.split_once(':') else { return known(text).map(Rule) };
         let path = |read, write| match names(what) {
-            Some(names) => Ok(About::Path { names, read, write }),
+            Some(names) => Ok(Scope::Path { names, read, write }),
             None => Err(RuleError(format!("invalid rule `{text}`: the path climbs above the workdir"))),
         };
         let name = || match what {
-            "" => Err(RuleError(format!("invalid rule `{text}`: a name stands behind `{kind}:`, or `*`"))),
+            "" => Err(RuleError(format!("invalid rule `{text}`: a name or `*` must follow `{kind}:`"))),
             "*" => Ok(None),
             name => Ok(Some(name.to_owned())),
         };
@@ -264,69 +272,69 @@ impl FromStr for Rule {
             "read" => path(true, false)?,
             "write" => path(false, true)?,
             "path" => path(true, true)?,
-            "key" => About::Key(what.to_owned()),
-            "program" => About::Program(name()?),
-            "agent" => About::Agent(name()?),
-            _ => return Err(RuleError(format!("invalid rule `{text}`: there is no kind `{kind}:`; {KINDS}"))),
+            "key" => Scope::Key(what.to_owned()),
+            "program" => Scope::Program(name()?),
+            "agent" => Scope::Agent(name()?),
+            _ => return Err(RuleError(format!("invalid rule `{text}`: unknown kind `{kind}:`; {KINDS}"))),
         }))
     }
 }
 
-/// A capability or a function that there is.
-fn known(text: &str) -> Result<About, RuleError> {
+/// Parses the name of a capability or a function.
+fn known(text: &str) -> Result<Scope, RuleError> {
     if text == "*" {
-        return Ok(About::Everything);
+        return Ok(Scope::Everything);
     }
     let functions = || crate::ALL.iter().flat_map(|capability| capability.functions);
     if crate::ALL.iter().any(|capability| capability.name == text) {
-        return Ok(About::Capability(text.to_owned()));
+        return Ok(Scope::Capability(text.to_owned()));
     }
     if functions().any(|function| function.name == text) {
-        return Ok(About::Function(text.to_owned()));
+        return Ok(Scope::Function(text.to_owned()));
     }
     let unknown = if text.contains('.') { "function" } else { "capability" };
-    Err(RuleError(format!("invalid rule `{text}`: there is no such {unknown}; {KINDS}")))
+    Err(RuleError(format!("invalid rule `{text}`: no such {unknown}; {KINDS}")))
 }
 
-fn host(text: &str, what: &str) -> Result<About, RuleError> {
+fn host(text: &str, what: &str) -> Result<Scope, RuleError> {
     let wrong = |why: &dyn fmt::Display| RuleError(format!("invalid rule `{text}`: {why}"));
-    // The port of a wildcard is read behind a name that stands for it.
-    let (below, name) = match what.strip_prefix("*.") {
+    // The port of a wildcard is parsed after a placeholder name.
+    let (subdomains, name) = match what.strip_prefix("*.") {
         Some(domain) => (true, domain.to_owned()),
         None => (false, what.to_owned()),
     };
     let all = name == "*" || name.starts_with("*:");
-    if all && below {
-        return Err(wrong(&"`*` stands alone, or before a domain"));
+    if all && subdomains {
+        return Err(wrong(&"use `*` alone, or before a domain"));
     }
     let name = if all { name.replacen('*', "all.invalid", 1) } else { name };
     let rule: HostRule = name.parse().map_err(|why| wrong(&why))?;
     let url = Url::parse(&format!("http://{rule}/")).map_err(|why| wrong(&why))?;
-    let host = url.host().map(|host| place::host_name(&host)).unwrap_or_default();
+    let host = url.host().map(|host| resource::host_name(&host)).unwrap_or_default();
     let port = rule.port();
     let is_address = !matches!(url.host(), Some(url::Host::Domain(_)));
-    Ok(match (all, below) {
-        (true, _) => About::Host { host: Hosts::All, port },
-        (false, true) if is_address => return Err(wrong(&"nothing lies below an address")),
-        (false, true) => About::Host { host: Hosts::Below(host), port },
-        (false, false) => About::Host { host: Hosts::One(host), port },
+    Ok(match (all, subdomains) {
+        (true, _) => Scope::Host { host: Hosts::All, port },
+        (false, true) if is_address => return Err(wrong(&"an address has no subdomains")),
+        (false, true) => Scope::Host { host: Hosts::Subdomains(host), port },
+        (false, false) => Scope::Host { host: Hosts::One(host), port },
     })
 }
 
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            About::Everything => f.write_str("*"),
-            About::Capability(name) | About::Function(name) => f.write_str(name),
-            About::Host { host, port } => {
+            Scope::Everything => f.write_str("*"),
+            Scope::Capability(name) | Scope::Function(name) => f.write_str(name),
+            Scope::Host { host, port } => {
                 match host {
                     Hosts::All => f.write_str("host:*"),
-                    Hosts::Below(domain) => write!(f, "host:*.{domain}"),
+                    Hosts::Subdomains(domain) => write!(f, "host:*.{domain}"),
                     Hosts::One(host) => write!(f, "host:{host}"),
                 }?;
                 port.map_or(Ok(()), |port| write!(f, ":{port}"))
             }
-            About::Path { names, read, write } => {
+            Scope::Path { names, read, write } => {
                 let kind = match (read, write) {
                     (true, false) => "read",
                     (false, true) => "write",
@@ -334,9 +342,9 @@ impl fmt::Display for Rule {
                 };
                 write!(f, "{kind}:/{}", names.join("/"))
             }
-            About::Key(beginning) => write!(f, "key:{beginning}"),
-            About::Program(name) => write!(f, "program:{}", name.as_deref().unwrap_or("*")),
-            About::Agent(name) => write!(f, "agent:{}", name.as_deref().unwrap_or("*")),
+            Scope::Key(prefix) => write!(f, "key:{prefix}"),
+            Scope::Program(name) => write!(f, "program:{}", name.as_deref().unwrap_or("*")),
+            Scope::Agent(name) => write!(f, "agent:{}", name.as_deref().unwrap_or("*")),
         }
     }
 }

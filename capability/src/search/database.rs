@@ -1,4 +1,4 @@
-//! The database of an index: its tables, and how one is opened that may be anything.
+//! The database of an index: its tables, and opening a file that may contain anything.
 
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -7,17 +7,17 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
-/// Tells our databases from those of others.
+/// The application id of our databases.
 const APPLICATION: i32 = 0x5754_4c53;
 
-/// Raised when tables or texts are made in another way; a database of another version is made anew.
+/// The version of tables and texts; a database of another version is recreated.
 const VERSION: i32 = 2;
 
-/// How long another process that writes is waited for.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Maximum time to wait for another process that writes.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A row of `file` is one content of a path. `version` is that of the file on the host which the content was read from; a row without
-/// one is always read again.
+/// The tables. A row of `file` is one content of a path; `version` is that of the host's file with
+/// this content. A row without a version is always read again.
 const TABLES: &str = "
     CREATE TABLE file (
         id INTEGER PRIMARY KEY,
@@ -47,20 +47,21 @@ const TABLES: &str = "
     );
 ";
 
-/// Why the database did not do what was asked.
+/// An error of the database.
 pub(super) type Cause = rusqlite::Error;
 
-/// Opens the database in a file; one that is broken, foreign, open to others or of another version is replaced.
+/// Opens the database in a file. A file that is broken, foreign, readable by others or of another
+/// version is replaced.
 pub(super) fn open(path: &Path) -> Result<Connection, Cause> {
     if let Some(folder) = path.parent() {
         let mut builder = std::fs::DirBuilder::new();
         builder.recursive(true);
-        // What files say is for their owner alone.
+        // The index contains text of the files, so only the owner may read it.
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        // Where the folder cannot be made, opening says so.
+        // If this fails, opening the file reports it.
         let _ = builder.create(folder);
     }
-    // Another process may make the file at the same time: what it made is as good as ours.
+    // If another process creates the file at the same time, that one is used.
     for _ in 0..2 {
         if std::fs::symlink_metadata(path).is_err() {
             make_private(path);
@@ -80,60 +81,60 @@ pub(super) fn open(path: &Path) -> Result<Connection, Cause> {
     made.ok_or_else(|| Cause::InvalidPath(path.to_owned()))
 }
 
-/// Makes a file that nobody else can read from its first moment on. Where it cannot be made, opening it says so.
+/// Creates a file that only its owner can access. If this fails, opening the file reports it.
 fn make_private(path: &Path) {
     let _ = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
 }
 
-/// Whether a file is a plain one under this name alone, which its owner alone may read and write. What is not is not ours.
+/// Returns true if a path is a plain file with one link that only its owner can access.
 fn is_private(path: &Path) -> bool {
     std::fs::symlink_metadata(path)
         .is_ok_and(|meta| meta.is_file() && meta.nlink() == 1 && meta.permissions().mode() & 0o777 == 0o600)
 }
 
-/// Makes a database that is gone with the process.
+/// Creates a database in memory.
 pub(super) fn in_memory() -> Result<Connection, Cause> {
     let mut connection = Connection::open_in_memory()?;
     prepare(&mut connection)?;
     Ok(connection)
 }
 
-/// Whether the file is no database, or one whose pages contradict each other.
+/// Returns true if the file is not a database, or is corrupt.
 pub(super) fn is_broken(cause: &Cause) -> bool {
     matches!(cause.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }
 
-/// Removes the files of a database. A process that has it open keeps what it has.
+/// Removes the files of a database. A process that has it open can still use it.
 pub(super) fn remove(path: &Path) {
     for suffix in ["", "-wal", "-shm", "-journal"] {
         let mut file = path.as_os_str().to_owned();
         file.push(suffix);
-        // What is not there need not be removed; what cannot be removed shows when it is opened again.
+        // A missing file is fine; any other failure shows when the file is opened again.
         let _ = std::fs::remove_file(PathBuf::from(file));
     }
 }
 
-/// Opens a file; `None` where what it holds is not ours.
+/// Opens a file; returns `None` if its contents are not ours.
 fn connect(path: &Path) -> Result<Option<Connection>, Cause> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-    // The folders above may be links of the user's.
+    // The parent folders may be links of the user's.
     let path = path.parent().and_then(|folder| Some(folder.canonicalize().ok()?.join(path.file_name()?)));
     let mut connection = Connection::open_with_flags(path.unwrap_or_default(), flags)?;
-    // What the file says of itself runs nothing.
+    // Nothing in the file's schema may run code.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
-    connection.busy_timeout(PATIENCE)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     Ok(prepare(&mut connection)?.then_some(connection))
 }
 
-/// Makes the tables of a new database; tells whether they are those of this version.
+/// Creates the tables of a new database. Returns true if the tables are those of this version.
 fn prepare(connection: &mut Connection) -> Result<bool, Cause> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let number = |name| transaction.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
@@ -149,7 +150,7 @@ fn prepare(connection: &mut Connection) -> Result<bool, Cause> {
     Ok(true)
 }
 
-/// What a database says its tables are.
+/// Returns the schema of a database.
 fn schema(connection: &Connection) -> Result<Vec<(String, Option<String>)>, Cause> {
     let mut statement = connection.prepare("SELECT name, sql FROM sqlite_master ORDER BY name")?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;

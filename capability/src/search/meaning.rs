@@ -1,6 +1,6 @@
-//! Search by meaning: passages as a model places them, computed a few at a time and kept in the index.
+//! Search by meaning: a model's embeddings of passages, computed in small numbers and stored in the
+//! index.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -9,24 +9,22 @@ use futures_util::StreamExt;
 use wattle_rt::{Code, Failure};
 
 use super::Embedder;
-use super::index::{Findings, Index, POOL, PassageId};
+use super::index::{Findings, Index};
+use super::rank::{POOL, PassageId};
 
-/// How many passages are placed in one search at the most.
-const A_SEARCH: usize = 16;
+/// Maximum number of passages that are embedded in one search.
+const PER_SEARCH: usize = 16;
 
-/// How many embeddings one grant may ask for.
-const A_GRANT: u32 = 400;
+/// Maximum number of embeddings per grant.
+const PER_GRANT: u32 = 400;
 
-/// How many are asked for at once.
-const AT_ONCE: usize = 8;
+/// Maximum number of concurrent requests for embeddings.
+const MAX_CONCURRENT: usize = 8;
 
-/// How long a search waits for the model.
-const PATIENCE: Duration = Duration::from_secs(15);
+/// Maximum time that a search waits for the model.
+const TIMEOUT: Duration = Duration::from_secs(15);
 
-/// The offset of reciprocal rank fusion, as it is usual.
-const OFFSET: f64 = 60.0;
-
-/// The passages in view whose meaning is nearest to the query's, as far as they have been placed.
+/// Returns the passages in view whose vectors are nearest to the query's, of those with a vector.
 pub(super) async fn rank(
     index: &Arc<Mutex<Option<Index>>>,
     embedder: &Embedder,
@@ -34,37 +32,39 @@ pub(super) async fn rank(
     query: &str,
     found: &Findings,
 ) -> Result<Vec<(PassageId, f64)>, Failure> {
-    let work = within(index, embedder, asked, query, found);
+    let work = nearest(index, embedder, asked, query, found);
     let late = |_| Failure::new(Code::ETIME, "the model for embeddings did not answer in time");
-    tokio::time::timeout(PATIENCE, work).await.map_err(late)?
+    tokio::time::timeout(TIMEOUT, work).await.map_err(late)?
 }
 
-async fn within(
+async fn nearest(
     index: &Arc<Mutex<Option<Index>>>,
     embedder: &Embedder,
     asked: &AtomicU32,
     query: &str,
     found: &Findings,
 ) -> Result<Vec<(PassageId, f64)>, Failure> {
-    let sought = embed(embedder, asked, query.to_owned()).await?;
+    let target = embed(embedder, asked, query.to_owned()).await?;
     let (name, by_words, view) = (embedder.name.clone(), found.by_words.clone(), found.view.clone());
-    let unplaced = on_index(index, move |index| index.unplaced(&name, &by_words, &view, A_SEARCH)).await?;
+    let missing = on_index(index, move |index| index.without_vector(&name, &by_words, &view, PER_SEARCH)).await?;
 
-    let answers = unplaced.into_iter().map(|(id, text)| async move { (id, embed(embedder, asked, text).await) });
-    let mut answers = futures_util::stream::iter(answers).buffer_unordered(AT_ONCE);
-    let (mut placed, mut failed) = (Vec::new(), None);
+    let answers = missing.into_iter().map(|(id, text)| async move { (id, embed(embedder, asked, text).await) });
+    let mut answers = futures_util::stream::iter(answers).buffer_unordered(MAX_CONCURRENT);
+    let (mut vectors, mut failed) = (Vec::new(), None);
     while let Some((id, answer)) = answers.next().await {
         match answer {
-            Ok(vector) => placed.push((id, vector.iter().flat_map(|x| x.to_le_bytes()).collect())),
+            Ok(vector) => vectors.push((id, vector.iter().flat_map(|x| x.to_le_bytes()).collect())),
             Err(failure) => failed = Some(failure),
         }
     }
     drop(answers);
     let (name, view) = (embedder.name.clone(), found.view.clone());
     let near = on_index(index, move |index| {
-        index.place(&name, &placed)?;
+        index.add_vectors(&name, &vectors)?;
         let mut near: Vec<(PassageId, f64)> = Vec::new();
-        index.places(&name, &view, |id, bytes| near.extend(nearness(&sought, bytes).map(|near| (id, near))))?;
+        index.for_each_vector(&name, &view, |id, bytes| {
+            near.extend(similarity(&target, bytes).map(|near| (id, near)))
+        })?;
         near.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         near.truncate(POOL);
         Ok(near)
@@ -73,44 +73,32 @@ async fn within(
     failed.map_or(Ok(near), Err)
 }
 
-/// The fused ranks: what both lists have near their tops comes first.
-pub(super) fn fuse(one: &[(PassageId, f64)], other: &[(PassageId, f64)]) -> Vec<(PassageId, f64)> {
-    let mut scores: HashMap<PassageId, f64> = HashMap::new();
-    for list in [one, other] {
-        for (rank, (id, _)) in (1_u32..).zip(list) {
-            *scores.entry(*id).or_default() += 1.0 / (OFFSET + f64::from(rank));
-        }
-    }
-    let mut fused: Vec<(PassageId, f64)> = scores.into_iter().collect();
-    fused.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    fused
-}
-
-/// A text's place, as a vector of length 1.
+/// Returns a text's embedding, normalized to length 1.
 async fn embed(embedder: &Embedder, asked: &AtomicU32, text: String) -> Result<Vec<f32>, Failure> {
-    let more = |count| (count < A_GRANT).then_some(count + 1);
+    let more = |count| (count < PER_GRANT).then_some(count + 1);
     if asked.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err() {
-        let words = format!("the {A_GRANT} embeddings that a run's searches may ask for are used up");
+        let words = format!("the {PER_GRANT} embeddings of a run's searches are used up");
         return Err(Failure::new(Code::EBUDGET, words));
     }
     let vector = embedder.model.embed(text).await?.vector;
     let length = vector.iter().map(|x| x * x).sum::<f64>().sqrt();
     if !length.is_normal() {
-        return Err(Failure::new(Code::EREMOTE, "the model gave no embedding"));
+        return Err(Failure::new(Code::EREMOTE, "the model returned no embedding"));
     }
-    #[expect(clippy::cast_possible_truncation, reason = "half of the digits do")]
+    #[expect(clippy::cast_possible_truncation, reason = "half of the precision suffices")]
     Ok(vector.iter().map(|x| (x / length) as f32).collect())
 }
 
-/// The cosine of the angle between two vectors of length 1; `None` where they are of different spaces.
-fn nearness(sought: &[f32], bytes: &[u8]) -> Option<f64> {
+/// Returns the cosine of the angle between two vectors of length 1; `None` if their dimensions
+/// differ.
+fn similarity(target: &[f32], bytes: &[u8]) -> Option<f64> {
     let (numbers, rest) = bytes.as_chunks::<4>();
-    let same = numbers.len() == sought.len() && rest.is_empty();
-    let products = || sought.iter().zip(numbers).map(|(a, b)| f64::from(*a) * f64::from(f32::from_le_bytes(*b)));
+    let same = numbers.len() == target.len() && rest.is_empty();
+    let products = || target.iter().zip(numbers).map(|(a, b)| f64::from(*a) * f64::from(f32::from_le_bytes(*b)));
     same.then(|| products().sum())
 }
 
-/// Works on the index where blocking is allowed.
+/// Works on the index on a thread for blocking work.
 async fn on_index<T: Send + 'static>(
     index: &Arc<Mutex<Option<Index>>>,
     work: impl FnOnce(&mut Index) -> Result<T, rusqlite::Error> + Send + 'static,

@@ -1,33 +1,35 @@
-//! Cutting a text into passages: pieces that are read as one, with the lines that they stand in.
+//! Splitting a text into passages, each with its line numbers.
 
-/// The most characters of a passage.
-const CHARS: usize = 1_200;
+/// Maximum length of a passage, in characters.
+const MAX_CHARS: usize = 1_200;
 
-/// The most lines of a passage.
-const LINES: usize = 40;
+/// Maximum number of lines in a passage.
+const MAX_LINES: usize = 40;
 
-/// From this many lines, or half of the characters, a passage ends where the text has a pause.
+/// Number of lines after which a passage ends at the next blank line. Half of the maximum of
+/// characters has the same effect.
 const ENOUGH_LINES: usize = 20;
 
 /// A piece of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Passage {
-    /// Its first line, from 1.
+    /// The number of the first line, from 1.
     pub(super) first: usize,
-    /// Its last line.
+    /// The number of the last line.
     pub(super) last: usize,
-    /// Its text, without blank lines around it.
+    /// The text, without leading and trailing blank lines.
     pub(super) text: String,
 }
 
-/// One line, or a part of one that is too long for a passage.
+/// A line, or a part of a line that is too long for a passage.
 struct Line<'a> {
     number: usize,
     text: &'a str,
     chars: usize,
 }
 
-/// Cuts a text at headings, else at blank lines, else where a passage is full. No passage is blank.
+/// Splits a text at headings, else at blank lines, else where a passage is full. No passage is
+/// blank.
 pub(super) fn passages(text: &str) -> Vec<Passage> {
     let mut all = Vec::new();
     let mut open: Vec<Line<'_>> = Vec::new();
@@ -38,17 +40,17 @@ pub(super) fn passages(text: &str) -> Vec<Passage> {
             fenced = !fenced;
         }
         let heading = !fenced && is_heading(line);
-        let enough = open.len() >= ENOUGH_LINES || chars >= CHARS / 2;
+        let enough = open.len() >= ENOUGH_LINES || chars >= MAX_CHARS / 2;
         if heading || (enough && line.trim().is_empty()) {
             close(&mut all, &mut open);
             chars = 0;
         }
         for part in parts(line) {
             let line = Line { number: at + 1, text: part, chars: part.chars().count() + 1 };
-            if !open.is_empty() && (chars + line.chars > CHARS || open.len() >= LINES) {
+            if !open.is_empty() && (chars + line.chars > MAX_CHARS || open.len() >= MAX_LINES) {
                 split(&mut all, &mut open);
                 chars = open.iter().map(|line| line.chars).sum();
-                if chars + line.chars > CHARS {
+                if chars + line.chars > MAX_CHARS {
                     close(&mut all, &mut open);
                     chars = 0;
                 }
@@ -61,7 +63,7 @@ pub(super) fn passages(text: &str) -> Vec<Passage> {
     all
 }
 
-/// A heading of Markdown or Org.
+/// Returns true for a heading of Markdown or Org.
 fn is_heading(line: &str) -> bool {
     let marks = line.trim_start_matches('#');
     let hashes = line.len() - marks.len();
@@ -70,12 +72,12 @@ fn is_heading(line: &str) -> bool {
         || ((1..=6).contains(&stars) && line.get(stars..).is_some_and(|rest| rest.starts_with(' ')) && stars > 1)
 }
 
-/// A line in parts that fit into a passage each.
+/// Splits a line into parts that fit into a passage.
 fn parts(line: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(line);
     std::iter::from_fn(move || {
         let text = rest?;
-        let (part, more) = match text.char_indices().nth(CHARS - 1) {
+        let (part, more) = match text.char_indices().nth(MAX_CHARS - 1) {
             Some((end, _)) => {
                 let space = text.get(..end).and_then(|part| part.rfind(' ')).filter(|space| *space > end / 2);
                 let (part, more) = text.split_at(space.map_or(end, |space| space + 1));
@@ -88,7 +90,7 @@ fn parts(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Ends a passage that is full at its last blank line in the second half, where it has one; what stands behind stays open.
+/// Ends a full passage, if possible at the last blank line of its second half; the rest stays open.
 fn split<'a>(all: &mut Vec<Passage>, open: &mut Vec<Line<'a>>) {
     let blank = open.iter().rposition(|line| line.text.trim().is_empty()).filter(|at| *at > open.len() / 2);
     let mut rest = blank.map_or_else(Vec::new, |at| open.split_off(at));
@@ -119,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_that_is_not_blank_stands_in_one_passage() {
+    fn every_nonblank_line_is_in_one_passage() {
         let prose = (1..=300).map(|n| if n % 7 == 0 { String::new() } else { format!("line {n} of a long text") });
         let long = format!("{}\n{}\n\nend", "word ".repeat(2_000), "x".repeat(5_000));
         let headed = "intro\n# One\ntext\n## Two\n\nmore\n```\n# no heading\n```\n** Org\nlast".to_owned();
@@ -128,7 +130,7 @@ mod tests {
             let mut seen: Vec<usize> = Vec::new();
             for passage in &passages {
                 let chars = passage.text.chars().count();
-                assert!(chars <= CHARS && passage.last - passage.first < LINES, "{chars} {passage:?}");
+                assert!(chars <= MAX_CHARS && passage.last - passage.first < MAX_LINES, "{chars} {passage:?}");
                 assert!(!passage.text.trim().is_empty());
                 seen.extend(passage.first..=passage.last);
             }
@@ -143,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_heading_begins_a_passage() {
+    fn a_heading_starts_a_passage() {
         let text = "intro\n# One\ntext\n```\n# code\n```\n## Two\n\nmore\n#tag\n";
         let found: Vec<(usize, usize)> = passages(text).iter().map(|passage| (passage.first, passage.last)).collect();
         assert_eq!(found, [(1, 1), (2, 6), (7, 10)]);

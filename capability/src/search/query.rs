@@ -1,24 +1,24 @@
-//! Words: how texts are prepared for the index, and how a query becomes an expression of it.
+//! Words: preparing texts for the index, and turning a query into an index expression.
 
-/// The most words of a query that are looked for.
-const WORDS: usize = 48;
+/// Maximum number of words of a query.
+const MAX_WORDS: usize = 48;
 
-/// From this many letters on, a word also finds words that begin with it.
-const PREFIX: usize = 4;
+/// Length in characters from which a word also matches as a prefix.
+const MIN_PREFIX: usize = 4;
 
-/// Words of questions that say nothing of what is sought. They count where a query has no others.
-const STOP: &[&str] = &[
+/// Stop words. They count if a query has no others.
+const STOP_WORDS: &[&str] = &[
     "a", "about", "an", "and", "are", "as", "at", "be", "by", "can", "do", "does", "for", "from", "how", "i", "in",
     "is", "it", "its", "me", "my", "of", "on", "or", "our", "so", "that", "the", "their", "there", "these", "this",
     "to", "was", "we", "were", "what", "when", "where", "which", "who", "why", "will", "with", "you", "your",
 ];
 
-/// What is looked for: plain words, whatever signs stood between them.
+/// The expression of a query: plain words without any syntax of the user's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Query(String);
 
 impl Query {
-    /// Reads the words of a query; `None` where it has none.
+    /// Parses the words of a query; returns `None` if it has none.
     pub(super) fn read(text: &str) -> Option<Query> {
         let mut words: Vec<String> = Vec::new();
         for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
@@ -26,30 +26,30 @@ impl Query {
                 words.push(word.to_owned());
             }
         }
-        let says = |word: &String| !STOP.contains(&word.to_lowercase().as_str());
-        if words.iter().any(says) {
-            words.retain(says);
+        let matters = |word: &String| !STOP_WORDS.contains(&word.to_lowercase().as_str());
+        if words.iter().any(matters) {
+            words.retain(matters);
         }
-        words.truncate(WORDS);
+        words.truncate(MAX_WORDS);
         let terms: Vec<String> = words.iter().flat_map(|word| terms(word)).collect();
         (!terms.is_empty()).then(|| Query(terms.join(" OR ")))
     }
 
-    /// The expression for the index: terms in quotes, so that no word of a query is a sign of its language.
+    /// Returns the expression for the index: quoted terms, so that no word is an operator.
     pub(super) fn expression(&self) -> &str {
         &self.0
     }
 }
 
-/// What is looked for to find a word: the word, what begins with it, and the words that it is made of.
+/// Returns the terms that find a word: the word, its prefix, and the words that it consists of.
 fn terms(word: &str) -> Vec<String> {
     let mut terms = Vec::new();
     if word.chars().any(is_ideograph) {
-        // Nothing stands between the words of such a text: its characters are sought in their order.
+        // Such text has no spaces between words, so its characters are matched in order.
         return runs(word).into_iter().map(|run| format!("\"{run}\"")).collect();
     }
     terms.push(format!("\"{word}\""));
-    if word.chars().count() >= PREFIX {
+    if word.chars().count() >= MIN_PREFIX {
         terms.push(format!("\"{word}\" *"));
     }
     let parts = parts_of_name(word);
@@ -59,7 +59,8 @@ fn terms(word: &str) -> Vec<String> {
     terms
 }
 
-/// What a text is found by besides its words: the words that names such as `readFile` are made of, and single ideographs.
+/// Returns additional words for the index: the words of names such as `readFile`, and single
+/// ideographs.
 pub(super) fn parts(text: &str) -> String {
     let mut found = String::new();
     for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
@@ -84,7 +85,7 @@ fn push(text: &mut String, word: &str) {
     text.push_str(word);
 }
 
-/// The words of a name: `HTTPServer2` is `HTTP`, `Server2`.
+/// Splits a name into words: `HTTPServer2` is `HTTP`, `Server2`.
 fn parts_of_name(word: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut start = 0;
@@ -101,7 +102,7 @@ fn parts_of_name(word: &str) -> Vec<&str> {
     parts
 }
 
-/// The ideographs of a word with spaces between them, and the runs of other characters as they are.
+/// Splits a word into runs; ideographs are separated by spaces.
 fn runs(word: &str) -> Vec<String> {
     let mut runs: Vec<(bool, String)> = Vec::new();
     for c in word.chars() {
@@ -119,7 +120,8 @@ fn runs(word: &str) -> Vec<String> {
     runs.into_iter().map(|(_, run)| run).collect()
 }
 
-/// A character of a script that sets no spaces between words: Han, kana, Thai, Lao, Khmer, Burmese.
+/// Returns true for characters of scripts without spaces between words: Han, kana, Thai, Lao,
+/// Khmer, Burmese.
 fn is_ideograph(c: char) -> bool {
     matches!(u32::from(c), 0x0E00..=0x0EFF | 0x1000..=0x109F | 0x1780..=0x17FF | 0x3040..=0x30FF | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xF900..=0xFAFF | 0x20000..=0x323AF)
 }
@@ -143,14 +145,14 @@ mod tests {
             ("", None),
             ("?! -- \"\"", None),
         ] {
-            // `or` is a stop word however it is written.
+            // `or` is a stop word in any case.
             let expected = expected.map(|text| text.replace("\"OR\" OR ", ""));
             assert_eq!(Query::read(text).as_ref().map(Query::expression), expected.as_deref(), "{text}");
         }
     }
 
     #[test]
-    fn names_are_taken_apart() {
+    fn names_are_split_into_words() {
         for (text, expected) in [
             ("readFile of HTTPServer2", "read File HTTP Server2"),
             ("plain words", ""),

@@ -1,4 +1,5 @@
-//! Which files are searched: the text files of a run that its guard lets it read, without what tools keep for themselves.
+//! The files that are searched: the run's text files that its guard admits, except the host's own
+//! and those of tools.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,22 +8,29 @@ use std::time::Instant;
 
 use crate::files::{EVENTS_FILE, EntryKind, Files, ISSUES_FILE, LEDGER_FILE, TRACE_FILE, Version};
 
-/// The most files that are searched; of more, those nearest to the workdir's top.
-pub const MOST_FILES: usize = 50_000;
+/// Maximum number of searched files; those nearest to the workdir's top come first.
+pub const MAX_FILES: usize = 50_000;
 
-/// The most bytes that the searched files have together: 256 MiB.
-pub const MOST_BYTES: u64 = 256 << 20;
+/// Maximum size of all searched files together, in bytes: 256 MiB.
+pub const MAX_BYTES: u64 = 256 << 20;
 
-/// The most bytes of a file that is searched: 2 MiB.
-pub const MOST_FILE_BYTES: u64 = 2 << 20;
+/// Maximum size of a searched file, in bytes: 2 MiB.
+pub const MAX_FILE_BYTES: u64 = 2 << 20;
 
-/// Folders that hold what was fetched or built, beside all whose names begin with a dot.
-const LEFT_OUT: &[&str] = &["node_modules", "target", "__pycache__", "venv", "bower_components"];
+/// Folders of dependencies and build results. Folders whose names start with a dot are skipped too.
+const SKIPPED_FOLDERS: &[&str] = &["node_modules", "target", "__pycache__", "venv", "bower_components"];
 
-/// The host's own lines at the top. What a run said must not be found as what a file says.
-const OWN_LINES: &[&str] = &[TRACE_FILE, LEDGER_FILE, ISSUES_FILE, EVENTS_FILE];
+/// The host's own files at the top. Output of a run must not be found as content of a file.
+const HOST_FILES: &[&str] = &[TRACE_FILE, LEDGER_FILE, ISSUES_FILE, EVENTS_FILE];
 
-/// How much is searched.
+/// The files of a run: all of them, and those that the search may read.
+pub(super) struct SearchedFiles<'a> {
+    pub(super) all: &'a Files,
+    pub(super) admitted: &'a Files,
+    pub(super) admits: &'a dyn Fn(&str) -> bool,
+}
+
+/// The limits of a search.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     pub(super) files: usize,
@@ -31,11 +39,11 @@ pub(super) struct Bounds {
 
 impl Default for Bounds {
     fn default() -> Bounds {
-        Bounds { files: MOST_FILES, bytes: MOST_BYTES }
+        Bounds { files: MAX_FILES, bytes: MAX_BYTES }
     }
 }
 
-/// Ends work that blocks: when its time is up, or when nobody waits for it any more.
+/// A signal that stops blocking work, at its deadline or when nobody waits for it.
 #[derive(Clone)]
 pub(super) struct Stop {
     deadline: Instant,
@@ -47,12 +55,12 @@ impl Stop {
         Stop { deadline, dropped: Arc::default() }
     }
 
-    /// Stops the work when it is dropped.
-    pub(super) fn when_dropped(&self) -> impl Drop + use<> {
+    /// Returns a guard that stops the work when it is dropped.
+    pub(super) fn stop_on_drop(&self) -> impl Drop + use<> {
         Dropped(Arc::clone(&self.dropped))
     }
 
-    pub(super) fn is_now(&self) -> bool {
+    pub(super) fn is_set(&self) -> bool {
         self.dropped.load(Ordering::Relaxed) || Instant::now() >= self.deadline
     }
 }
@@ -65,58 +73,59 @@ impl Drop for Dropped {
     }
 }
 
-/// A file that may be searched, as it is now.
+/// A searchable file, as found by the walk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct SeenFile {
     pub(super) path: String,
-    /// Which version it is of a file of the base; `None` for a file of the overlay.
+    /// The version of a file of the base; `None` for a file of the overlay.
     pub(super) version: Option<Version>,
 }
 
-/// What a walk found.
+/// The result of a walk.
 #[derive(Debug, Default)]
 pub(super) struct Walked {
-    pub(super) files: Vec<Seen>,
-    /// Whether it was stopped before its end.
-    pub(super) late: bool,
-    /// What was left out for a bound.
+    pub(super) files: Vec<SeenFile>,
+    /// If true, the walk was stopped before its end.
+    pub(super) timed_out: bool,
+    /// Notes on folders and files that were skipped.
     pub(super) notes: Vec<String>,
 }
 
-/// Looks at all folders from the top down. Links are not followed: what they lead to inside is found where it is.
+/// Walks all folders from the top down. Links are not followed: their targets in the workdir are
+/// found at their own paths.
 pub(super) fn walk(files: &Files, admits: &dyn Fn(&str) -> bool, bounds: &Bounds, stop: &Stop) -> Walked {
     let mut walked = Walked::default();
     let mut bytes = 0_u64;
     let mut folders = VecDeque::from([String::new()]);
     while let Some(folder) = folders.pop_front() {
-        if stop.is_now() {
-            walked.late = true;
+        if stop.is_set() {
+            walked.timed_out = true;
             break;
         }
         let at_top = folder.is_empty();
         let entries = match files.list(if at_top { "/" } else { &folder }) {
             Ok(entries) => entries,
             Err(error) => {
-                walked.notes.push(format!("a folder is left out: {error}"));
+                walked.notes.push(format!("skipped a folder: {error}"));
                 continue;
             }
         };
         for entry in entries {
             let name = entry.name.as_str();
-            if name.starts_with('.') || (at_top && OWN_LINES.contains(&name)) {
+            if name.starts_with('.') || (at_top && HOST_FILES.contains(&name)) {
                 continue;
             }
             let path = if at_top { name.to_owned() } else { format!("{folder}/{name}") };
             match entry.kind {
-                EntryKind::Folder if !LEFT_OUT.contains(&name) => folders.push_back(path),
-                EntryKind::File if (1..=MOST_FILE_BYTES).contains(&entry.size) && admits(&path) => {
+                EntryKind::Folder if !SKIPPED_FOLDERS.contains(&name) => folders.push_back(path),
+                EntryKind::File if (1..=MAX_FILE_BYTES).contains(&entry.size) && admits(&path) => {
                     if walked.files.len() == bounds.files || bytes + entry.size > bounds.bytes {
                         let (files, mib) = (bounds.files, bounds.bytes >> 20);
-                        walked.notes.push(format!("only the first {files} files or {mib} MiB are searched"));
+                        walked.notes.push(format!("searched only the first {files} files or {mib} MiB"));
                         return walked;
                     }
                     bytes += entry.size;
-                    walked.files.push(Seen { path, version: entry.version });
+                    walked.files.push(SeenFile { path, version: entry.version });
                 }
                 _ => {}
             }

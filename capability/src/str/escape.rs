@@ -1,4 +1,4 @@
-//! Texts in the writing of other formats, and back.
+//! Encoding strings for other formats, and decoding them.
 
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
@@ -8,12 +8,12 @@ use sha2::{Digest as _, Sha256};
 use wattle_rt::{Code, Failure, Run, quote};
 
 use crate::json::document::{Document, quoted};
-use crate::{MOST, QUOTED, too_large};
+use crate::{MAX_TEXT, QUOTED, too_large};
 
-/// Everything but RFC 3986's unreserved characters.
+/// All characters except the unreserved ones of RFC 3986.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Writes with padding, reads with and without.
+/// The Base64 codec: it encodes with padding and decodes with or without.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new()
@@ -21,17 +21,17 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-fn unread(why: String) -> Failure {
+fn malformed(why: String) -> Failure {
     Failure::new(Code::EPARSE, why)
 }
 
-/// Refuses what would take more than `times` as many bytes as are allowed.
-fn within(s: &[u8], times: usize) -> Result<(), Failure> {
-    if s.len().saturating_mul(times) > MOST { Err(too_large()) } else { Ok(()) }
+/// Checks that a text which grows up to `factor` times stays within the limit.
+fn check_growth(s: &[u8], factor: usize) -> Result<(), Failure> {
+    if s.len().saturating_mul(factor) > MAX_TEXT { Err(too_large()) } else { Ok(()) }
 }
 
 pub(super) fn url_encode(_: &mut Run, s: &[u8]) -> Result<String, Failure> {
-    within(s, 3)?;
+    check_growth(s, 3)?;
     Ok(percent_encode(s, RESERVED).to_string())
 }
 
@@ -39,13 +39,13 @@ pub(super) fn url_decode(_: &mut Run, s: &str) -> Result<Vec<u8>, Failure> {
     let hex = |at: usize| s.as_bytes().get(at).is_some_and(u8::is_ascii_hexdigit);
     if let Some((at, _)) = s.match_indices('%').find(|(at, _)| !(hex(at + 1) && hex(at + 2))) {
         let found = quote(s.get(at..).unwrap_or_default(), QUOTED);
-        return Err(unread(format!("two hexadecimal digits are missing behind the % at byte {at}: {found}")));
+        return Err(malformed(format!("the % at byte {at} needs two hexadecimal digits after it: {found}")));
     }
     Ok(percent_decode_str(s).collect())
 }
 
 pub(super) fn html_encode(_: &mut Run, s: &str) -> Result<String, Failure> {
-    within(s.as_bytes(), 6)?;
+    check_growth(s.as_bytes(), 6)?;
     Ok(htmlize::escape_all_quotes(s).into_owned())
 }
 
@@ -54,19 +54,19 @@ pub(super) fn html_decode(_: &mut Run, s: &str) -> Result<String, Failure> {
 }
 
 pub(super) fn json_encode(_: &mut Run, s: &str) -> Result<String, Failure> {
-    within(s.as_bytes(), 6)?;
+    check_growth(s.as_bytes(), 6)?;
     Ok(quoted(s))
 }
 
 pub(super) fn json_decode(_: &mut Run, s: &str) -> Result<String, Failure> {
     match Document::read(s)? {
         Document::Text(text) => Ok(text),
-        other => Err(unread(format!("the JSON is {}, not a string", other.a_kind()))),
+        other => Err(malformed(format!("the JSON is {}, not a string", other.a_kind()))),
     }
 }
 
 pub(super) fn base64_encode(_: &mut Run, s: &[u8]) -> Result<String, Failure> {
-    within(s, 2)?;
+    check_growth(s, 2)?;
     Ok(BASE64.encode(s))
 }
 
@@ -79,11 +79,11 @@ pub(super) fn base64_decode(_: &mut Run, s: &str) -> Result<Vec<u8>, Failure> {
     let digits: String = s.chars().filter(|c| !c.is_ascii_whitespace()).map(standard).collect();
     BASE64
         .decode(digits)
-        .map_err(|e| unread(format!("{} is no Base64: {}", quote(s, QUOTED), e.to_string().to_lowercase())))
+        .map_err(|e| malformed(format!("{} is not Base64: {}", quote(s, QUOTED), e.to_string().to_lowercase())))
 }
 
 pub(super) fn hex_encode(_: &mut Run, s: &[u8]) -> Result<String, Failure> {
-    within(s, 2)?;
+    check_growth(s, 2)?;
     Ok(hex(s))
 }
 
@@ -95,11 +95,11 @@ fn hex(bytes: &[u8]) -> String {
 pub(super) fn hex_decode(_: &mut Run, s: &str) -> Result<Vec<u8>, Failure> {
     let digits: Option<Vec<u8>> =
         s.chars().filter(|c| !c.is_ascii_whitespace()).map(|c| u8::try_from(c.to_digit(16)?).ok()).collect();
-    let digits =
-        digits.ok_or_else(|| unread(format!("{} has characters that are no hexadecimal digits", quote(s, QUOTED))))?;
+    let digits = digits
+        .ok_or_else(|| malformed(format!("{} has characters other than hexadecimal digits", quote(s, QUOTED))))?;
     let (pairs, rest) = digits.as_chunks::<2>();
     if !rest.is_empty() {
-        return Err(unread(format!("{} has an odd number of hexadecimal digits", quote(s, QUOTED))));
+        return Err(malformed(format!("{} has an odd number of hexadecimal digits", quote(s, QUOTED))));
     }
     Ok(pairs.iter().map(|[high, low]| high << 4 | low).collect())
 }

@@ -1,7 +1,9 @@
-//! Regular expressions in time that is linear in the text, whatever the pattern: `str.match`, `str.find_all`, `str.replace_re`.
+//! Regular expressions: `str.match`, `str.find_all`, `str.replace_re`. Time is linear in the text,
+//! whatever the pattern.
 //!
-//! The search is a lazy automaton that gives up where it would have to be rebuilt again and again; a slower engine then stands in for as
-//! long as pattern and text are small, and past that the call fails. Between matches it makes way for other runs.
+//! Searches use a lazy DFA. If its cache is cleared too often, the DFA gives up; a slower engine
+//! takes over while pattern and text are small enough, and otherwise the call fails. Between
+//! matches, a search yields to other runs.
 
 use std::time::{Duration, Instant};
 
@@ -15,23 +17,24 @@ use regex_automata::{Anchored, Input, Match, MatchError, MatchKind};
 use wattle_rt::{Code, Failure, Run, quote};
 
 use crate::arr::{Arrays, Handle};
-use crate::{MOST, QUOTED, too_large};
+use crate::{MAX_TEXT, QUOTED, too_large};
 
-/// The longest pattern, in bytes.
-const PATTERN: usize = 4_096;
-/// The most bytes that a compiled pattern takes, and how deep its groups may be nested.
-const COMPILED: usize = 1 << 20;
-const NESTED: u32 = 100;
-/// The most states times slots that the engine for groups keeps.
-const SLOTS: usize = 1 << 20;
-/// The most states times bytes that the slower engine may look at in one search: about a second.
-const STEPS: usize = 100_000_000;
-/// How many patterns a run keeps compiled.
-const KEPT: usize = 4;
-/// How long a call goes on before it makes way for others.
-const TURN: Duration = Duration::from_millis(5);
+/// Maximum length of a pattern, in bytes.
+const MAX_PATTERN: usize = 4_096;
+/// Maximum size of a compiled pattern, in bytes.
+const MAX_COMPILED: usize = 1 << 20;
+/// Maximum nesting depth of a pattern's groups.
+const MAX_NESTING: u32 = 100;
+/// Maximum number of states times slots that the engine for groups allocates.
+const MAX_SLOTS: usize = 1 << 20;
+/// Maximum number of states times bytes in one search of the slower engine: about a second.
+const MAX_STEPS: usize = 100_000_000;
+/// Maximum number of compiled patterns that a run caches.
+const MAX_CACHED: usize = 4;
+/// Time after which a call yields to other runs.
+const TIME_SLICE: Duration = Duration::from_millis(5);
 
-/// A compiled pattern with the memory that its searches work in.
+/// A compiled pattern, with the caches of its searches.
 struct Pattern {
     text: String,
     search: lazy::Regex,
@@ -40,37 +43,37 @@ struct Pattern {
     groups_cache: pikevm::Cache,
 }
 
-/// The patterns of a run, the last used one last.
+/// The compiled patterns of a run; the last used is the last.
 #[derive(Default)]
 struct Patterns(Vec<Pattern>);
 
-fn refused(pattern: &str, why: &str) -> Failure {
-    Failure::new(Code::EPARSE, format!("the pattern {} is refused: {why}", quote(pattern, QUOTED)))
+fn invalid(pattern: &str, why: &str) -> Failure {
+    Failure::new(Code::EPARSE, format!("invalid pattern {}: {why}", quote(pattern, QUOTED)))
 }
 
 fn gave_up() -> Failure {
     let words =
-        "the pattern is too much work on this text: make it more exact, or apply it to smaller pieces (`str.lines`)";
+        "the pattern is too expensive on this text: make it more specific, or apply it to smaller pieces (`str.lines`)";
     Failure::new(Code::ETRFM, words)
 }
 
 impl Pattern {
     fn compile(text: &str) -> Result<Pattern, Failure> {
-        if text.len() > PATTERN {
-            return Err(refused(text, &format!("it has {} bytes, more than {PATTERN}", text.len())));
+        if text.len() > MAX_PATTERN {
+            return Err(invalid(text, &format!("it has {} bytes, more than {MAX_PATTERN}", text.len())));
         }
-        let hir = syntax::parse_with(text, &syntax::Config::new().nest_limit(NESTED)).map_err(|error| {
-            // The library shows the pattern with a mark below it; the last line says what is wrong.
+        let hir = syntax::parse_with(text, &syntax::Config::new().nest_limit(MAX_NESTING)).map_err(|error| {
+            // The library prints the pattern with a marker below it; the last line has the reason.
             let words = error.to_string();
-            refused(text, words.lines().last().unwrap_or_default().trim_start_matches("error: "))
+            invalid(text, words.lines().last().unwrap_or_default().trim_start_matches("error: "))
         })?;
-        let limit = thompson::Config::new().nfa_size_limit(Some(COMPILED));
-        let large = |_| refused(text, "it takes more than 1 MiB compiled; repeat less, or use `[0-9A-Za-z]` for `\\w`");
+        let limit = thompson::Config::new().nfa_size_limit(Some(MAX_COMPILED));
+        let large = |_| invalid(text, "it takes more than 1 MiB compiled; repeat less, or use `[0-9A-Za-z]` for `\\w`");
         let nfa = |config| thompson::Compiler::new().configure(config).build_from_hir(&hir).map_err(large);
         let forward = nfa(limit.clone())?;
         let backward = nfa(limit.reverse(true).which_captures(WhichCaptures::None))?;
-        if forward.states().len().saturating_mul(forward.group_info().slot_len()) > SLOTS {
-            return Err(refused(text, "it has too many groups for its size; `(?:…)` groups without keeping"));
+        if forward.states().len().saturating_mul(forward.group_info().slot_len()) > MAX_SLOTS {
+            return Err(invalid(text, "it has too many groups for its size; use `(?:…)` if you do not need the group"));
         }
         let dfa = |nfa: NFA, kind| {
             let config = dfa::Config::new()
@@ -80,11 +83,11 @@ impl Pattern {
                 .minimum_cache_clear_count(Some(10))
                 .minimum_bytes_per_state(Some(10))
                 .unicode_word_boundary(true);
-            dfa::Builder::new().configure(config).build_from_nfa(nfa).map_err(|e| refused(text, &e.to_string()))
+            dfa::Builder::new().configure(config).build_from_nfa(nfa).map_err(|e| invalid(text, &e.to_string()))
         };
         let forward_dfa = dfa(forward.clone(), MatchKind::LeftmostFirst)?;
         let search = lazy::Builder::new().build_from_dfas(forward_dfa, dfa(backward, MatchKind::All)?);
-        let groups = pikevm::PikeVM::new_from_nfa(forward).map_err(|e| refused(text, &e.to_string()))?;
+        let groups = pikevm::PikeVM::new_from_nfa(forward).map_err(|e| invalid(text, &e.to_string()))?;
         Ok(Pattern {
             text: text.to_owned(),
             search_cache: search.create_cache(),
@@ -94,9 +97,9 @@ impl Pattern {
         })
     }
 
-    /// Whether the slower engine may look at so many bytes.
+    /// Returns true if the slower engine may search that many bytes.
     fn affords(&self, bytes: usize) -> bool {
-        self.groups.get_nfa().states().len().saturating_mul(bytes) <= STEPS
+        self.groups.get_nfa().states().len().saturating_mul(bytes) <= MAX_STEPS
     }
 
     fn next(&mut self, input: &Input<'_>) -> Result<Option<Match>, MatchError> {
@@ -111,7 +114,7 @@ impl Pattern {
         })
     }
 
-    /// The groups of a match.
+    /// Returns the groups of a match.
     fn groups_of(&mut self, s: &str, found: Match) -> Result<Captures, Failure> {
         if !self.affords(found.len()) {
             return Err(gave_up());
@@ -127,15 +130,16 @@ impl Pattern {
     }
 }
 
-/// The searches of one call.
+/// The search of one call.
 struct Search<'t> {
     pattern: Pattern,
     searcher: Searcher<'t>,
-    turn: Instant,
+    /// The start of the current time slice.
+    slice_start: Instant,
 }
 
 impl<'t> Search<'t> {
-    /// Begins with a pattern that the run keeps compiled, or compiles it.
+    /// Starts a search, with the run's cached pattern or a newly compiled one.
     fn begin(run: &mut Run, s: &'t str, pattern: &str) -> Result<Search<'t>, Failure> {
         let Patterns(kept) = run.state();
         let at = kept.iter().position(|known| known.text == pattern);
@@ -143,25 +147,25 @@ impl<'t> Search<'t> {
             Some(at) => kept.remove(at),
             None => Pattern::compile(pattern)?,
         };
-        Ok(Search { pattern, searcher: Searcher::new(Input::new(s)), turn: Instant::now() })
+        Ok(Search { pattern, searcher: Searcher::new(Input::new(s)), slice_start: Instant::now() })
     }
 
-    /// The next match, after making way for others where it is time.
+    /// Returns the next match. Yields to other runs if the time slice is over.
     async fn next(&mut self, run: &Run) -> Result<Option<Match>, Failure> {
-        if self.turn.elapsed() > TURN {
+        if self.slice_start.elapsed() > TIME_SLICE {
             if Instant::now() >= run.deadline() {
-                return Err(Failure::new(Code::ETIME, "the run's time was up before all matches were found"));
+                return Err(Failure::new(Code::ETIME, "the run's time ended before all matches were found"));
             }
             tokio::task::yield_now().await;
-            self.turn = Instant::now();
+            self.slice_start = Instant::now();
         }
         self.searcher.try_advance(|input| self.pattern.next(input)).map_err(|_| gave_up())
     }
 
-    /// Gives the pattern back to the run.
+    /// Returns the pattern to the run's cache.
     fn end(self, run: &mut Run) {
         let Patterns(kept) = run.state();
-        if kept.len() >= KEPT {
+        if kept.len() >= MAX_CACHED {
             kept.remove(0);
         }
         kept.push(self.pattern);
@@ -212,7 +216,7 @@ pub(super) async fn replace(run: &mut Run, s: String, pattern: String, with: Str
                 }
             });
         }
-        if text.len() > MOST {
+        if text.len() > MAX_TEXT {
             return Err(too_large());
         }
         end = found.end();
@@ -222,13 +226,13 @@ pub(super) async fn replace(run: &mut Run, s: String, pattern: String, with: Str
     Ok(text)
 }
 
-/// A part of the text that stands in for a match.
+/// A part of a replacement.
 enum Part<'w> {
     Text(&'w str),
     Group(usize),
 }
 
-/// Reads `$1`, `${name}` and `$$`; a dollar before anything else is itself.
+/// Parses `$1`, `${name}` and `$$`; a dollar before anything else is literal.
 fn template<'w>(with: &'w str, pattern: &Pattern) -> Result<Vec<Part<'w>>, Failure> {
     let mut parts = Vec::new();
     let mut rest = with;
@@ -255,7 +259,7 @@ fn template<'w>(with: &'w str, pattern: &Pattern) -> Result<Vec<Part<'w>>, Failu
     Ok(parts)
 }
 
-/// The number of a group by its number or name.
+/// Returns the index of a group, given its number or name.
 fn group(name: &str, pattern: &Pattern) -> Result<usize, Failure> {
     let groups = pattern.group_count();
     let by_name = || pattern.groups.get_nfa().group_info().to_index(PatternID::ZERO, name);
@@ -263,12 +267,12 @@ fn group(name: &str, pattern: &Pattern) -> Result<usize, Failure> {
     found.ok_or_else(|| {
         let number: String = name.chars().take_while(char::is_ascii_digit).collect();
         let hint = if number.is_empty() || number == name {
-            "write $$ for a dollar".to_owned()
+            "write $$ for a literal dollar".to_owned()
         } else {
-            format!("${{{number}}} sets a number apart from what follows")
+            format!("write ${{{number}}} to separate the number from what follows")
         };
         let last = groups.saturating_sub(1);
-        let words = format!("the pattern has no group {name:?}, its groups are numbered to {last}; {hint}");
+        let words = format!("the pattern has no group {name:?}; its last group is {last}; {hint}");
         Failure::new(Code::EPARSE, words)
     })
 }

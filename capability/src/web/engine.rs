@@ -1,4 +1,4 @@
-//! Search engines: how each is asked, and what it answers where it does not answer.
+//! Search engines: requests, and failures in their answers.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,14 +10,14 @@ use url::Url;
 use wattle_rt::{Account, Code, Failure};
 
 use super::guest;
-use crate::egress::{Egress, HeaderMap, HeaderName, HeaderValue, Limits, Method, Passage, header};
+use crate::egress::{Egress, HeaderMap, HeaderName, HeaderValue, Limits, Passage, header};
 use crate::http::{Backend, Received, Request, Response, receive};
 
-/// The most results of a search.
-const MOST: usize = 8;
+/// Maximum number of results of a search.
+const MAX_RESULTS: usize = 8;
 
-/// The most bytes of an answer.
-const ANSWER_BYTES: usize = 4 << 20;
+/// Maximum size of an answer, in bytes.
+const MAX_ANSWER: usize = 4 << 20;
 
 /// Brave's header for the key.
 const TOKEN: HeaderName = HeaderName::from_static("x-subscription-token");
@@ -27,17 +27,17 @@ const TOKEN: HeaderName = HeaderName::from_static("x-subscription-token");
 pub enum EngineKind {
     /// A SearXNG instance whose settings allow the format `json`.
     Searxng,
-    /// The API of Brave Search; it takes a key.
+    /// The API of Brave Search, which needs a key.
     Brave,
-    /// A page of results that is made for people, without a key.
+    /// A results page for people, without a key.
     Page,
 }
 
 impl EngineKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [EngineKind; 3] = [EngineKind::Searxng, EngineKind::Brave, EngineKind::Page];
 
-    /// The name in settings.
+    /// Returns the name in settings.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -47,7 +47,7 @@ impl EngineKind {
         }
     }
 
-    /// Where it is asked if nothing else is set; `None` where there is no such place.
+    /// Returns the default URL, if there is one.
     fn url(self) -> Option<&'static str> {
         match self {
             EngineKind::Searxng => None,
@@ -75,67 +75,67 @@ impl FromStr for EngineKind {
     }
 }
 
-/// What an operator sets about the search engine.
+/// The operator's settings of the search engine.
 #[derive(Clone, Copy, Debug)]
 pub struct EngineSettings<'a> {
-    /// Its kind.
+    /// The kind.
     pub kind: EngineKind,
-    /// Where it is asked, in place of the kind's own place.
+    /// The URL in place of the default one.
     pub url: Option<&'a str>,
-    /// The variable that its key is read from.
+    /// The name of the variable with the key.
     pub key_variable: &'a str,
 }
 
-/// A search engine that can be asked.
+/// A search engine.
 pub struct Engine {
     kind: EngineKind,
     url: Url,
     key: Option<Key>,
-    way: Arc<dyn Backend>,
+    backend: Arc<dyn Backend>,
 }
 
-/// A secret that goes out in one header and nowhere else.
+/// A secret that is sent in one header only.
 struct Key {
     secret: String,
     header: HeaderValue,
 }
 
 impl Engine {
-    /// Makes the engine that the settings mean, with a way of its own through the guard: to that host and no other.
+    /// Creates the engine, with its own backend through the egress guard, for that host only.
     ///
     /// # Errors
-    /// What is wrong with the settings, or missing.
+    /// If the settings are invalid or incomplete.
     pub fn new(
         settings: &EngineSettings<'_>,
         egress: &Egress,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Engine, String> {
-        let url = place(settings)?;
-        let limits = Limits { body: ANSWER_BYTES, time: super::PATIENCE, redirects: 0 };
-        let way = egress.endpoint(&url).map_err(|why| format!("the search engine's URL cannot be used: {why}"))?;
+        let url = search_url(settings)?;
+        let limits = Limits { body: MAX_ANSWER, time: super::TIMEOUT, redirects: 0 };
+        let backend = egress.endpoint(&url).map_err(|why| format!("the search engine's URL cannot be used: {why}"))?;
         let key = match settings.kind {
             EngineKind::Brave => Some(key(settings.key_variable, variable)?),
             EngineKind::Searxng | EngineKind::Page => None,
         };
-        Ok(Engine { kind: settings.kind, url, key, way: Arc::new(way.with_limits(limits)) })
+        Ok(Engine { kind: settings.kind, url, key, backend: Arc::new(backend.with_limits(limits)) })
     }
 
-    /// The engine of that kind at that place, asked without a key by another way.
+    /// Creates an engine of a kind at a URL, without a key, with another backend.
     ///
     /// # Errors
-    /// Where the URL cannot be read.
-    pub fn by(way: Arc<dyn Backend>, kind: EngineKind, url: &str) -> Result<Engine, String> {
-        let url = place(&EngineSettings { kind, url: Some(url), key_variable: "" })?;
-        Ok(Engine { kind, url, key: None, way })
+    /// If the URL is invalid.
+    pub fn with_backend(backend: Arc<dyn Backend>, kind: EngineKind, url: &str) -> Result<Engine, String> {
+        let url = search_url(&EngineSettings { kind, url: Some(url), key_variable: "" })?;
+        Ok(Engine { kind, url, key: None, backend })
     }
 
-    /// Where it is asked.
+    /// Returns the URL of its search.
     #[must_use]
     pub fn url(&self) -> &Url {
         &self.url
     }
 
-    /// Asks on the account of a run.
+    /// Sends a query on the account of a run.
     pub(super) async fn ask(
         &self,
         account: &Account,
@@ -143,32 +143,31 @@ impl Engine {
         query: &str,
         until: Instant,
     ) -> Result<Received, Failure> {
-        let response = receive(account, until, passage.ask(&*self.way, self.request(query))).await;
-        let response = response.map_err(|failure| self.scrubbed(failure))?;
-        self.accepted(&response).map_err(|why| self.scrubbed(Failure::new(Code::EREMOTE, why)))?;
+        let response = receive(account, until, passage.ask(&*self.backend, self.request(query))).await;
+        let response = response.map_err(|failure| self.without_key(failure))?;
+        self.check(&response).map_err(|why| self.without_key(Failure::new(Code::EREMOTE, why)))?;
         Ok(response)
     }
 
-    /// Reads at most 8 results from an answer, as JSON.
+    /// Parses at most 8 results of an answer, as JSON.
     pub(super) async fn results(
         &self,
         account: &Account,
         response: &Response,
         until: Instant,
     ) -> Result<String, Failure> {
-        let found = guest::results(account, self.reading(), &response.body, until).await;
-        let remote = |why| self.scrubbed(Failure::new(Code::EREMOTE, why));
+        let found = guest::results(account, self.guest_request(), &response.body, until).await;
+        let remote = |why| self.without_key(Failure::new(Code::EREMOTE, why));
         found.map_err(|why| why.map_or_else(|failure| failure, remote))
     }
 
-    /// How the guest reads an answer of this kind of engine.
-    fn reading(&self) -> serde_json::Value {
-        let json =
-            |at: &str, snippet: &str| json!({"entry": "results_json", "at": at, "snippet": snippet, "most": MOST});
+    /// Returns the guest's request for parsing an answer of this kind of engine.
+    fn guest_request(&self) -> serde_json::Value {
+        let json = |at: &str, snippet: &str| json!({"entry": "results_json", "at": at, "snippet": snippet, "most": MAX_RESULTS});
         match self.kind {
             EngineKind::Searxng => json("/results", "content"),
             EngineKind::Brave => json("/web/results", "description"),
-            EngineKind::Page => json!({"entry": "results_page", "url": self.url.as_str(), "most": MOST}),
+            EngineKind::Page => json!({"entry": "results_page", "url": self.url.as_str(), "most": MAX_RESULTS}),
         }
     }
 
@@ -189,37 +188,35 @@ impl Engine {
         if let Some(key) = &self.key {
             headers.insert(TOKEN, key.header.clone());
         }
-        Request { method: Method::GET, url: url.into(), headers, body: Vec::new() }
+        Request { headers, ..Request::get(url) }
     }
 
-    /// Checks that an answer has results.
-    fn accepted(&self, response: &Response) -> Result<(), String> {
+    /// Checks the status of an answer.
+    fn check(&self, response: &Response) -> Result<(), String> {
         let Engine { kind, .. } = self;
-        let status = response.status;
+        let status = response.status.as_u16();
         match status {
             429 => {
                 let after = response.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
-                let after = after.filter(|text| text.len() < 40).map(|text| format!(", again after {text}"));
+                let after = after.filter(|text| text.len() < 40).map(|text| format!(", retry after {text}"));
                 let after = after.unwrap_or_default();
-                Err(format!("the search engine asks for fewer requests (status 429{after}); search less, or later"))
+                Err(format!("the search engine limits requests (status 429{after}); search less, or later"))
             }
             401 | 403 => {
-                let mend = match kind {
+                let hint = match kind {
                     EngineKind::Searxng => "the instance must allow the format `json` in its settings",
-                    EngineKind::Brave => "the operator has to look at the key",
-                    EngineKind::Page => {
-                        "it may not want to be asked by programs; the operator can set up another engine"
-                    }
+                    EngineKind::Brave => "the operator must check the key",
+                    EngineKind::Page => "it may reject programs; the operator can configure another engine",
                 };
-                Err(format!("the search engine refused (status {status}): {mend}"))
+                Err(format!("the search engine denied the request (status {status}): {hint}"))
             }
             200..300 => Ok(()),
             _ => Err(format!("the search engine answered with status {status}")),
         }
     }
 
-    /// Keeps the key out of what is told.
-    fn scrubbed(&self, failure: Failure) -> Failure {
+    /// Removes the key from a failure.
+    fn without_key(&self, failure: Failure) -> Failure {
         match &self.key {
             Some(key) => Failure { reason: failure.reason.replace(&key.secret, "***"), ..failure },
             None => failure,
@@ -233,17 +230,17 @@ impl fmt::Debug for Engine {
     }
 }
 
-/// The URL that is asked. An instance of SearXNG is named by its own address, or by that of its search.
-fn place(settings: &EngineSettings<'_>) -> Result<Url, String> {
+/// Returns the URL of an engine's search. For SearXNG, the address of the instance suffices.
+fn search_url(settings: &EngineSettings<'_>) -> Result<Url, String> {
     let kind = settings.kind;
     let text = settings.url.map(str::trim).filter(|url| !url.is_empty()).or_else(|| kind.url());
     let text = text.ok_or_else(|| format!("the search engine `{kind}` needs its address: set `search.url`"))?;
-    let mut url = Url::parse(text).map_err(|why| format!("`search.url` cannot be read: {why}"))?;
+    let mut url = Url::parse(text).map_err(|why| format!("invalid `search.url`: {why}"))?;
     if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
-        return Err("`search.url` has to begin with `http://` or `https://`".to_owned());
+        return Err("`search.url` must start with `http://` or `https://`".to_owned());
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err("`search.url` carries a user name or password; put the key into a variable".to_owned());
+        return Err("`search.url` contains a user name or password; put the key into a variable".to_owned());
     }
     url.set_fragment(None);
     if kind == EngineKind::Searxng && url.path().trim_end_matches('/').rsplit('/').next() != Some("search") {
@@ -256,8 +253,8 @@ fn place(settings: &EngineSettings<'_>) -> Result<Url, String> {
 fn key(variable: &str, get: impl Fn(&str) -> Option<String>) -> Result<Key, String> {
     let secret = get(variable).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
     let secret =
-        secret.ok_or_else(|| format!("the search engine needs a key, and the variable `{variable}` has none"))?;
-    let unfit = || format!("the variable `{variable}` holds something that is no key");
+        secret.ok_or_else(|| format!("the search engine needs a key, and the variable `{variable}` is empty"))?;
+    let unfit = || format!("the variable `{variable}` does not contain a valid key");
     if !secret.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(unfit());
     }

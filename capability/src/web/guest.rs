@@ -1,5 +1,5 @@
-//! The guest that converts what strangers wrote: pages, texts in any encoding, and the answers of search engines. Nothing of them is
-//! decoded or parsed in the host.
+//! The guest that converts foreign content: pages, texts in any encoding, and answers of search
+//! engines. The host decodes and parses none of it.
 
 use std::time::{Duration, Instant};
 
@@ -8,41 +8,50 @@ use wattle_rt::{Account, Code, Failure, GuestAnswer, GuestBounds, GuestFault};
 
 use crate::guests::LazyGuest;
 
-/// Built from `shell/toolbox/pages`.
+/// The module built from `shell/toolbox/pages`.
 static PAGES: LazyGuest = LazyGuest::new("pages", include_bytes!("pages.wasm"));
 
 /// Maximum memory of a conversion, in bytes.
 pub(crate) const MEMORY: usize = 64 << 20;
 
-/// Maximum processor time in which a page is read by its structure, and in which its tags are taken out: some four times what 5 MiB of
-/// tags take.
+/// Maximum processor time for parsing a page: about four times what 5 MiB of tags take.
 const STRUCTURE: Duration = Duration::from_secs(2);
+/// Maximum processor time for removing a page's tags without parsing it.
 const PLAIN: Duration = Duration::from_secs(4);
 
-/// Maximum length of what is converted, in bytes.
+/// Maximum length of the output, in bytes.
 const OUTPUT: usize = 16 << 20;
 
-/// Statuses of the guest, which has the same list.
+/// The status of a converted body. The guest has the same list of statuses.
 const DONE: i32 = 0;
+/// The status of a body that is not text.
 const NOT_TEXT: i32 = 1;
+/// The status of an answer without results.
 const NO_RESULTS: i32 = 3;
+
+/// A body to convert.
+pub(super) struct Page<'a> {
+    pub(super) url: &'a str,
+    pub(super) content_type: &'a str,
+    pub(super) body: &'a [u8],
+}
 
 /// The text of a body.
 pub(super) struct Text {
     pub(super) text: String,
-    /// If true, the page was too much to be read by its structure, and this is its text without tags.
+    /// If true, the page was too expensive to parse, and this is its text with the tags removed.
     pub(super) plain: bool,
 }
 
-/// Why there is no text.
+/// The reason why there is no text.
 pub(super) enum NoText {
-    /// The body is something else; the words go on from the URL.
+    /// The body is something else; the text continues a sentence that starts with the URL.
     Other(String),
     /// The conversion failed.
     Failed(Failure),
 }
 
-/// Begins to compile the guest, for a call that is about to need it.
+/// Starts to compile the guest, for a call that will need it soon.
 pub(super) fn prepare() {
     PAGES.prepare();
 }
@@ -55,13 +64,10 @@ pub(super) async fn ready() -> Result<(), Failure> {
     PAGES.get().await.map(drop)
 }
 
-/// Converts a body to text. A page that takes too much memory or time by its structure is read without it.
-pub(super) async fn text(
-    account: &Account,
-    (url, content_type): (&str, &str),
-    body: &[u8],
-    until: Instant,
-) -> Result<Text, NoText> {
+/// Converts a body to text. If parsing a page takes too much memory or time, only its tags are
+/// removed.
+pub(super) async fn text(account: &Account, page: &Page<'_>, until: Instant) -> Result<Text, NoText> {
+    let Page { url, content_type, body } = *page;
     let request = |plain: bool| json!({"entry": "text", "url": url, "content_type": content_type, "plain": plain, "offset": 0, "limit": OUTPUT});
     let (answer, plain) = match ask(account, &request(false), body, STRUCTURE, until).await {
         Err(GuestFault::Time | GuestFault::Stack | GuestFault::Memory | GuestFault::Crash) => {
@@ -70,33 +76,33 @@ pub(super) async fn text(
         answer => (answer, false),
     };
     let GuestAnswer { status, output } = answer.map_err(|fault| NoText::Failed(failed(&fault, url)))?;
-    let said = String::from_utf8_lossy(&output);
-    match (status, said.split_once('\n')) {
+    let text = String::from_utf8_lossy(&output);
+    match (status, text.split_once('\n')) {
         (DONE, Some((_, text))) => Ok(Text { text: text.to_owned(), plain }),
-        (NOT_TEXT, _) => Err(NoText::Other(said.into_owned())),
-        _ => Err(NoText::Failed(Failure::new(Code::EREMOTE, format!("{url} cannot be converted: {said}")))),
+        (NOT_TEXT, _) => Err(NoText::Other(text.into_owned())),
+        _ => Err(NoText::Failed(Failure::new(Code::EREMOTE, format!("failed to convert {url}: {text}")))),
     }
 }
 
-/// Reads the results of a search from an engine's answer: at most `most`, as JSON [{title, url, snippet}]. `how` is the entry of the guest
-/// with its parameters.
+/// Parses the results in a search engine's answer, as JSON [{title, url, snippet}]. `request` is
+/// the guest's entry with its parameters.
 ///
 /// # Errors
-/// What is wrong with the answer.
+/// `Ok` with the fault of the answer, or `Err` with the failure of the conversion.
 pub(super) async fn results(
     account: &Account,
-    how: Json,
+    request: Json,
     body: &[u8],
     until: Instant,
 ) -> Result<String, Result<String, Failure>> {
-    match ask(account, &how, body, STRUCTURE, until).await {
+    match ask(account, &request, body, STRUCTURE, until).await {
         Ok(GuestAnswer { status: DONE, output }) => Ok(String::from_utf8_lossy(&output).into_owned()),
         Ok(GuestAnswer { status: NO_RESULTS, output }) => Err(Ok(String::from_utf8_lossy(&output).into_owned())),
         Ok(GuestAnswer { output, .. }) => {
-            Err(Ok(format!("the answer cannot be read: {}", String::from_utf8_lossy(&output))))
+            Err(Ok(format!("the answer is invalid: {}", String::from_utf8_lossy(&output))))
         }
         Err(GuestFault::Account(failure)) => Err(Err(failure)),
-        Err(fault) => Err(Ok(format!("the search engine's answer is too large to be read: {fault}"))),
+        Err(fault) => Err(Ok(format!("the search engine's answer is too large to parse: {fault}"))),
     }
 }
 
@@ -114,12 +120,12 @@ async fn ask(
 
 fn failed(fault: &GuestFault, url: &str) -> Failure {
     let too_much = |code, what: &str| {
-        Failure::new(code, format!("{url} cannot be converted to text: {what}; `http.get` returns it as it is"))
+        Failure::new(code, format!("failed to convert {url} to text: {what}; `http.get` returns the page unchanged"))
     };
     match fault {
         GuestFault::Account(failure) => failure.clone(),
-        GuestFault::Time => too_much(Code::ETIME, "it takes more than its share of time"),
-        GuestFault::Memory => too_much(Code::ENOMEM, "it takes more than 64 MiB"),
+        GuestFault::Time => too_much(Code::ETIME, "the conversion takes too long"),
+        GuestFault::Memory => too_much(Code::ENOMEM, "the conversion takes more than 64 MiB"),
         fault => too_much(Code::EREMOTE, &fault.to_string()),
     }
 }

@@ -1,4 +1,4 @@
-//! A workbook, checked: its components by number, each with the numbers of those that it needs.
+//! A validated workbook: numbered components, each with the numbers of its inputs.
 
 use std::collections::BTreeSet;
 
@@ -6,12 +6,12 @@ use wattle_rt::{Code, Failure, truncate};
 
 use super::Outputs;
 use super::text::{self, Arg, Export, Of};
-use crate::par::Work;
+use crate::par::{Call, Work};
 
-/// The most components of a workbook.
-const COMPONENTS: usize = 256;
+/// Maximum number of components in a workbook.
+const MAX_COMPONENTS: usize = 256;
 
-/// Components that need each other in no circle, in the order of their names.
+/// The components in the order of their names, without cycles, and the exports.
 #[derive(Debug)]
 pub(super) struct Graph {
     pub(super) components: Vec<Component>,
@@ -26,14 +26,14 @@ pub(super) struct Component {
     needs: BTreeSet<usize>,
 }
 
-/// What an argument is.
+/// An argument of a component.
 #[derive(Debug)]
 enum Value {
     Text(String),
     Of(Source),
 }
 
-/// What a component puts out: one result of it, or all, one a line.
+/// A component's output: one result, or all results, one per line.
 #[derive(Debug)]
 pub(super) struct Source {
     component: usize,
@@ -45,21 +45,21 @@ fn wrong(words: impl Into<String>) -> Failure {
 }
 
 impl Graph {
-    /// Reads a workbook.
+    /// Parses and validates a workbook.
     ///
     /// # Errors
-    /// `EPARSE` where it is none: no TOML, a name that no component has, components that need each other in a circle.
+    /// `EPARSE` if it is invalid: not TOML, a component that does not exist, or a cycle.
     pub(super) fn read(book: &str) -> Result<Graph, Failure> {
         let book = text::read(book)?;
         if book.components.is_empty() {
-            return Err(wrong("the workbook has no components: each is a table [components.NAME]"));
+            return Err(wrong("the workbook has no components: add a table [components.NAME]"));
         }
-        if book.components.len() > COMPONENTS {
-            let words = format!("the workbook has {} components; {COMPONENTS} is the most", book.components.len());
+        if book.components.len() > MAX_COMPONENTS {
+            let words = format!("the workbook has {} components, more than {MAX_COMPONENTS}", book.components.len());
             return Err(Failure::new(Code::EBOUND, words));
         }
         if book.exports.is_empty() {
-            return Err(wrong("the workbook exports nothing: under [exports] stands NAME = \"COMPONENT\""));
+            return Err(wrong("the workbook exports nothing: add NAME = \"COMPONENT\" under [exports]"));
         }
         let names: Vec<String> = book.components.keys().cloned().collect();
         let mut components = Vec::with_capacity(names.len());
@@ -77,8 +77,8 @@ impl Graph {
             exports.push((name, source));
         }
         let graph = Graph { components, exports };
-        match graph.circle() {
-            Some(circle) => Err(wrong(format!("the components need each other in a circle: {}", circle.join(" → ")))),
+        match graph.cycle() {
+            Some(cycle) => Err(wrong(format!("the components depend on each other in a cycle: {}", cycle.join(" → ")))),
             None => Ok(graph),
         }
     }
@@ -87,8 +87,9 @@ impl Graph {
         self.components.get(at).into_iter().flat_map(|component| component.needs.iter().copied())
     }
 
-    /// The names of components each of which needs the next, the last being the first again; `None` where there is no such circle.
-    fn circle(&self) -> Option<Vec<String>> {
+    /// Returns the names of components each of which needs the next, the first one again at the
+    /// end; `None` if there is no cycle.
+    fn cycle(&self) -> Option<Vec<String>> {
         let mut left: BTreeSet<usize> = (0..self.components.len()).collect();
         loop {
             let free: Vec<usize> =
@@ -98,55 +99,55 @@ impl Graph {
             }
             left.retain(|at| !free.contains(at));
         }
-        // Each that is left needs another that is left, so that the way comes back to itself.
-        let mut way: Vec<usize> = vec![*left.first()?];
+        // Each remaining component needs another remaining one, so the path returns to itself.
+        let mut path: Vec<usize> = vec![*left.first()?];
         let start = loop {
-            let next = self.needs(*way.last()?).find(|need| left.contains(need))?;
-            if let Some(start) = way.iter().position(|at| *at == next) {
-                way.push(next);
+            let next = self.needs(*path.last()?).find(|need| left.contains(need))?;
+            if let Some(start) = path.iter().position(|at| *at == next) {
+                path.push(next);
                 break start;
             }
-            way.push(next);
+            path.push(next);
         };
-        let circle = way.get(start..)?.iter().filter_map(|at| self.components.get(*at));
-        Some(circle.map(|component| component.name.clone()).collect())
+        let cycle = path.get(start..)?.iter().filter_map(|at| self.components.get(*at));
+        Some(cycle.map(|component| component.name.clone()).collect())
     }
 
-    /// Whether everything that a component needs is there.
+    /// Returns true if all inputs of a component are available.
     pub(super) fn is_ready(&self, at: usize, outputs: &Outputs) -> bool {
         self.needs(at).all(|need| outputs.get(need).is_some_and(Option::is_some))
     }
 
-    /// A component's program with its arguments, which are all there.
+    /// Returns a component's call, once its inputs are available.
     ///
     /// # Errors
-    /// Where another one did not put out what an argument is to be.
-    pub(super) fn call(&self, at: usize, outputs: &Outputs) -> Result<(Work, Vec<String>), Failure> {
-        let component = self.components.get(at).ok_or_else(|| wrong("there is no such component"))?;
+    /// If another component did not print an argument's result.
+    pub(super) fn call(&self, at: usize, outputs: &Outputs) -> Result<Call, Failure> {
+        let component = self.components.get(at).ok_or_else(|| wrong("no such component"))?;
         let args = component.args.iter().enumerate().map(|(number, arg)| match arg {
             Value::Text(text) => Ok(text.clone()),
             Value::Of(source) => self.value(source, outputs).map_err(|failure| {
-                Failure::new(failure.code, format!("its argument {number} cannot be given: {}", failure.reason))
+                Failure::new(failure.code, format!("its argument {number} has no value: {}", failure.reason))
             }),
         });
-        Ok((component.work.clone(), args.collect::<Result<_, _>>()?))
+        Ok(Call { work: component.work.clone(), args: args.collect::<Result<_, _>>()? })
     }
 
-    /// What a component put out.
+    /// Returns an output of a component.
     ///
     /// # Errors
-    /// `EBOUND` where it has no result of that number, `EPARSE` where it is no text.
+    /// `EBOUND` if the component has no such result, `EPARSE` if the result is not UTF-8.
     pub(super) fn value(&self, source: &Source, outputs: &Outputs) -> Result<String, Failure> {
         let name = self.components.get(source.component).map_or("", |component| &component.name);
         let results = outputs.get(source.component).and_then(Option::as_deref).unwrap_or_default();
         let bytes = match source.result {
             None => results.join(&b'\n'),
             Some(number) => results.get(number).cloned().ok_or_else(|| {
-                let words = format!("`{name}` has no result {number}; it put out {}, counted from 0", results.len());
+                let words = format!("`{name}` has no result {number}; it has {}, counted from 0", results.len());
                 Failure::new(Code::EBOUND, words)
             })?,
         };
-        String::from_utf8(bytes).map_err(|_| wrong(format!("what `{name}` put out is not UTF-8")))
+        String::from_utf8(bytes).map_err(|_| wrong(format!("the output of `{name}` is not UTF-8")))
     }
 }
 
@@ -155,11 +156,11 @@ fn component(name: String, raw: text::Component, names: &[String]) -> Result<Com
         (Some(program), None) => Work::Named(program),
         (None, Some(source)) => Work::Inline(source),
         (None, None) => {
-            let words = format!("component `{name}` has no program: give `program`, a name, or `source`, a text");
+            let words = format!("component `{name}` has no program: set `program` to a name, or `source` to a text");
             return Err(wrong(words));
         }
         (Some(_), Some(_)) => {
-            return Err(wrong(format!("component `{name}` has both `program` and `source`; give one of them")));
+            return Err(wrong(format!("component `{name}` has both `program` and `source`; set one of them")));
         }
     };
     let who = || format!("component `{name}`");
@@ -184,13 +185,17 @@ fn component(name: String, raw: text::Component, names: &[String]) -> Result<Com
     Ok(Component { name, work, args, needs })
 }
 
-/// The number of the component of that name.
-fn find(names: &[String], sought: &str, who: impl Fn() -> String) -> Result<usize, Failure> {
-    names.binary_search_by(|name| name.as_str().cmp(sought)).map_err(|_| {
+/// Returns the number of a component by its name.
+fn find(names: &[String], name: &str, who: impl Fn() -> String) -> Result<usize, Failure> {
+    names.binary_search_by(|known| known.as_str().cmp(name)).map_err(|_| {
         const SHOWN: usize = 20;
         let known: Vec<String> = names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
         let more = if names.len() > SHOWN { ", …" } else { "" };
-        let sought = truncate(sought, 60);
-        wrong(format!("{} needs `{sought}`, which is no component; there is {}{more}", who(), known.join(", ")))
+        let name = truncate(name, 60);
+        wrong(format!(
+            "{} needs `{name}`, which is not a component; the components are {}{more}",
+            who(),
+            known.join(", ")
+        ))
     })
 }

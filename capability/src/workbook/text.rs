@@ -1,14 +1,14 @@
-//! A workbook as it is written.
+//! The text of a workbook.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use wattle_rt::{Code, Failure};
 
-/// The longest workbook, in bytes.
-const LONGEST: usize = 1 << 20;
+/// Maximum length of a workbook, in bytes.
+const MAX_LENGTH: usize = 1 << 20;
 
-/// The document. Its tables are in the order of their names, whatever their order in the text.
+/// The document. Its tables are sorted by name.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Book {
@@ -18,7 +18,7 @@ pub(super) struct Book {
     pub(super) exports: BTreeMap<String, Export>,
 }
 
-/// A component: a catalog program or a text, with its arguments.
+/// A component: a catalog program or a program's text, with arguments.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Component {
@@ -30,11 +30,11 @@ pub(super) struct Component {
     pub(super) needs: Vec<String>,
 }
 
-/// An argument. Programs get all of them as text.
+/// An argument. Programs receive all of them as strings.
 #[derive(Deserialize)]
 #[serde(
     untagged,
-    expecting = "an argument is a text, a number, a boolean, or { from = \"COMPONENT\" }, with `result = N` for its Nth result, counted from 0"
+    expecting = "an argument is a string, a number, a boolean, or { from = \"COMPONENT\" }, with `result = N` for its Nth result, counted from 0"
 )]
 pub(super) enum Arg {
     Text(String),
@@ -44,7 +44,7 @@ pub(super) enum Arg {
     Of(Of),
 }
 
-/// What another component puts out.
+/// A reference to another component's output.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Of {
@@ -52,7 +52,7 @@ pub(super) struct Of {
     pub(super) result: Option<usize>,
 }
 
-/// What stands under a name in the end.
+/// An exported value.
 #[derive(Deserialize)]
 #[serde(
     untagged,
@@ -63,18 +63,18 @@ pub(super) enum Export {
     Of(Of),
 }
 
-/// Reads the text.
+/// Parses the text.
 ///
 /// # Errors
-/// `EPARSE` where it is no TOML or has other keys than these, with the line.
+/// `EPARSE` with the line if the text is not TOML or has unknown keys.
 pub(super) fn read(text: &str) -> Result<Book, Failure> {
-    if text.len() > LONGEST {
-        let words = format!("the workbook has {} bytes, more than {LONGEST}; keep its data in files", text.len());
+    if text.len() > MAX_LENGTH {
+        let words = format!("the workbook has {} bytes, more than {MAX_LENGTH}; keep its data in files", text.len());
         return Err(Failure::new(Code::EBOUND, words));
     }
     toml::from_str(text).map_err(|error| {
         let at = error.span().and_then(|span| text.get(..span.start)).map(|before| before.matches('\n').count() + 1);
         let place = at.map(|line| format!(", line {line}")).unwrap_or_default();
-        Failure::new(Code::EPARSE, format!("the workbook cannot be read{place}: {}", error.message()))
+        Failure::new(Code::EPARSE, format!("invalid workbook{place}: {}", error.message()))
     })
 }

@@ -138,8 +138,8 @@ async fn the_budget_names_the_setting_that_would_allow_more() {
     let one_call = Budget { calls: 1, ..Budget::default() };
     let few_tokens = Budget { tokens: 100, ..Budget::default() };
     for (budget, words) in [
-        (one_call, "the run's 1 calls of `ai` are used up; `--ai-calls N` would allow more"),
-        (few_tokens, "the run's 100 tokens for `ai` are used up (100); `--ai-tokens N` would allow more"),
+        (one_call, "the run's 1 calls of `ai` are used up; `--ai-calls N` allows more"),
+        (few_tokens, "the run's 100 tokens for `ai` are used up (100); `--ai-tokens N` allows more"),
     ] {
         let (script, grants) = granted(&world, &["x", "y", "z"], budget);
         let outcome = world.run_granted(&twice, &[], &grants).await.unwrap();

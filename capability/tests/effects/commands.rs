@@ -52,11 +52,11 @@ async fn there_are_no_other_commands_and_what_goes_wrong_is_told() {
     let world = World::new();
     let grants = world.grants();
     for (command, code, words) in [
-        ("rm -rf /", Code::EPARSE, "there is no command `rm -rf /`; there is `vars list`, `vars get NAME`"),
+        ("rm -rf /", Code::EPARSE, "unknown command `rm -rf /`; the commands are `vars list`, `vars get NAME`"),
         (
             "vars",
             Code::EPARSE,
-            "there is no command `vars`; there is `vars list`, `vars get NAME`, `vars set NAME VALUE`",
+            "unknown command `vars`; the commands are `vars list`, `vars get NAME`, `vars set NAME VALUE`",
         ),
         ("vars set a", Code::EPARSE, "`vars set NAME VALUE`"),
         ("vars set a b c", Code::EPARSE, "`vars set NAME VALUE`"),
@@ -64,12 +64,12 @@ async fn there_are_no_other_commands_and_what_goes_wrong_is_told() {
         ("catalog search", Code::EPARSE, "there is `catalog list`"),
         ("exec x.wat", Code::EPARSE, "`help`"),
         ("serve", Code::EPARSE, "`help`"),
-        ("vars get 'a", Code::EPARSE, "a quote of the command is not closed"),
+        ("vars get 'a", Code::EPARSE, "an unclosed quote"),
         ("vars get a", Code::ENOENT, "the tenant's state has no key \"tenant:a\""),
         ("vars get ''", Code::EBOUND, "the key is empty"),
         ("catalog show none", Code::ENOENT, "there is no program `none`"),
         ("catalog run none", Code::ENOENT, "there is no program `none`"),
-        ("catalog search none", Code::ENOENT, "no program of the catalog is about \"none\""),
+        ("catalog search none", Code::ENOENT, "no program of the catalog matches \"none\""),
         ("catalog run fetch http://h/refused", Code::EACCESS, "that host is not allowed"),
         ("catalog run deeper x", Code::EBOUND, "nested 3 deep"),
         ("trace", Code::ENOENT, "there is no trace"),

@@ -7,7 +7,7 @@ async fn a_value_is_told_as_all_that_it_can_be() {
     let world = World::new();
     for (make, expected) in [
         ("\"hello\"", "x: 16 = text of 5 bytes: \"hello\""),
-        ("\"\"", "x: 16 = an empty text"),
+        ("\"\"", "x: 16 = an empty string"),
         (r#""{\"a\": 1}""#, r#"x: 16 = JSON object of 8 bytes: "{\"a\": 1}""#),
         ("\"[1, 2]\"", "x: 16 = JSON array of 6 bytes: \"[1, 2]\""),
         ("\"[not json\"", "x: 16 = text of 9 bytes: \"[not json\""),

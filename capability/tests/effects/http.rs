@@ -64,7 +64,7 @@ async fn a_hundred_urls_take_the_time_of_seven() {
 async fn how_many_at_once_is_the_grants_affair() {
     let world = World::new();
     let site = Slow::new(Duration::from_millis(1));
-    let http = Http { backend: Arc::clone(&site) as _, at_once: NonZeroUsize::MIN };
+    let http = Http { backend: Arc::clone(&site) as _, max_concurrent: NonZeroUsize::MIN };
     let grants = Arc::new((*world.grants()).clone().with(http));
     let urls: Vec<String> = (0..10).map(|n| format!("http://s/{n}")).collect();
     let outcome = world.run_granted(ALL, &[&json!(urls).to_string()], &grants).await.unwrap();

@@ -25,9 +25,9 @@ async fn a_ticket_says_something_and_not_too_much() {
     for (args, words) in [
         (["", "need", ""], "`title` of the ticket is empty"),
         (["title", " \n", ""], "`need` of the ticket is empty"),
-        ([&long, "need", ""], "`title` of the ticket has 201 characters; 200 is the most"),
-        (["title", &longer, ""], "`need` of the ticket has 4001 characters; 4000 is the most"),
-        (["title", "need", &longer], "`tried` of the ticket has 4001 characters; 4000 is the most"),
+        ([&long, "need", ""], "`title` of the ticket has 201 characters, more than 200"),
+        (["title", &longer, ""], "`need` of the ticket has 4001 characters, more than 4000"),
+        (["title", "need", &longer], "`tried` of the ticket has 4001 characters, more than 4000"),
     ] {
         assert_eq!(failure(&world.run(FILE, &args).await.unwrap()), (Code::EBOUND, words.to_owned()));
     }

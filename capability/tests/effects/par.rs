@@ -69,7 +69,7 @@ async fn the_first_item_that_fails_is_told_whoever_is_faster() {
         let items = json!(["http://h/a", "http://h/refused", "http://h/status/500", "http://h/b"]).to_string();
         let (code, why) = failure(&world.run(MAP, &["fetch", &items]).await.unwrap());
         assert_eq!(code, Code::EACCESS);
-        let expected = "item 1 (\"http://h/refused\"): the program left with EACCESS (3): `http.get`: refused: that host is not allowed";
+        let expected = "item 1 (\"http://h/refused\"): the program returned EACCESS (3): `http.get`: refused: that host is not allowed";
         assert_eq!(why, expected);
     }
     let (code, why) = failure(&world.run(MAP, &["nothing", "[\"a\"]"]).await.unwrap());
@@ -107,7 +107,7 @@ async fn calls_fail_each_for_itself() {
         (1, "EREMOTE", "status 404"),
         (2, "ENOENT", "there is no program `nothing`"),
         (3, "EPARSE", "a call is JSON such as [\"program\", \"argument\"]"),
-        (4, "EPARSE", "it names no program"),
+        (4, "EPARSE", "it has no program"),
         (5, "ENOENT", "there is no program `1`"),
         (6, "EBOUND", "the program has no argument 0"),
     ] {
@@ -185,7 +185,10 @@ async fn what_was_started_has_the_same_grants_and_state() {
     let less = wattle_rt::Grants::new().allow("sys").allow("arr").allow("str");
     let par = world.grants().config::<wattle_capability::par::Par>().unwrap();
     let less =
-        Arc::new(less.with(wattle_capability::par::Par { programs: Arc::clone(&par.programs), at_once: par.at_once }));
+        Arc::new(less.with(wattle_capability::par::Par {
+            programs: Arc::clone(&par.programs),
+            max_concurrent: par.max_concurrent,
+        }));
     let (code, why) = failure(&world.run_granted(MAP, &["count", "[\"a\"]"], &less).await.unwrap());
     assert_eq!(code, Code::EACCESS, "{why}");
 }

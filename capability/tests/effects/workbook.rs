@@ -54,29 +54,29 @@ async fn what_is_no_workbook_is_told() {
     let one = "[components.a]\nprogram = 'upper'\nargs = ['x']\n";
     for (book, words) in [
         ("", "the workbook has no components"),
-        ("[components", "the workbook cannot be read, line 1: "),
-        ("[components.a]\nprogramm = 'x'", "the workbook cannot be read, line 2: unknown field `programm`"),
+        ("[components", "invalid workbook, line 1: "),
+        ("[components.a]\nprogramm = 'x'", "invalid workbook, line 2: unknown field `programm`"),
         ("x = 1", "unknown field `x`"),
         (one, "the workbook exports nothing"),
-        ("[components.a]\n[exports]\na = 'a'", "component `a` has no program: give `program`, a name, or `source`"),
+        ("[components.a]\n[exports]\na = 'a'", "component `a` has no program: set `program` to a name, or `source`"),
         ("[components.a]\nprogram = 'x'\nsource = ''\n[exports]\na = 'a'", "component `a` has both"),
         (
             "[components.a]\nprogram = 'x'\nargs = [[1]]\n[exports]\na = 'a'",
-            "an argument is a text, a number, a boolean, or { from",
+            "an argument is a string, a number, a boolean, or { from",
         ),
         ("[components.a]\nprogram = 'x'\nargs = [{ form = 'b' }]\n[exports]\na = 'a'", "an argument is a text"),
         (
             "[components.a]\nprogram = 'x'\nargs = [{ from = 'b' }]\n[exports]\na = 'a'",
-            "component `a` needs `b`, which is no component; there is `a`",
+            "component `a` needs `b`, which is not a component; the components are `a`",
         ),
         ("[components.a]\nprogram = 'x'\nneeds = ['c']\n[exports]\na = 'a'", "component `a` needs `c`"),
         ("[components.a]\nprogram = 'x'\n[exports]\nt = 'b'", "the export `t` needs `b`, which is no component"),
         ("[components.a]\nprogram = 'x'\n[exports]\nt = 1", "an export is a component's name"),
-        ("[components.a]\nprogram = 'x'\nneeds = ['a']\n[exports]\na = 'a'", "need each other in a circle: a → a"),
+        ("[components.a]\nprogram = 'x'\nneeds = ['a']\n[exports]\na = 'a'", "depend on each other in a cycle: a → a"),
         (
             "[components.a]\nprogram = 'x'\nneeds = ['b']\n[components.b]\nprogram = 'x'\nneeds = ['d', 'c']\n\
              [components.c]\nprogram = 'x'\nargs = [{ from = 'b' }]\n[components.d]\nprogram = 'x'\n[exports]\na = 'a'",
-            "need each other in a circle: b → c → b",
+            "depend on each other in a cycle: b → c → b",
         ),
     ] {
         let (code, why) = told(&world, book).await;
@@ -131,14 +131,14 @@ async fn a_failure_names_its_component_and_what_was_not_run() {
     "#;
     let (code, why) = told(&world, book).await;
     assert_eq!(code, Code::EREMOTE);
-    assert!(why.starts_with("component `page` failed: the program left with EREMOTE (6): `http.get`:"), "{why}");
+    assert!(why.starts_with("component `page` failed: the program returned EREMOTE (6): `http.get`:"), "{why}");
     assert!(why.ends_with("\nnot run: `title`, `whole`"), "{why}");
     for (result, words) in [
         (
             "args = [{ from = 'a', result = 2 }]",
-            "component `b` failed: its argument 0 cannot be given: `a` has no result 2; it put out 2, counted from 0",
+            "component `b` failed: its argument 0 has no value: `a` has no result 2; it has 2, counted from 0",
         ),
-        ("args = []", "component `b` failed: the program left with EBOUND (5)"),
+        ("args = []", "component `b` failed: the program returned EBOUND (5)"),
     ] {
         let book = format!(
             "[components.a]\nprogram = 'two'\nargs = ['x']\n[components.b]\nprogram = 'upper'\n{result}\n[exports]\nb = 'b'"
@@ -149,11 +149,7 @@ async fn a_failure_names_its_component_and_what_was_not_run() {
     }
     let book = "[components.a]\nprogram = 'two'\nargs = ['x']\n[exports]\nb = { from = 'a', result = 9 }";
     let (code, why) = told(&world, book).await;
-    assert_eq!(
-        (code, why.contains("the export `b` cannot be given: `a` has no result 9")),
-        (Code::EBOUND, true),
-        "{why}"
-    );
+    assert_eq!((code, why.contains("the export `b` has no value: `a` has no result 9")), (Code::EBOUND, true), "{why}");
     world.files.write("bytes", b"\xff").unwrap();
     let book = "[components.a]\nprogram = 'file_read'\nargs = ['bytes']\n[exports]\na = 'a'";
     assert!(told(&world, book).await.1.contains("is not UTF-8"));
@@ -164,7 +160,7 @@ async fn independent_components_run_at_the_same_time_and_no_more_than_allowed() 
     let world = World::new();
     let site = Slow::new(Duration::from_millis(50));
     let par = world.grants().config::<Par>().unwrap();
-    let par = Par { programs: Arc::clone(&par.programs), at_once: 3.try_into().unwrap() };
+    let par = Par { programs: Arc::clone(&par.programs), max_concurrent: 3.try_into().unwrap() };
     let grants = world.grants().as_ref().clone().with(par).with(Http::new(Arc::clone(&site) as _));
     let mut book = String::from("[components.end]\nprogram = 'upper'\nargs = ['done']\nneeds = [");
     (0..7).for_each(|n| book.push_str(&format!("'p{n}',")));

@@ -189,7 +189,7 @@ async fn a_push_over_https_takes_the_right_token_and_certificate() {
     let before = server.requests();
     assert!(before > 0);
     let told = place.push(&server.url(), Some(TOKEN), files()).await.unwrap();
-    assert_eq!(told, "nothing to commit; pushed what was committed before to main");
+    assert_eq!(told, "nothing to commit; pushed the earlier commits to main");
     assert_eq!(place.pushed(), ["a.txt"]);
     std::fs::write(place.path("work/b.txt"), "two").unwrap();
     let told = place.push(&server.url(), Some(TOKEN), files()).await.unwrap();

@@ -106,6 +106,6 @@ async fn a_push_over_ssh_takes_the_right_key_and_the_known_host() {
         place.refused(&server.url(&place), None, files(key, hosts), words).await;
     }
     let told = place.push(&server.url(&place), None, files("user", &right)).await.unwrap();
-    assert_eq!(told, "nothing to commit; pushed what was committed before to main");
+    assert_eq!(told, "nothing to commit; pushed the earlier commits to main");
     assert_eq!(place.pushed(), ["a.txt"]);
 }

@@ -64,7 +64,7 @@ async fn without_the_model_words_are_enough() {
         let outcome = place.outcome("ocean", 0).await;
         assert!(outcome.success() && outcome.texts()[0].contains("word.txt"), "{:?}", outcome.failure);
         assert!(
-            outcome.log.iter().any(|line| line.contains("by words alone: the endpoint is down")),
+            outcome.log.iter().any(|line| line.contains("by words only: the endpoint is down")),
             "{:?}",
             outcome.log
         );

@@ -105,7 +105,7 @@ async fn everything_is_committed_as_the_tenant_and_pushed() {
         let by = place.pushed("%an|%ae|%cn|%ce|%B");
         assert_eq!(by, "acme|acme@wattle.invalid|acme|acme@wattle.invalid|add the notes\n\nof May");
 
-        assert_eq!(place.push("again").await.unwrap(), "nothing to commit; main has everything already");
+        assert_eq!(place.push("again").await.unwrap(), "nothing to commit; main is up to date");
         std::fs::remove_file(place.work().join("a b.txt")).unwrap();
         let told = place.push("remove one").await.unwrap();
         assert!(told.starts_with("committed 1 file as "), "{told}");
@@ -151,7 +151,7 @@ async fn what_the_remote_has_besides_is_never_overwritten() {
     assert_eq!(place.pushed("%s"), "theirs");
     // Once they are merged by hand, what was committed before is pushed.
     place.git(&place.work(), &["pull", "-q", "--no-rebase", "--no-edit", place.remote().to_str().unwrap(), "main"]);
-    assert_eq!(place.push("x").await.unwrap(), "nothing to commit; pushed what was committed before to main");
+    assert_eq!(place.push("x").await.unwrap(), "nothing to commit; pushed the earlier commits to main");
 }
 
 #[tokio::test]
@@ -262,7 +262,7 @@ async fn a_repository_that_leads_elsewhere_is_refused() {
     let to = PushTo { remote, branch: "main".parse().unwrap(), token: None, files: RemoteFiles::default() };
     let broker = Broker::new(git(), &place.work().join("below"), to, Author::of("acme", None)).unwrap();
     let why = broker.commit_push("x".to_owned()).await.unwrap_err().to_string();
-    assert!(why.contains("lies inside a repository"), "{why}");
+    assert!(why.contains("is inside a repository"), "{why}");
 }
 
 #[tokio::test]
@@ -282,7 +282,7 @@ async fn a_remote_is_where_the_operator_says_and_nowhere_else() {
     let inside = place.work().join("inner.git").to_str().unwrap().parse().unwrap();
     let to = PushTo { remote: inside, branch: "main".parse().unwrap(), token: None, files: RemoteFiles::default() };
     let Err(why) = Broker::new(git(), &place.work(), to, Author::of("acme", None)) else { panic!("it is taken") };
-    assert!(why.0.contains("lies inside the workdir"), "{}", why.0);
+    assert!(why.0.contains("is inside the workdir"), "{}", why.0);
 
     let gone = place.dir.path().join("gone.git").to_str().unwrap().parse().unwrap();
     let to = PushTo { remote: gone, branch: "main".parse().unwrap(), token: None, files: RemoteFiles::default() };

@@ -80,7 +80,7 @@ async fn two_attempts_are_all_whatever_becomes_of_them() {
     for (prompt, path, words) in [
         ("", "a.png", "the prompt is empty"),
         ("x", "../a.png", "write blocked: path escapes your working dir"),
-        ("x", "a.html", "a picture's file is called"),
+        ("x", "a.html", "an image's file name must end with"),
         ("x", ".git/a.png", "belongs to a repository"),
     ] {
         let why = make(&world, &grants, prompt, path).await.unwrap_err();
@@ -90,7 +90,7 @@ async fn two_attempts_are_all_whatever_becomes_of_them() {
     assert!(make(&world, &grants, "x", "a.png").await.is_ok());
     for _ in 0..2 {
         let why = make(&world, &grants, "x", "a.png").await.unwrap_err();
-        assert!(why.ends_with(": image budget exhausted (2/run) — plan banners, don't spray"), "{why}");
+        assert!(why.ends_with(": image budget exhausted (2 per run); plan images before you generate them"), "{why}");
     }
     assert_eq!(server.requests().len(), 2);
 }
@@ -99,12 +99,12 @@ async fn two_attempts_are_all_whatever_becomes_of_them() {
 async fn what_is_no_picture_is_not_written() {
     let world = World::new();
     for (given, words) in [
-        (picture(b"<script>alert(1)</script>"), "no PNG, JPEG, WebP or GIF"),
-        (picture(b""), "no PNG, JPEG, WebP or GIF"),
-        (answer(200, "<html>"), "gave no picture"),
-        (answer(200, r#"{"data":[]}"#), "gave no picture"),
-        (answer(200, r#"{"data":[{"b64_json":"!!"}]}"#), "gave no picture"),
-        (answer(200, r#"{"data":[{"b64_json":5}]}"#), "gave no picture"),
+        (picture(b"<script>alert(1)</script>"), "other than PNG, JPEG, WebP or GIF"),
+        (picture(b""), "other than PNG, JPEG, WebP or GIF"),
+        (answer(200, "<html>"), "returned no image"),
+        (answer(200, r#"{"data":[]}"#), "returned no image"),
+        (answer(200, r#"{"data":[{"b64_json":"!!"}]}"#), "returned no image"),
+        (answer(200, r#"{"data":[{"b64_json":5}]}"#), "returned no image"),
         (answer(401, &format!(r#"{{"error":{{"message":"bad key {KEY}"}}}}"#)), "status 401: bad key ${secret:key}"),
         (
             "HTTP/1.1 302 Found\r\nlocation: http://evil.example/\r\ncontent-length: 0\r\n\r\n".to_owned(),

@@ -65,9 +65,9 @@ impl Inference for Watched<dyn Inference> {
 }
 
 impl ImageGenerator for Watched<dyn ImageGenerator> {
-    fn paint(&self, prompt: String, passage: Passage) -> PortFuture<'_, Vec<u8>> {
+    fn generate(&self, prompt: String, passage: Passage) -> PortFuture<'_, Vec<u8>> {
         self.log.add(self.target, "");
-        self.inner.paint(prompt, passage)
+        self.inner.generate(prompt, passage)
     }
 }
 

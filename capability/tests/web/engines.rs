@@ -104,17 +104,11 @@ async fn failures_are_told() {
         (EngineKind::Searxng, "200 OK", json, "", "not its JSON: nothing"),
         (EngineKind::Searxng, "200 OK", json, "{\"error\":\"no\"}", "answered with an error"),
         (EngineKind::Searxng, "403 Forbidden", "", "", "must allow the format `json`"),
-        (
-            EngineKind::Brave,
-            "429 Too Many",
-            "retry-after: 7\r\n",
-            "",
-            "asks for fewer requests (status 429, again after 7)",
-        ),
-        (EngineKind::Brave, "401 No", "", "", "look at the key"),
+        (EngineKind::Brave, "429 Too Many", "retry-after: 7\r\n", "", "limits requests (status 429, retry after 7)"),
+        (EngineKind::Brave, "401 No", "", "", "check the key"),
         (EngineKind::Brave, "500 Oops", "", "brave-secret-0123", "status 500"),
         (EngineKind::Brave, "200 OK", json, "brave-secret-0123", "not its JSON: \"***\""),
-        (EngineKind::Page, "403 Forbidden", "", "", "set up another engine"),
+        (EngineKind::Page, "403 Forbidden", "", "", "configure another engine"),
         (EngineKind::Page, "302 Found", moved, "", "elsewhere.example"),
     ] {
         let server = serve(vec![answer(status, headers, body.as_bytes())]);

@@ -61,7 +61,7 @@ async fn a_long_text_is_read_in_pieces() {
         let given = outcome.texts()[0].clone();
         let (piece, note) = given.rsplit_once("\n\n").unwrap();
         let end = (offset + 4_000).min(all);
-        let more = if end < all { format!("; read on with offset {end}") } else { String::new() };
+        let more = if end < all { format!("; continue at offset {end}") } else { String::new() };
         assert_eq!(note, format!("[characters {offset}–{end} of {all}{more}]"));
         whole.push_str(piece);
         if end == all {
@@ -70,7 +70,7 @@ async fn a_long_text_is_read_in_pieces() {
         offset = end;
     }
     assert_eq!(whole.replace(' ', ""), text.replace(' ', ""));
-    failed(&fetch("", b"short", "5").await, Code::EBOUND, "has 5 characters, and nothing stands at offset 5");
+    failed(&fetch("", b"short", "5").await, Code::EBOUND, "offset 5 is out of range: the text has 5 characters");
     failed(&fetch("", b"short", "-1").await, Code::EBOUND, "0 or more");
 }
 
@@ -168,12 +168,16 @@ async fn what_is_left_out_of_a_page_is_said() {
     let links = "<a>x".repeat(1_200_000);
     let outcome = fetch("content-type: text/html\r\n", links.as_bytes(), "0").await;
     let text = outcome.texts()[0].clone();
-    assert!(text.ends_with("; the page is too large for its structure to be read]"), "{}", &text[text.len() - 200..]);
+    assert!(
+        text.ends_with("; tags removed, because the page is too large to be parsed]"),
+        "{}",
+        &text[text.len() - 200..]
+    );
     let large = "word ".repeat(1_100_000);
     let outcome = fetch("content-type: text/plain\r\n", large.as_bytes(), "0").await;
     let text = outcome.texts()[0].clone();
     assert!(
-        text.ends_with("[characters 0–4000 of 5242879; read on with offset 4000; of the page's first 5 MiB]"),
+        text.ends_with("[characters 0–4000 of 5242879; continue at offset 4000; of the page's first 5 MiB]"),
         "{}",
         &text[text.len() - 200..]
     );

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use wattle_capability::PortFuture;
 use wattle_capability::ai::{Ai, Budget, Embedding, Inference, Question, Reply};
-use wattle_capability::egress::{HeaderMap, Incoming, Outgoing, Passage};
+use wattle_capability::egress::{HeaderMap, Incoming, Outgoing, Passage, StatusCode};
 use wattle_capability::files::Files;
 use wattle_capability::fs::Fs;
 use wattle_capability::git::{Git, Repository};
@@ -22,7 +22,7 @@ use wattle_capability::par::{Par, Programs, Work};
 use wattle_capability::publish::Publish;
 use wattle_capability::search::Search;
 use wattle_capability::shell::{Captured, Sh, Shell};
-use wattle_capability::wattle::{CatalogIndex, Wattle};
+use wattle_capability::wattle::{CatalogIndex, ProgramSummary, Wattle};
 use wattle_capability::web::{self, Engine, EngineKind};
 use wattle_rt::{Account, Code, Failure, Grants, Limits, Nested, Outcome, RunError, Runtime};
 
@@ -55,7 +55,7 @@ impl World {
                 .with(Fs(Arc::clone(&self.files)))
                 .with(Search::new(None, None))
                 .with(web::Web::new(
-                    Engine::by(Arc::new(Web), EngineKind::Searxng, "https://search.example/").map(Arc::new),
+                    Engine::with_backend(Arc::new(Web), EngineKind::Searxng, "https://search.example/").map(Arc::new),
                 ))
                 .allow("vfs")
                 .allow("workbook")
@@ -94,7 +94,7 @@ impl Repository for Pushed {
 pub(crate) struct OnePicture;
 
 impl ImageGenerator for OnePicture {
-    fn paint(&self, _: String, _: Passage) -> PortFuture<'_, Vec<u8>> {
+    fn generate(&self, _: String, _: Passage) -> PortFuture<'_, Vec<u8>> {
         Box::pin(async { Ok(include_bytes!("../../../agent/src/scene.png").to_vec()) })
     }
 }
@@ -115,7 +115,10 @@ impl http::Backend for Web {
     fn send(&self, outgoing: Outgoing) -> Pin<Box<dyn Future<Output = Result<Incoming, Failure>> + Send + '_>> {
         Box::pin(async move {
             let request = outgoing.request();
-            let answer = |status, body| Ok(outgoing.answer(http::Response { status, headers: HeaderMap::new(), body }));
+            let answer = |status: u16, body: Vec<u8>| {
+                let status = StatusCode::from_u16(status).unwrap();
+                Ok(outgoing.answer(http::Response { status, headers: HeaderMap::new(), body: body.into() }))
+            };
             let path = request.url.splitn(4, '/').nth(3).unwrap_or_default().to_owned();
             if path == "hang" {
                 std::future::pending::<()>().await;
@@ -132,7 +135,7 @@ impl http::Backend for Web {
             if request.url.starts_with("https://example.com/") {
                 let body = match (request.method.as_str(), path.as_str()) {
                     ("HEAD", _) => Vec::new(),
-                    ("POST", _) => request.body.clone(),
+                    ("POST", _) => request.body.to_vec(),
                     (_, "") => b"Example Domain".to_vec(),
                     (_, other) => other.as_bytes().to_vec(),
                 };
@@ -206,12 +209,14 @@ impl Programs for Shelf {
 }
 
 impl CatalogIndex for Shelf {
-    fn list(&self) -> Vec<(String, String)> {
-        SHELF.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
+    fn list(&self) -> Vec<ProgramSummary> {
+        let summary =
+            |(name, about): &(&str, &str)| ProgramSummary { name: (*name).to_owned(), about: (*about).to_owned() };
+        SHELF.iter().map(summary).collect()
     }
 
-    fn search(&self, words: &str) -> Vec<(String, String)> {
-        self.list().into_iter().filter(|(name, _)| name == words).collect()
+    fn search(&self, words: &str) -> Vec<ProgramSummary> {
+        self.list().into_iter().filter(|program| program.name == words).collect()
     }
 
     fn show(&self, name: &str) -> Result<String, Failure> {

@@ -150,7 +150,7 @@ async fn checked(runtime: &Runtime, path: &Path, text: Result<String, Fault>, fi
     };
     let mut fixed = Vec::new();
     if fix {
-        let mended = runtime.mend(&source).await;
+        let mended = runtime.fix(&source).await;
         if !mended.applied.is_empty()
             && path != Path::new("-")
             && let Err(error) = replace(path, &mended.source)
@@ -188,7 +188,7 @@ async fn findings(runtime: &Runtime, path: &Path, source: &str) -> (Vec<Finding>
     }
     let told = match &prepared {
         Ok(program) => program.warnings().to_vec(),
-        Err(first) => match runtime.faults(source, MOST).await {
+        Err(first) => match runtime.check(source, MOST).await {
             // What only the engine refuses.
             none if none.is_empty() => vec![(**first).clone()],
             all => all,

@@ -126,7 +126,7 @@ impl ContentGuard {
     /// The patterns.
     ///
     /// # Errors
-    /// Where one is no regular expression.
+    /// A pattern is not a valid regular expression.
     pub(crate) fn patterns(&self) -> Result<Patterns, String> {
         Patterns::new(self.deny.iter().map(|denied| (denied.pattern.as_str(), denied.category.as_str())))
     }
@@ -190,7 +190,7 @@ mod tests {
         assert!(!guard("guard = false").unwrap().enabled);
         for (text, words) in [
             ("[guard]\nenabled = true", "looks for nothing"),
-            ("[guard]\ndeny = [{ pattern = \"(\", category = \"x\" }]", "`(` is no regular expression"),
+            ("[guard]\ndeny = [{ pattern = \"(\", category = \"x\" }]", "`(` is not a valid regular expression"),
             ("[guard]\nenable = true", "unknown field"),
             ("[guard]\non_failure = \"maybe\"", "maybe"),
         ] {

@@ -152,7 +152,7 @@ fn to_stderr(bytes: &[u8]) {
 /// A finding about a program's text, in colours.
 pub(crate) fn diagnostic(found: &Diagnostic, source: &str) -> String {
     let severe = if found.severity == Severity::Error { BAD } else { WARN };
-    found.shown(source, |role, piece| match role {
+    found.render(source, |role, piece| match role {
         Role::Severity | Role::Mark => paint(severe, &visible(piece)),
         Role::Message => paint(Style::new().bold(), &visible(piece)),
         Role::Margin => paint(DIM, piece),

@@ -201,7 +201,7 @@ impl Session {
 
     /// Shows what the manual says about a topic.
     pub(super) fn explain(&self, topic: &str) -> Result<(), Fault> {
-        match self.setup.host.guide().about(topic) {
+        match self.setup.host.manual().about(topic) {
             Some(text) => output::text(&visible(&text)),
             None => Err(Fault::usage(format!("nothing in the manual is about `{topic}`"))
                 .hint("`/help \"\"` lists what there is, `/help` the commands")),
@@ -210,8 +210,8 @@ impl Session {
 
     /// Takes in what changed in the folders of the catalog, and tells of it.
     pub(super) async fn refresh(&self) {
-        let CatalogDiff { changed, gone, problems } = self.setup.host.refresh().await;
-        for (what, names) in [("changed", changed), ("gone", gone)] {
+        let CatalogDiff { changed, removed, problems } = self.setup.host.refresh().await;
+        for (what, names) in [("changed", changed), ("gone", removed)] {
             if !names.is_empty() {
                 let names: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
                 output::note(&paint(DIM, &format!("{what} in the catalog: {}", names.join(", "))));

@@ -183,7 +183,7 @@ fn a_run_waits_for_an_answer_and_goes_on_with_it() {
     let refused = command(&place, &provider, &["--resume", "last", "--refuse", "1.1"]).run().code(0);
     assert_eq!((refused.stdout.as_str(), form.requests().len()), ("all done\n", 1));
     let observed = provider.requests().last().unwrap().messages().pop().unwrap();
-    assert!(observed.contains("the user said no"), "{observed}");
+    assert!(observed.contains("the user denied it"), "{observed}");
 }
 
 #[test]

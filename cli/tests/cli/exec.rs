@@ -73,7 +73,7 @@ fn programs_start_others_within_the_runs_budget() {
         |name: &str| outcome["host_calls"].as_array().unwrap().iter().find(|c| c["function"] == name).cloned().unwrap();
     assert_eq!((&calls("par.map")["calls"], &calls("ai.assist")["calls"]), (&json!(1), &json!(2)));
     let bounded = place.wattle(exec.iter().chain(&["--ai-calls", "1"])).stdin(program).run().code(1);
-    bounded.tells(&["EBUDGET", "the run's 1 calls of `ai` are used up; `--ai-calls N` would allow more"]);
+    bounded.tells(&["EBUDGET", "the run's 1 calls of `ai` are used up; `--ai-calls N` allows more"]);
 }
 
 #[test]
@@ -168,11 +168,7 @@ fn exec_tells_failures_on_stderr() {
     exec("(i32.const 77)", &[]).code(1).tells(&["77"]);
     let swapped = "(check (call $kv.set \"k\" \"v\"))\n(call $kv.get \"k\")\n(local $p i32) (local $e i32)\n\
                    (local.set $p) (local.set $e)\n(check $e)\n(resv $p)\n(i32.const 0)";
-    exec(swapped, &[]).code(1).tells(&[
-        "names-swapped",
-        "no error code has this number",
-        "err lies on top of the value",
-    ]);
+    exec(swapped, &[]).code(1).tells(&["names-swapped", "no error code has this number", "err is on top of the value"]);
     exec("(resv \"x\")\n(resv \"y\")\n(i32.const 0)", &["-v"]).code(0).tells(&["2 × sys.resv", "KiB"]);
     exec("(call $nope.get)\n(i32.const 0)", &[]).code(1).tells(&["unknown-function", "line 1, column 7"]);
     exec("(loop $l (br $l))\n(i32.const 0)", &["--timeout", "200ms"]).code(1).tells(&["200 ms"]);

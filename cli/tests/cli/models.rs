@@ -75,7 +75,7 @@ fn a_message_that_is_not_let_through_is_denied() {
     assert_eq!(provider.unused_answers(), 1, "the model was not asked");
     run(&place, &provider, &[]).code(6);
     user_file(&place, "[guard]\nenabled = true\ndeny = [{ pattern = \"(\", category = \"sums\" }]\n");
-    run(&place, &provider, &[]).code(3).tells(&["the key `guard`", "`(` is no regular expression"]);
+    run(&place, &provider, &[]).code(3).tells(&["the key `guard`", "`(` is not a valid regular expression"]);
     user_file(&place, "guard = true\n");
     let provider = Provider::start([Answer::text("blocked violence"), Answer::text("allowed"), Answer::text(ANSWER)]);
     run(&place, &provider, &[]).code(6);

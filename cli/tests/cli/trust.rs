@@ -67,7 +67,7 @@ fn with_exec_the_workdir_is_committed_pushed_and_published() {
 fn settings_of_trust_that_cannot_be_used_are_told() {
     let long = "s3cr3t-value";
     for (text, words) in [
-        ("git.remote = \"ext::sh -c evil\"", "a remote has no blanks"),
+        ("git.remote = \"ext::sh -c evil\"", "a remote must not contain whitespace"),
         ("git.remote = \"https://me:s3cr3t-value@example.com/a.git\"", "git.token_env"),
         ("git.branch = \"-f\"", "is no branch"),
         ("git.token_env = \"sk-s3cr3t-value\"", "is not the name of a variable"),

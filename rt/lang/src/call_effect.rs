@@ -2,26 +2,28 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a call of a host function does outside the program, and so what is to become of it where the program is run once more.
+/// The effect of a host function outside the program. It decides what happens to the call when the
+/// program is run again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallEffect {
-    /// Nothing: it is a function of what it is given, and is computed again.
+    /// No effect: the result depends only on the arguments. The call is computed again.
     None,
-    /// It looks at something and leaves it as it is: it may be done again as long as nothing came of it.
+    /// Reads without changing anything. The call may be repeated until its result is recorded.
     Reads,
-    /// It changes something, and doing it twice is the same as doing it once.
+    /// Changes something. The call is idempotent.
     Repeatable,
-    /// It changes something, and doing it twice is not the same.
+    /// Changes something. The call is not idempotent.
     Once,
-    /// It changes the run's files, and doing it twice is the same as doing it once.
+    /// Changes the run's files. The call is idempotent.
     Writes,
-    /// It changes the run's files, and doing it twice is not the same, where they are not in the memory of the run.
+    /// Changes the run's files. The call is not idempotent, unless the files are in the run's
+    /// memory.
     Changes,
 }
 
 impl CallEffect {
-    /// The name that tables and tapes use.
+    /// Returns the name that tables and tapes use.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -34,7 +36,7 @@ impl CallEffect {
         }
     }
 
-    /// The effect of that name.
+    /// Parses the name of an effect.
     #[must_use]
     pub fn from_name(name: &str) -> Option<CallEffect> {
         use CallEffect::{Changes, None as Nothing, Once, Reads, Repeatable, Writes};

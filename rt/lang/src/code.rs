@@ -1,11 +1,11 @@
-//! Error codes: what a program leaves with, and what a host call pushes as its `err`.
+//! Error codes: the result of a program, and the `err` of a host call.
 
 use std::fmt;
 
-/// An error code of the program interface: 0 is success, anything else names a kind of failure.
+/// An error code: 0 is success, and any other number is a kind of failure.
 ///
-/// Codes below 16 belong to the field and mean the same in every runtime of this kind; the rest are Wattle's own.
-/// A program may leave with a number that has no name; [`Code::name`] then gives `None`.
+/// Codes below 16 are common to all runtimes of this kind. The others are Wattle's own. A program
+/// may return a number without a name, for which [`Code::name`] returns `None`.
 ///
 /// ```
 /// use wattle_lang::Code;
@@ -17,9 +17,11 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Code(pub i32);
 
-/// What a number without a name means. A program that pops value and err in the wrong order leaves a pointer.
-const UNNAMED: &str = "no error code has this number: it is one of the program's own, the address of a string that should be put out \
-                       with `(ret …)`, or a value popped in place of an err (err lies on top of the value and is popped first)";
+/// The meaning of a number without a name. A program that pops value and err in the wrong order
+/// returns a pointer.
+const UNNAMED: &str = "not a known error code: it may be the program's own code, the address of a string that should be \
+                       returned with `(ret …)`, or a value popped instead of err (err is on top of the value and is \
+                       popped first)";
 
 macro_rules! codes {
     ($($name:ident = $number:literal, $meaning:literal;)*) => {
@@ -27,22 +29,22 @@ macro_rules! codes {
             $(#[doc = concat!("`", stringify!($number), "`: ", $meaning, ".")]
             pub const $name: Code = Code($number);)*
 
-            /// Every named code, in the order of their numbers.
+            /// All named codes, in ascending order.
             pub const ALL: &'static [Code] = &[$(Code::$name),*];
 
-            /// The code's name, such as `ENOENT`; `None` for a number that has none.
+            /// Returns the code's name, such as `ENOENT`, or `None` for a number without a name.
             #[must_use]
             pub fn name(self) -> Option<&'static str> {
                 match self.0 { $($number => Some(stringify!($name)),)* _ => None }
             }
 
-            /// What the code means, in words.
+            /// Returns a description of the code.
             #[must_use]
             pub fn meaning(self) -> &'static str {
                 match self.0 { $($number => $meaning,)* _ => UNNAMED }
             }
 
-            /// The code of that name.
+            /// Parses the name of a code.
             #[must_use]
             pub fn from_name(name: &str) -> Option<Code> {
                 match name { $(stringify!($name) => Some(Code::$name),)* _ => None }
@@ -67,13 +69,13 @@ codes! {
 }
 
 impl Code {
-    /// The number on the wire.
+    /// Returns the code's number.
     #[must_use]
     pub const fn number(self) -> i32 {
         self.0
     }
 
-    /// Whether this is [`Code::SUCCESS`].
+    /// Returns true for [`Code::SUCCESS`].
     #[must_use]
     pub const fn is_success(self) -> bool {
         self.0 == 0

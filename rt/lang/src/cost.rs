@@ -1,40 +1,47 @@
-//! What compiling a module costs, told from its binary before the compiler sees it.
+//! The cost of compiling a module, computed from its binary before the compiler runs.
 //!
-//! The compiler's time and memory are not linear in a module's size: they grow with the square of the values that differ
-//! where paths meet, with locals times branches, and so on. Each such [`Measure`] has a limit, so that compiling any module within
-//! all of them takes at most 2 s and 256 MB; a module over one of them is refused with words that name it. Counting is linear
-//! in the binary. The limits were measured with the engine's settings of this crate, see `tests/cost.rs`.
+//! The compiler's time and memory are not linear in a module's size. For example, they grow with
+//! the square of the number of values that differ where paths meet, and with the number of locals
+//! times the number of branches. Each such [`Measure`] has a limit. Compiling a module within all
+//! limits takes at most 2 s and 256 MB. A module over a limit is rejected with a message that names
+//! it.
+//!
+//! Counting is linear in the size of the binary. The limits were measured with the engine's
+//! settings of the runtime, see `rt/tests/cost.rs`.
 
 use wasmparser::{BlockType, CompositeInnerType, ElementItems, FunctionBody, Operator, Parser, Payload, TypeRef};
 
-/// Something that compiling takes more time or memory for.
+/// A quantity that compiling takes time or memory for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
     /// Instructions of all functions.
     Instructions,
-    /// Functions, without the imported ones.
+    /// Functions that the module defines.
     Functions,
-    /// Function types, those of blocks among them.
+    /// Function types, including those of blocks.
     Types,
     /// Locals that functions declare.
     Locals,
     /// Globals.
     Globals,
-    /// Entries of element segments, and the segments.
+    /// Element segments and their entries.
     Elements,
     /// Instructions that use a table.
     TableUses,
-    /// Labels of all `br_table`.
+    /// Labels of all `br_table` instructions.
     Labels,
-    /// Parameters and results of types, functions and blocks, and values that calls and branches take along.
+    /// Parameters and results of types, functions and blocks, and values that calls and branches
+    /// pass.
     Carried,
-    /// Values that may differ where paths meet: parameters of loops, results of blocks, and each local set in one of them.
+    /// Values that may differ where paths meet: loop parameters, block results, and each local that
+    /// a block or loop sets.
     Joined,
-    /// For each local, the branches up to where it is used last.
+    /// For each local, the number of branches before its last use.
     Crossed,
 }
 
-/// One row: what is counted, the most that is compiled, and the most that is compiled at once on the thread that asks.
+/// A measure, its maximum in any module, and its maximum in a module that is compiled on the
+/// calling thread.
 struct Row {
     measure: Measure,
     limit: u64,
@@ -45,7 +52,7 @@ const fn row(measure: Measure, limit: u64, quick: u64) -> Row {
     Row { measure, limit, quick }
 }
 
-/// In the order of [`Measure`].
+/// The rows, in the order of [`Measure`].
 const ROWS: [Row; 11] = [
     row(Measure::Instructions, 60_000, 2_000),
     row(Measure::Functions, 1_000, 32),
@@ -61,7 +68,7 @@ const ROWS: [Row; 11] = [
 ];
 
 impl Measure {
-    /// The most of it that is compiled.
+    /// Returns the maximum in a module.
     pub const fn limit(self) -> u64 {
         let mut at = 0;
         while at < ROWS.len() {
@@ -79,41 +86,43 @@ impl Measure {
     }
 }
 
-/// Why a module is not compiled.
+/// The reason why a module is not compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// There is too much of something.
+    /// A measure is over its limit.
     Excess(Excess),
-    /// It cannot be read, so that nothing is known of it.
+    /// The module cannot be parsed.
     Unreadable,
 }
 
-/// Too much of something.
+/// A measure that is over its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Excess {
-    /// The measure that is over its limit.
+    /// The measure.
     pub measure: Measure,
     /// The amount found.
     pub found: u64,
-    /// The byte of the binary at which there was too much; `None` where that is no instruction.
+    /// Offset in the binary of the instruction that exceeds the limit. `None` if no single
+    /// instruction does.
     pub offset: Option<u64>,
 }
 
-/// What compiling a module costs, within all limits.
+/// The cost of compiling a module that is within all limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost([u64; ROWS.len()]);
 
 impl Cost {
-    /// If true, compiling takes some milliseconds at most, and may be done on a thread that others share.
+    /// Returns true if compiling takes at most a few milliseconds, so that it may run on a shared
+    /// thread.
     pub fn is_quick(&self) -> bool {
         self.0.iter().zip(&ROWS).all(|(found, row)| *found <= row.quick)
     }
 }
 
-/// Counts what compiling a module costs.
+/// Counts the cost of compiling a module.
 ///
 /// # Errors
-/// What there is too much of, or that the module cannot be read.
+/// Fails if a measure is over its limit, or if the module cannot be parsed.
 pub fn of(binary: &[u8]) -> Result<Cost, Refusal> {
     let mut count = Count::default();
     for payload in Parser::new(0).parse_all(binary) {
@@ -131,11 +140,11 @@ pub fn of(binary: &[u8]) -> Result<Cost, Refusal> {
 #[derive(Default)]
 struct Count {
     cost: Cost,
-    /// The first measure that passed its limit, and where.
+    /// The first measure that exceeded its limit, with the offset.
     over: Option<(Measure, Option<u64>)>,
-    /// How many parameters and results each type has.
+    /// The number of parameters and results of each type.
     types: Vec<(u64, u64)>,
-    /// The type of each function, the imported ones first.
+    /// The type of each function, beginning with the imported ones.
     functions: Vec<u32>,
     bodies: usize,
     imported: usize,
@@ -151,13 +160,13 @@ impl Count {
         }
     }
 
-    /// Counts a section or a function; `None` where it cannot be read.
+    /// Counts a section or a function. Returns `None` if it cannot be parsed.
     fn take(&mut self, payload: Payload<'_>) -> Option<()> {
         match payload {
             Payload::TypeSection(section) => {
                 for group in section {
                     for sub in group.ok()?.into_types() {
-                        // The engine has no other types.
+                        // The engine supports no other types.
                         let CompositeInnerType::Func(func) = sub.composite_type.inner else { return None };
                         let (params, results) = (func.params().len() as u64, func.results().len() as u64);
                         self.types.push((params, results));
@@ -205,22 +214,22 @@ impl Count {
     }
 }
 
-/// How many different locals something was done to in a frame and in those within it.
+/// The number of different locals that a frame and the frames within it set or use.
 #[derive(Clone, Copy, Default)]
 struct Tally {
     count: u64,
-    /// Those of them that the frame around has counted already.
+    /// The locals among them that the enclosing frame has already counted.
     known_around: u64,
 }
 
-/// A block that is open.
+/// An open block.
 struct Frame {
-    kind: Kind,
+    kind: BlockKind,
     params: u64,
     results: u64,
     /// The number of its first instruction.
     start: usize,
-    /// Whether a branch leads to its end.
+    /// If true, a branch leads to the end of the block.
     is_target: bool,
     has_loop: bool,
     set: Tally,
@@ -228,33 +237,33 @@ struct Frame {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum BlockKind {
     Block,
     Loop,
     If,
 }
 
-/// What is known of a local.
+/// The last uses of a local.
 #[derive(Clone, Copy, Default)]
 struct Local {
-    /// The number behind the instruction that set it last; 0 where none did.
+    /// The number of the instruction after the one that last set the local, or 0.
     set: usize,
-    /// The number behind the instruction that used it last; 0 where none did.
+    /// The number of the instruction after the one that last used the local, or 0.
     used: usize,
-    /// The branches before its last use.
+    /// The number of branches before its last use.
     crossed: u64,
 }
 
-/// The walk over one function.
+/// The state of counting one function.
 struct Body<'c> {
     count: &'c mut Count,
     frames: Vec<Frame>,
-    /// By index, as far as locals are used.
+    /// The locals that are used, by index.
     locals: Vec<Local>,
-    /// The locals that are used in the outermost loop around, which may be used again from its beginning.
+    /// The locals used in the outermost enclosing loop. The next iteration may use them again.
     in_loop: Vec<u32>,
     loops: usize,
-    /// Where the outermost loop around begins.
+    /// The number of the first instruction of the outermost enclosing loop.
     loop_start: usize,
     branches: u64,
     number: usize,
@@ -274,7 +283,7 @@ impl<'c> Body<'c> {
             number: 1,
             offset: 0,
         };
-        body.open(Kind::Block, 0, results);
+        body.open(BlockKind::Block, 0, results);
         body
     }
 
@@ -306,9 +315,9 @@ impl<'c> Body<'c> {
     fn step(&mut self, operator: &Operator<'_>) -> Option<()> {
         use Operator as O;
         match operator {
-            O::Block { blockty } => self.begin(Kind::Block, *blockty)?,
-            O::Loop { blockty } => self.begin(Kind::Loop, *blockty)?,
-            O::If { blockty } => self.begin(Kind::If, *blockty)?,
+            O::Block { blockty } => self.begin(BlockKind::Block, *blockty)?,
+            O::Loop { blockty } => self.begin(BlockKind::Loop, *blockty)?,
+            O::If { blockty } => self.begin(BlockKind::If, *blockty)?,
             O::End => self.close()?,
             O::Br { relative_depth } | O::BrIf { relative_depth } => {
                 let carried = self.branch(*relative_depth)?;
@@ -359,23 +368,23 @@ impl<'c> Body<'c> {
         self.add(Measure::TableUses, 1);
     }
 
-    /// Takes note of a branch; gives how many values it takes along.
+    /// Counts a branch. Returns the number of values that it passes.
     fn branch(&mut self, depth: u32) -> Option<u64> {
         let at = self.frames.len().checked_sub(1 + depth as usize)?;
         let frame = self.frames.get_mut(at)?;
         frame.is_target = true;
         self.branches += 1;
-        Some(if frame.kind == Kind::Loop { frame.params } else { frame.results })
+        Some(if frame.kind == BlockKind::Loop { frame.params } else { frame.results })
     }
 
-    fn begin(&mut self, kind: Kind, ty: BlockType) -> Option<()> {
+    fn begin(&mut self, kind: BlockKind, ty: BlockType) -> Option<()> {
         let (params, results) = match ty {
             BlockType::Empty => (0, 0),
             BlockType::Type(_) => (0, 1),
             BlockType::FuncType(index) => *self.count.types.get(index as usize)?,
         };
         self.add(Measure::Carried, params + results);
-        if kind == Kind::Loop {
+        if kind == BlockKind::Loop {
             if self.loops == 0 {
                 self.loop_start = self.number;
             }
@@ -386,27 +395,28 @@ impl<'c> Body<'c> {
         Some(())
     }
 
-    fn open(&mut self, kind: Kind, params: u64, results: u64) {
+    fn open(&mut self, kind: BlockKind, params: u64, results: u64) {
         let (set, used) = (Tally::default(), Tally::default());
         let start = self.number;
         self.frames.push(Frame { kind, params, results, start, is_target: false, has_loop: false, set, used });
     }
 
-    /// Closes a block: what may differ where the paths through it meet.
+    /// Closes a block, and counts the values that may differ where the paths through it meet.
     fn close(&mut self) -> Option<()> {
         let frame = self.frames.pop()?;
         self.branches += 1;
-        // The engine keeps a value of its own that each loop changes.
+        // The engine keeps one value that each loop changes.
         let own = u64::from(frame.has_loop);
         let joined = match frame.kind {
-            Kind::Loop => frame.params + frame.set.count + 3,
-            Kind::If => frame.results + frame.set.count + own,
-            Kind::Block if frame.is_target => frame.results + frame.set.count + own,
-            Kind::Block => 0,
+            BlockKind::Loop => frame.params + frame.set.count + 3,
+            BlockKind::If => frame.results + frame.set.count + own,
+            BlockKind::Block if frame.is_target => frame.results + frame.set.count + own,
+            BlockKind::Block => 0,
         };
         self.add(Measure::Joined, joined);
-        if frame.kind == Kind::Loop {
-            // Each local is a parameter of the loop's head at first, and most are taken out of the list one by one.
+        if frame.kind == BlockKind::Loop {
+            // The compiler first makes each local a parameter of the loop's head, and then removes
+            // most of them one by one.
             self.add(Measure::Crossed, frame.used.count.saturating_mul(frame.used.count) / 64);
             self.loops -= 1;
             if self.loops == 0 {
@@ -418,17 +428,17 @@ impl<'c> Body<'c> {
             }
         }
         if let Some(around) = self.frames.last_mut() {
-            around.has_loop |= frame.has_loop || frame.kind == Kind::Loop;
+            around.has_loop |= frame.has_loop || frame.kind == BlockKind::Loop;
             around.set.count += frame.set.count - frame.set.known_around;
             around.used.count += frame.used.count - frame.used.known_around;
         }
         Some(())
     }
 
-    /// Takes note of an instruction that uses a local.
+    /// Counts an instruction that uses a local.
     fn local(&mut self, index: u32, sets: bool) {
         let at = index as usize;
-        // More locals than the engine has cannot be compiled.
+        // The engine does not compile functions with more locals.
         if at >= self.locals.len() && index < 50_000 {
             self.locals.resize(at + 1, Local::default());
         }
@@ -446,7 +456,7 @@ impl<'c> Body<'c> {
     }
 }
 
-/// Counts a local for each open frame that began after `last`, its last time.
+/// Counts a local for each open frame that began after `last`, the last use of the local.
 fn note(frames: &mut [Frame], last: usize, tally: fn(&mut Frame) -> &mut Tally) {
     let first = frames.partition_point(|frame| frame.start <= last);
     let Some(outermost) = frames.get_mut(first) else { return };
@@ -471,14 +481,14 @@ mod tests {
 
     #[test]
     fn locals_count_once_for_each_block_around() {
-        // x is set in the loop and in the block within; y in the block only.
+        // Local 0 is set in the loop and in the inner block, and local 1 only in the inner block.
         let text = "(module (func (local i32 i32) local.get 0 local.set 0
             (loop (local.set 0 (i32.const 1)) (if (i32.const 1) (then
                 (local.set 0 (i32.const 2)) (local.set 1 (i32.const 2)) (local.set 1 (i32.const 3)))))))";
         let buffer = wast::parser::ParseBuffer::new(text).unwrap();
         let binary = wast::parser::parse::<wast::Wat<'_>>(&buffer).unwrap().encode().unwrap();
         let cost = super::of(&binary).unwrap();
-        // The `if`: x and y. The loop: x, y and 3 of the engine.
+        // The `if` sets 2 locals. The loop sets 2, and the engine adds 3.
         assert_eq!(cost.0[Measure::Joined as usize], 2 + 5);
         assert!(cost.is_quick());
     }

@@ -1,4 +1,4 @@
-//! What is told about a program's text: one format for people, the model and tools.
+//! Diagnostics: errors and warnings about a program, for people, models and tools.
 
 use std::fmt;
 use std::ops::Range;
@@ -6,19 +6,19 @@ use std::ops::Range;
 use serde::Serialize;
 use serde_json::json;
 
-use super::fix::{Edit, Fix};
+use crate::fix::{Edit, Fix};
 
-/// A place in a program's text, both numbers from 1; the column counts characters.
+/// A position in a program's text. Line and column count from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Position {
     /// The line.
     pub line: u32,
-    /// The column, in characters, not bytes.
+    /// The column, in characters.
     pub column: u32,
 }
 
 impl Position {
-    /// The place of the byte at `offset`; an offset beyond the end stands for the end.
+    /// Returns the position of the byte at `offset`. An offset past the end is moved to the end.
     #[must_use]
     pub fn of(source: &str, offset: usize) -> Position {
         let before = source.get(..source.floor_char_boundary(offset)).unwrap_or(source);
@@ -35,13 +35,13 @@ impl fmt::Display for Position {
     }
 }
 
-/// How much a [`Diagnostic`] matters.
+/// The severity of a [`Diagnostic`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// The program cannot run.
     Error,
-    /// The program runs; its text was mended or has a likely slip.
+    /// The program runs. Part of its text was fixed or ignored, or is probably a mistake.
     Warning,
 }
 
@@ -54,7 +54,7 @@ impl fmt::Display for Severity {
     }
 }
 
-/// One finding about a program's text, at its place in the author's own lines.
+/// An error or a warning about a range of a program's text.
 ///
 /// ```
 /// use wattle_lang::{Diagnostic, Severity};
@@ -70,28 +70,28 @@ impl fmt::Display for Severity {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// The class of the finding, such as `unknown-function`; stable.
+    /// The stable code of the diagnostic, such as `unknown-function`.
     pub code: &'static str,
-    /// How much it matters.
+    /// The severity.
     pub severity: Severity,
-    /// The place, in bytes of the source.
+    /// The range in the source, in bytes.
     pub span: Range<u32>,
-    /// The place's begin as line and column.
+    /// The line and column of the start of the range.
     pub position: Position,
-    /// The place's end as line and column: that of the first character behind it.
+    /// The line and column of the end of the range, which is exclusive.
     pub end: Position,
-    /// What was found and what was expected.
+    /// A sentence on what is wrong.
     pub message: String,
-    /// What to do about it, where that can be said.
+    /// A sentence on how to fix it, if known.
     pub hint: Option<String>,
-    /// The edits that put it right, where they are known.
+    /// The edits that fix it, if known.
     pub fix: Option<Fix>,
-    /// The line of `position`, without its line end.
+    /// The first line of the range, without its line end.
     pub line_text: String,
 }
 
 impl Diagnostic {
-    /// Makes a finding about `source`. A span beyond its end is moved to its end.
+    /// Creates a diagnostic about `source`. A span past the end is moved to the end.
     #[must_use]
     pub fn new(
         source: &str,
@@ -118,14 +118,15 @@ impl Diagnostic {
         }
     }
 
-    /// The same finding with edits that put it right.
+    /// Returns the diagnostic with this fix.
     #[must_use]
     pub fn with_fix(self, fix: Option<Fix>) -> Diagnostic {
         Diagnostic { fix, ..self }
     }
 
-    /// The finding as one JSON object. Lines and columns count from 1, columns in characters; `start` and `end` are
-    /// bytes from 0, in `span` and in `edits`; `end` and the end's column are those behind the last character.
+    /// Returns the diagnostic as a JSON object. Lines and columns count from 1, columns in
+    /// characters. In `span` and in `edits`, `start` and `end` are byte offsets from 0. All ends
+    /// are exclusive.
     ///
     /// ```text
     /// { "severity": "error" | "warning", "code": "unknown-function", "line": 1, "column": 7,
@@ -160,7 +161,7 @@ impl Diagnostic {
 
 impl std::error::Error for Diagnostic {}
 
-/// A place as the 32 bits that positions are kept in; sources are far shorter.
+/// Converts an offset to 32 bits. Programs are far shorter.
 pub(super) fn clamp(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }

@@ -1,23 +1,24 @@
-//! A text under repair, which remembers where each of its places stands in the author's text.
+//! A program under repair, which maps its positions to those of the original text.
 
 use std::ops::Range;
 
-use super::diagnostic::{Diagnostic, clamp};
-use super::fix::{Edit, Fix};
+use crate::diagnostic::{Diagnostic, clamp};
+use crate::fix::{Edit, Fix};
 
-/// A text with edits made to it.
+/// A text and the edits made to it.
 pub(super) struct Draft<'s> {
     source: &'s str,
     text: String,
-    /// What was replaced, in the order of the text; neither the old places nor the new ones overlap.
+    /// The replaced ranges, in the order of the text. They do not overlap, neither in the original
+    /// nor in the current text.
     changes: Vec<Replaced>,
 }
 
-/// One replaced piece.
+/// A replaced range.
 struct Replaced {
-    /// Its place in the author's text.
+    /// The range in the original text.
     source: Range<usize>,
-    /// The place of what stands there now.
+    /// The range in the current text.
     text: Range<usize>,
 }
 
@@ -34,14 +35,14 @@ impl<'s> Draft<'s> {
         self.text
     }
 
-    /// Makes edits to the text as it is now.
+    /// Applies edits to the current text.
     pub(super) fn apply(&mut self, edits: &[Edit]) {
         for edit in edits.iter().rev() {
             self.replace(edit.span.start as usize..edit.span.end as usize, &edit.text);
         }
     }
 
-    /// Replaces a piece of the text as it is now.
+    /// Replaces a range of the current text.
     pub(super) fn replace(&mut self, mut at: Range<usize>, with: &str) {
         if self.text.get(at.clone()).is_none() {
             return;
@@ -49,7 +50,7 @@ impl<'s> Draft<'s> {
         self.text.replace_range(at.clone(), with);
         let (old, mut new) = (at.len(), at.start..at.start + with.len());
         let mut source = None;
-        // Changes that the new one touches become part of it.
+        // A change merges with the changes that it touches.
         let touched = |change: &Replaced| change.text.start <= at.end && at.start <= change.text.end;
         let first = self.changes.iter().position(touched).unwrap_or(self.changes.len());
         let count = self.changes.iter().skip(first).take_while(|change| touched(change)).count();
@@ -63,15 +64,15 @@ impl<'s> Draft<'s> {
             at = before..after;
             new = before..after + with.len() - old;
         }
-        let place = self.changes.iter().position(|change| change.text.start >= at.end).unwrap_or(self.changes.len());
-        for change in self.changes.iter_mut().skip(place) {
+        let index = self.changes.iter().position(|change| change.text.start >= at.end).unwrap_or(self.changes.len());
+        for change in self.changes.iter_mut().skip(index) {
             change.text = change.text.start + with.len() - old..change.text.end + with.len() - old;
         }
-        let source = source.unwrap_or_else(|| self.before(at.start, place)..self.before(at.end, place));
-        self.changes.insert(place, Replaced { source, text: new });
+        let source = source.unwrap_or_else(|| self.before(at.start, index)..self.before(at.end, index));
+        self.changes.insert(index, Replaced { source, text: new });
     }
 
-    /// The author's place of a place that the first `count` changes stand before.
+    /// Maps a position to the original text, if exactly the first `count` changes are before it.
     fn before(&self, at: usize, count: usize) -> usize {
         match count.checked_sub(1).and_then(|last| self.changes.get(last)) {
             Some(change) => change.source.end + (at - change.text.end),
@@ -79,7 +80,8 @@ impl<'s> Draft<'s> {
         }
     }
 
-    /// The author's place of a place in the text as it is now; what was replaced is one place.
+    /// Maps a range to the original text. A position inside a replaced range maps to the whole
+    /// replaced range.
     pub(super) fn origin(&self, at: &Range<usize>) -> Range<usize> {
         let count = |offset: usize| self.changes.iter().take_while(|change| change.text.end <= offset).count();
         let begin = match self.changes.get(count(at.start)).filter(|change| change.text.start < at.start) {
@@ -93,12 +95,13 @@ impl<'s> Draft<'s> {
         begin..end.max(begin)
     }
 
-    /// Whether a place in the text as it is now touches nothing that was replaced.
+    /// Returns true if a range of the current text touches no replaced range.
     fn untouched(&self, at: &Range<usize>) -> bool {
         !self.changes.iter().any(|change| change.text.start <= at.end && at.start <= change.text.end)
     }
 
-    /// A finding about the text as it is now, at its place in the author's. Its fix stays where it can be made there.
+    /// Maps a diagnostic about the current text to the original. Its fix is dropped if it touches a
+    /// replaced range.
     pub(super) fn in_source(&self, found: Diagnostic) -> Diagnostic {
         let place = |span: &Range<u32>| span.start as usize..span.end as usize;
         let fix = found.fix.filter(|fix| fix.edits.iter().all(|edit| self.untouched(&place(&edit.span)))).map(|fix| {

@@ -1,19 +1,20 @@
-//! What a text lacks at its end, and whether that can be added without guessing.
+//! Parts that are missing at the end of a program and can be added without guessing.
 
-use super::diagnostic::{Position, clamp};
-use super::fix::Change;
-use super::module::Module;
-use super::out::Flow;
-use super::program::Program;
-use super::tree::{Kind, NodeId, Tree};
-use super::walk::{End, Stop, Written};
-use super::wording::{self, Fault};
 use crate::Signatures;
+use crate::diagnostic::{Position, clamp};
+use crate::emit::flow::Flow;
+use crate::fix::Change;
+use crate::messages::{self, Fault};
+use crate::module::Module;
+use crate::program::Program;
+use crate::tree::{NodeId, NodeKind, Tree};
+use crate::walk::{End, ParsedModule, Stop};
 
-/// Accepts a text that leaves forms open if they can only end where it ends.
+/// Checks a program whose last forms are not closed. It is accepted if they can only end at the end
+/// of the text.
 ///
-/// A form that a later line leaves by its indentation was meant to end before that line, even where the parentheses of
-/// another form close it.
+/// If a later line is indented outside a form, the form was meant to end before that line, even if
+/// the parentheses of another form close it.
 pub(super) fn closed_at_end(tree: &Tree<'_>) -> Result<Option<Box<Fault>>, Box<Fault>> {
     if tree.open.is_empty() {
         return Ok(None);
@@ -23,23 +24,23 @@ pub(super) fn closed_at_end(tree: &Tree<'_>) -> Result<Option<Box<Fault>>, Box<F
     // The lists around the current node, each with the indentation of its line.
     let mut around: Vec<(NodeId, u32)> = Vec::new();
     while let Some(node) = nodes.next_deep(tree) {
-        while around.pop_if(|(list, _)| !tree.holds(*list, node)).is_some() {}
-        if tree.node(node).fresh {
+        while around.pop_if(|(list, _)| !tree.contains_node(*list, node)).is_some() {}
+        if tree.node(node).starts_line {
             level = indentation(tree, node);
-            if let Some((left, _)) = around.iter().rev().find(|(_, begun)| *begun >= level) {
+            if let Some((left, _)) = around.iter().rev().find(|(_, indented)| *indented >= level) {
                 let start = tree.span(*left).start;
                 let line = Position::of(tree.source, tree.span(node).start).line;
-                let words = wording::unclosed_form(tree.head(*left).unwrap_or(""), Some(line));
-                // What is written before the line that leaves the form is its end.
-                let begun = tree.span(node).start;
-                let within = (left.0 + 1..node.0).map(|id| tree.span(NodeId(id)).end).filter(|end| *end <= begun);
+                let message = messages::unclosed_form(tree.head(*left).unwrap_or(""), Some(line));
+                // The form ends after the last node before that line.
+                let line_start = tree.span(node).start;
+                let within = (left.0 + 1..node.0).map(|id| tree.span(NodeId(id)).end).filter(|end| *end <= line_start);
                 let head_end = tree.span(NodeId(left.0 + 1)).end;
                 let end = within.max().unwrap_or(head_end);
                 let change = Change::Edits(vec![(end..end, ")".to_owned())]);
-                return Err(Fault::new(start..start + 1, words.safe(change)));
+                return Err(Fault::new(start..start + 1, message.safe(change)));
             }
         }
-        if tree.node(node).kind == Kind::List && !is_container(tree, node) {
+        if tree.node(node).kind == NodeKind::List && !is_container(tree, node) {
             around.push((node, level));
         }
     }
@@ -49,10 +50,11 @@ pub(super) fn closed_at_end(tree: &Tree<'_>) -> Result<Option<Box<Fault>>, Box<F
 fn added(tree: &Tree<'_>) -> Option<Box<Fault>> {
     let end = tree.source.trim_end().len();
     let last = tree.source.get(..end).and_then(|text| text.chars().next_back()).map_or(0, char::len_utf8);
-    (!tree.open.is_empty()).then(|| Fault::new(end - last..end, wording::closed_at_end(tree.open.len())))
+    (!tree.open.is_empty()).then(|| Fault::new(end - last..end, messages::closed_at_end(tree.open.len())))
 }
 
-/// Whether a list is a module or the program's function: those end with the text, however it is indented.
+/// Returns true for a module and for the program's function. Both end with the text, whatever the
+/// indentation.
 fn is_container(tree: &Tree<'_>, list: NodeId) -> bool {
     let mut nodes = tree.children(list);
     match nodes.next(tree).and_then(|node| tree.atom(node)) {
@@ -62,18 +64,18 @@ fn is_container(tree: &Tree<'_>, list: NodeId) -> bool {
     }
 }
 
-/// How far a node that is the first of its line is indented, in bytes.
+/// Returns the indentation of a node that is the first of its line, in bytes.
 fn indentation(tree: &Tree<'_>, node: NodeId) -> u32 {
     let before = tree.source.get(..tree.span(node).start).unwrap_or("");
     let line = before.get(before.rfind('\n').map_or(0, |at| at + 1)..).unwrap_or("");
     clamp(line.len() - line.trim_start_matches([' ', '\t']).len())
 }
 
-/// Whether the program ends without its code, for certain.
+/// Returns true if the program certainly ends without its error code.
 ///
 /// # Errors
 ///
-/// Where a form was left open that cannot end where the text ends.
+/// Fails if an open form cannot end at the end of the text.
 pub(super) fn lacks_code(
     tree: &Tree<'_>,
     program: &Program<'_>,
@@ -90,40 +92,40 @@ pub(super) fn lacks_code(
             Flow::Unknown => {}
         }
     }
-    let written = Written::read(tree, module, host)?;
+    let written = ParsedModule::read(tree, module, host)?;
     if !tree.open.is_empty() {
-        // What is wrong with functions is said of the first of them.
+        // If several functions are faulty, the fault of the first unclosed one is returned.
         let faults = written.walk_helpers().filter_map(|walked| match walked {
             Err(Stop::Fault(fault)) => Some(fault),
             Err(Stop::Unknown) | Ok(_) => None,
         });
-        if let Some(fault) = faults.take(MAX_FAULTS).find(|fault| fault.words.is_unclosed()) {
+        if let Some(fault) = faults.take(MAX_FAULTS).find(|fault| fault.message.is_unclosed()) {
             return Err(fault);
         }
     }
     match written.walk_program() {
         Ok(end) => Ok(end == End::LacksCode),
-        Err(Stop::Fault(fault)) if fault.words.is_unclosed() && !tree.open.is_empty() => Err(fault),
+        Err(Stop::Fault(fault)) if fault.message.is_unclosed() && !tree.open.is_empty() => Err(fault),
         Err(Stop::Fault(_) | Stop::Unknown) => Ok(false),
     }
 }
 
-/// The most faulty functions among which one is looked for that is not closed.
+/// Maximum number of faulty functions that are searched for an unclosed one.
 const MAX_FAULTS: usize = 16;
 
-/// Whether the last form alone shows that the program leaves a value.
-fn plainly_ends(tree: &Tree<'_>, mut body: super::tree::Nodes) -> bool {
+/// Returns true if the last form alone shows that the program leaves a value.
+fn plainly_ends(tree: &Tree<'_>, mut body: crate::tree::Nodes) -> bool {
     let (mut before, mut last) = (None, None);
     while let Some(node) = body.next(tree) {
         (before, last) = (last, Some(node));
     }
     let Some(last) = last else { return false };
     match tree.node(last).kind {
-        Kind::List => matches!(tree.head(last), Some("i32.const" | "local.get" | "return" | "unreachable")),
-        Kind::Atom => {
+        NodeKind::List => matches!(tree.head(last), Some("i32.const" | "local.get" | "return" | "unreachable")),
+        NodeKind::Atom => {
             let before = before.and_then(|node| tree.atom(node));
             matches!(before, Some("i32.const" | "local.get")) || matches!(tree.text(last), "return" | "unreachable")
         }
-        Kind::Text | Kind::Block => true,
+        NodeKind::Text | NodeKind::Block => true,
     }
 }

@@ -1,44 +1,46 @@
-//! How a fault is put right: edits to the author's text, and how sure they are.
+//! Fixes of a fault: edits to the source, and how certain they are.
 
 use std::ops::Range;
 
 use serde::Serialize;
 
-use super::diagnostic::clamp;
+use crate::diagnostic::clamp;
+use crate::truncate::excerpt;
 
-/// How sure it is that a [`Fix`] gives the program that its author meant.
+/// The certainty that a [`Fix`] produces the program that its author meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Certainty {
-    /// The text had no meaning, since it was rejected, and this is the only reading of it: it may be applied unasked.
+    /// The only possible reading of the text, which was rejected without the fix. It may be applied
+    /// without asking.
     Safe,
-    /// One reading of several: for the author to decide on.
+    /// One of several possible readings. The author decides.
     Likely,
 }
 
-/// One piece of the text that is replaced.
+/// The replacement of a range of the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// What is replaced, in bytes of the source; empty for an insertion.
+    /// The replaced range, in bytes of the source. Empty for an insertion.
     pub span: Range<u32>,
-    /// What stands there afterwards.
+    /// The new text.
     pub text: String,
 }
 
-/// Edits that put a fault right. None of them adds or removes a line, so places in the text stay what they are for
-/// everything that is told about it later.
+/// Edits that fix a fault. They never change the number of lines, so that positions in later
+/// diagnostics stay valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fix {
-    /// What changes, such as `` `$http.fetch` → `$http.get` ``.
+    /// A description of the change, such as `` `$http.fetch` → `$http.get` ``.
     pub description: String,
-    /// The edits, in the order of the text; they do not overlap.
+    /// The edits, in the order of the text. They do not overlap.
     pub edits: Vec<Edit>,
-    /// How sure it is.
+    /// The certainty.
     pub certainty: Certainty,
 }
 
 impl Fix {
-    /// The text with the edits made.
+    /// Returns the text with the edits applied.
     #[must_use]
     pub fn apply(&self, source: &str) -> String {
         let mut text = String::with_capacity(source.len() + 64);
@@ -53,43 +55,44 @@ impl Fix {
     }
 }
 
-/// The most edits of one fix: what takes more is for the author to write anew.
+/// Maximum number of edits in a fix.
 const MAX_EDITS: usize = 256;
 
-/// A fix as the place that finds a fault knows it.
+/// A fix that is not yet resolved against the source.
 #[derive(Clone, Debug)]
-pub(super) struct Mend {
+pub(super) struct ProposedFix {
     pub(super) change: Change,
     pub(super) certainty: Certainty,
 }
 
-/// What a [`Mend`] changes.
+/// The change of a [`ProposedFix`].
 #[derive(Clone, Debug)]
 pub(super) enum Change {
-    /// What the fault's span holds becomes this.
-    Instead(String),
-    /// This goes before and that goes after what the span holds.
-    Around(String, String),
-    /// Pieces anywhere; they do not overlap.
+    /// Replaces the range of the fault.
+    Replace(String),
+    /// Inserts text before and after the range of the fault.
+    Wrap(String, String),
+    /// Replaces any ranges, which must not overlap.
     Edits(Vec<(Range<usize>, String)>),
 }
 
 impl Change {
-    /// Text before and after what the span holds.
-    pub(super) fn around(before: impl Into<String>, after: impl Into<String>) -> Change {
-        Change::Around(before.into(), after.into())
+    /// Inserts text before and after the range of the fault.
+    pub(super) fn wrap(before: impl Into<String>, after: impl Into<String>) -> Change {
+        Change::Wrap(before.into(), after.into())
     }
 }
 
-impl Mend {
-    /// The fix of a fault with that span; `None` where it would change nothing, or the number of lines, or too many places.
-    pub(super) fn fix(self, source: &str, span: &Range<usize>) -> Option<Fix> {
+impl ProposedFix {
+    /// Resolves the fix of a fault with this range. Returns `None` if the fix changes nothing,
+    /// changes the number of lines, or has too many edits.
+    pub(super) fn resolve(self, source: &str, span: &Range<usize>) -> Option<Fix> {
         let cut = |span: &Range<usize>| source.get(span.clone()).unwrap_or("");
         let mut description = None;
         let mut edits = match self.change {
-            Change::Instead(text) => vec![(span.clone(), text)],
-            Change::Around(before, after) => {
-                let inner = short(cut(span));
+            Change::Replace(text) => vec![(span.clone(), text)],
+            Change::Wrap(before, after) => {
+                let inner = excerpt(cut(span));
                 description = Some(format!("`{inner}` → `{before}{inner}{after}`"));
                 vec![(span.start..span.start, before), (span.end..span.end, after)]
             }
@@ -114,24 +117,11 @@ impl Mend {
     }
 }
 
-/// What one edit does, in words.
+/// Describes an edit.
 fn change(old: &str, new: &str) -> String {
     match (old.trim(), new.trim()) {
-        ("", new) => format!("`{}` added", short(new)),
-        (old, "") => format!("`{}` removed", short(old)),
-        (old, new) => format!("`{}` → `{}`", short(old), short(new)),
+        ("", new) => format!("`{}` added", excerpt(new)),
+        (old, "") => format!("`{}` removed", excerpt(old)),
+        (old, new) => format!("`{}` → `{}`", excerpt(old), excerpt(new)),
     }
-}
-
-/// A piece of a program in one line of at most 60 characters, its middle left out.
-pub(super) fn short(text: &str) -> String {
-    const MOST: usize = 60;
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let count = line.chars().count();
-    if count <= MOST {
-        return line;
-    }
-    let head: String = line.chars().take(MOST / 2).collect();
-    let tail: String = line.chars().skip(count - MOST / 3).collect();
-    format!("{head}…{tail}")
 }

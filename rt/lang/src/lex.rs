@@ -1,38 +1,39 @@
-//! Tokens: those of WAT, text over several lines, and what else models leave between them.
+//! The lexer. It accepts WAT's tokens, strings over several lines, and code fences.
 
-use super::slips;
-use super::wording::{self, Fault};
+use crate::bad_tokens;
+use crate::messages::{self, Fault};
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TokenKind {
     /// `(`
     Open,
     /// `)`
     Close,
-    /// A keyword, name or number: a run of WAT's identifier characters.
+    /// A keyword, name or number: a sequence of WAT's identifier characters.
     Atom,
-    /// `"text"`; may hold raw line ends.
+    /// `"text"`, which may contain line breaks.
     Text,
     /// `"""text"""`
     Block,
 }
 
-/// A token and its place in bytes.
+/// A token and its range in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Token {
-    pub(super) kind: Kind,
+    pub(super) kind: TokenKind,
     pub(super) start: u32,
     pub(super) end: u32,
-    /// Whether it is the first one of its line.
-    pub(super) fresh: bool,
+    /// If true, the token is the first of its line.
+    pub(super) starts_line: bool,
 }
 
-/// Reads tokens in one pass over the text. Comments, blanks and code fences are between tokens.
+/// Splits a text into tokens in one pass. Comments, whitespace and code fences are skipped.
 pub(super) struct Lexer<'s> {
     source: &'s str,
     at: usize,
-    /// The first `"…"` that holds a line end: where an odd quote may have begun.
+    /// The first `"…"` that contains a line break. If quotes do not match, it may be the faulty
+    /// one.
     pub(super) first_long: Option<u32>,
 }
 
@@ -41,63 +42,65 @@ impl<'s> Lexer<'s> {
         Lexer { source, at: 0, first_long: None }
     }
 
-    /// The next token; `None` at the end.
+    /// Returns the next token, or `None` at the end.
     pub(super) fn next(&mut self) -> Result<Option<Token>, Box<Fault>> {
         let bytes = self.source.as_bytes();
-        let mut fresh = self.at == 0;
+        let mut starts_line = self.at == 0;
         while let Some(&byte) = bytes.get(self.at) {
             let start = self.at;
             let kind = match class(byte) {
-                Class::Blank => {
-                    fresh |= byte == b'\n';
+                ByteClass::Blank => {
+                    starts_line |= byte == b'\n';
                     self.at += 1;
                     continue;
                 }
-                Class::Open if bytes.get(start + 1) == Some(&b';') => {
-                    fresh |= self.skip_block_comment(start)?;
+                ByteClass::Open if bytes.get(start + 1) == Some(&b';') => {
+                    starts_line |= self.skip_block_comment(start)?;
                     continue;
                 }
-                Class::Open => {
+                ByteClass::Open => {
                     self.at += 1;
-                    Kind::Open
+                    TokenKind::Open
                 }
-                Class::Close => {
+                ByteClass::Close => {
                     self.at += 1;
-                    Kind::Close
+                    TokenKind::Close
                 }
-                Class::Quote => self.text(start)?,
-                Class::Semicolon if bytes.get(start + 1) == Some(&b';') => {
+                ByteClass::Quote => self.text(start)?,
+                ByteClass::Semicolon if bytes.get(start + 1) == Some(&b';') => {
                     self.at = self.line_end(start);
                     continue;
                 }
-                Class::Semicolon => return Err(Fault::new(start..start + 1, slips::semicolon(self.source, start))),
-                Class::Name if byte == b'`' && self.rest(start).starts_with("```") => {
+                ByteClass::Semicolon => {
+                    return Err(Fault::new(start..start + 1, bad_tokens::semicolon(self.source, start)));
+                }
+                ByteClass::Name if byte == b'`' && self.rest(start).starts_with("```") => {
                     self.at = start + 3 + self.run(start + 3, |b| b.is_ascii_alphanumeric());
                     continue;
                 }
-                Class::Name => {
+                ByteClass::Name => {
                     self.at = self.atom_end(start);
-                    Kind::Atom
+                    TokenKind::Atom
                 }
-                Class::Other => {
+                ByteClass::Other => {
                     self.skip_unusual(start)?;
                     continue;
                 }
             };
-            if kind == Kind::Atom
+            if kind == TokenKind::Atom
                 && matches!(byte, b'\'' | b'`' | b'/' | b'#' | b'-')
-                && let Some(fault) = slips::atom(self.source, start, self.at)
+                && let Some(fault) = bad_tokens::atom(self.source, start, self.at)
             {
                 return Err(fault);
             }
-            if kind == Kind::Atom && byte == b'@' {
-                return Err(Fault::new(start..start + 1, wording::annotation()));
+            if kind == TokenKind::Atom && byte == b'@' {
+                return Err(Fault::new(start..start + 1, messages::annotation()));
             }
-            if kind == Kind::Atom && self.rest(start).starts_with("$\"") {
-                return Err(Fault::new(start..start + 2, wording::quoted_name()));
+            if kind == TokenKind::Atom && self.rest(start).starts_with("$\"") {
+                return Err(Fault::new(start..start + 2, messages::quoted_name()));
             }
-            let (start, end) = (super::diagnostic::clamp(start), super::diagnostic::clamp(self.at));
-            return Ok(Some(Token { kind, start, end, fresh }));
+            let (start, end) = (crate::diagnostic::clamp(start), crate::diagnostic::clamp(self.at));
+            return Ok(Some(Token { kind, start, end, starts_line }));
         }
         Ok(None)
     }
@@ -106,18 +109,19 @@ impl<'s> Lexer<'s> {
         self.source.get(at..).unwrap_or("")
     }
 
-    /// How many bytes from `at` on satisfy the condition.
+    /// Counts the bytes from `at` that satisfy a condition.
     fn run(&self, at: usize, mut wanted: impl FnMut(u8) -> bool) -> usize {
         self.rest(at).bytes().take_while(|b| wanted(*b)).count()
     }
 
-    /// Where the atom that begins at `start` ends: a code fence may follow it without a blank.
+    /// Returns the end of the atom that begins at `start`. A code fence may follow it without a
+    /// space.
     fn atom_end(&self, start: usize) -> usize {
         let mut ticks = false;
         let end = start
             + self.run(start, |b| {
                 ticks |= b == b'`';
-                class(b) == Class::Name
+                class(b) == ByteClass::Name
             });
         let fence = || self.source.get(start..end).and_then(|atom| atom.find("```"));
         if ticks && let Some(at) = fence() { start + at } else { end }
@@ -127,7 +131,7 @@ impl<'s> Lexer<'s> {
         at + self.run(at, |b| b != b'\n')
     }
 
-    /// Skips `(; … ;)`, which nests; says whether it held a line end.
+    /// Skips `(; … ;)`, which nests. Returns true if it contains a line break.
     fn skip_block_comment(&mut self, start: usize) -> Result<bool, Box<Fault>> {
         let bytes = self.source.as_bytes();
         let (mut depth, mut at, mut broken) = (0_usize, start, false);
@@ -151,11 +155,11 @@ impl<'s> Lexer<'s> {
                 }
             }
         }
-        Err(Fault::new(start..start + 2, wording::unclosed_comment()))
+        Err(Fault::new(start..start + 2, messages::unclosed_comment()))
     }
 
-    /// Reads the text that begins at `start`. A backslash hides the byte after it; nothing is decoded here.
-    fn text(&mut self, start: usize) -> Result<Kind, Box<Fault>> {
+    /// Reads the string that begins at `start`. Escapes are not decoded here.
+    fn text(&mut self, start: usize) -> Result<TokenKind, Box<Fault>> {
         let bytes = self.source.as_bytes();
         let block = self.rest(start).starts_with("\"\"\"");
         let mut at = start + if block { 3 } else { 1 };
@@ -164,20 +168,20 @@ impl<'s> Lexer<'s> {
             match byte {
                 b'\\' => at += 2,
                 b'"' if block => {
-                    // Of a longer run of quotes the last three close.
+                    // In a longer sequence of quotes, the last three close the string.
                     let quotes = self.run(at, |b| b == b'"');
                     at += quotes;
                     if quotes >= 3 {
                         self.at = at;
-                        return Ok(Kind::Block);
+                        return Ok(TokenKind::Block);
                     }
                 }
                 b'"' => {
                     self.at = at + 1;
                     if broken && self.first_long.is_none() {
-                        self.first_long = Some(super::diagnostic::clamp(start));
+                        self.first_long = Some(crate::diagnostic::clamp(start));
                     }
-                    return Ok(Kind::Text);
+                    return Ok(TokenKind::Text);
                 }
                 _ => {
                     broken |= byte == b'\n';
@@ -186,13 +190,13 @@ impl<'s> Lexer<'s> {
             }
         }
         let long = self.first_long.filter(|_| !block).map(|at| at as usize);
-        let words = wording::unclosed_text(block, long.map(|at| super::Position::of(self.source, at).line));
-        let closed = slips::closing_quote(self.source, long.unwrap_or(start)).filter(|_| !block);
+        let message = messages::unclosed_text(block, long.map(|at| crate::Position::of(self.source, at).line));
+        let closed = bad_tokens::closing_quote(self.source, long.unwrap_or(start)).filter(|_| !block);
         let width = if block { 3 } else { 1 };
-        Err(Fault::new(start..start + width, words.perhaps(closed)))
+        Err(Fault::new(start..start + width, message.maybe_safe(closed)))
     }
 
-    /// Skips a blank that is not ASCII, or says what the character is.
+    /// Skips whitespace that is not ASCII. Any other character is a fault.
     fn skip_unusual(&mut self, start: usize) -> Result<(), Box<Fault>> {
         let Some(c) = self.rest(start).chars().next() else { return Ok(()) };
         let end = start + c.len_utf8();
@@ -200,13 +204,13 @@ impl<'s> Lexer<'s> {
             self.at = end;
             return Ok(());
         }
-        Err(Fault::new(start..end, slips::character(self.source, start, c)))
+        Err(Fault::new(start..end, bad_tokens::character(self.source, start, c)))
     }
 }
 
-/// What a byte begins.
+/// The class of a token's first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Class {
+enum ByteClass {
     Blank,
     Open,
     Close,
@@ -216,16 +220,16 @@ enum Class {
     Other,
 }
 
-const fn class(byte: u8) -> Class {
+const fn class(byte: u8) -> ByteClass {
     match byte {
-        b' ' | b'\t' | b'\n' | b'\r' | 0x0c => Class::Blank,
-        b'(' => Class::Open,
-        b')' => Class::Close,
-        b'"' => Class::Quote,
-        b';' => Class::Semicolon,
-        b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => Class::Name,
-        b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+' | b'-' | b'.' | b'/' | b':' => Class::Name,
-        b'<' | b'=' | b'>' | b'?' | b'@' | b'\\' | b'^' | b'_' | b'`' | b'|' | b'~' => Class::Name,
-        _ => Class::Other,
+        b' ' | b'\t' | b'\n' | b'\r' | 0x0c => ByteClass::Blank,
+        b'(' => ByteClass::Open,
+        b')' => ByteClass::Close,
+        b'"' => ByteClass::Quote,
+        b';' => ByteClass::Semicolon,
+        b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => ByteClass::Name,
+        b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+' | b'-' | b'.' | b'/' | b':' => ByteClass::Name,
+        b'<' | b'=' | b'>' | b'?' | b'@' | b'\\' | b'^' | b'_' | b'`' | b'|' | b'~' => ByteClass::Name,
+        _ => ByteClass::Other,
     }
 }

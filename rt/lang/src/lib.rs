@@ -1,4 +1,5 @@
-//! The language of Wattle's programs: from a program's text to a module, and back to the author's lines.
+//! The language of Wattle's programs: translates a program's text to a module, and maps positions
+//! in the module back to the text.
 //!
 //! ```text
 //! source ── lex ── tree ── program ── emit ──▶ module text ── encode ──▶ module bytes
@@ -6,11 +7,15 @@
 //!    └────────────── explain ◀──────────┴───────────── locate ◀─────────────┘
 //! ```
 //!
-//! The way down is one linear pass each and keeps no map. The way back repeats it with one, which only happens after
-//! a failure; so an assembled module carries nothing of the text that it came from. The crate knows host functions by
-//! their [`Signature`] alone, and no engine.
+//! Each step to the module is one linear pass, and no step records source positions. The way back
+//! runs after a failure only: it repeats the steps and records positions. So an assembled module
+//! contains nothing of its source.
+//!
+//! The crate knows host functions only by their [`Signature`], and does not depend on an engine.
 
+mod bad_tokens;
 mod call_effect;
+mod check;
 mod code;
 pub mod cost;
 mod diagnostic;
@@ -21,67 +26,63 @@ mod explain;
 mod fix;
 mod format;
 mod forms;
-mod habits;
+mod idioms;
+mod kinds;
 mod lex;
 mod literal;
 mod locals;
 mod locate;
-mod mend;
+mod messages;
 mod module;
 mod nearest;
 mod ops;
-mod out;
-mod plain;
 mod program;
 mod render;
 mod rewrite;
 mod signature;
-mod slips;
-mod sorts;
-mod stack_effect;
 mod tree;
 mod truncate;
 mod types;
 mod walk;
-mod wording;
 
 use std::fmt;
 use std::time::Duration;
 
 pub use self::call_effect::CallEffect;
+pub use self::check::{Fixed, check, fix};
 pub use self::code::Code;
 pub use self::diagnostic::{Diagnostic, Position, Severity};
 pub use self::fix::{Certainty, Edit, Fix};
 pub use self::format::format;
 pub use self::forms::{FormDoc, forms};
-pub use self::mend::{Mended, faults, mend};
+use self::messages::Fault;
 pub use self::render::Role;
 pub use self::signature::{Names, Param, Service, Signature, Signatures, Target, Touch, Ty, ValType};
 use self::tree::Tree;
 pub use self::truncate::{quote, truncate};
-use self::wording::Fault;
 
-/// A program's module.
+/// The module of a program.
 #[derive(Clone, Debug)]
 pub struct Assembled {
-    /// The whole module in WAT. The same text gives the same bytes, and texts that differ only in blanks within
-    /// lines and in comments do too.
+    /// The module in WAT. It depends only on the source. Comments, and spaces within lines, do not
+    /// change it.
     pub module: String,
-    /// The host functions that it imports: exactly those that the text names, in the order of first use.
+    /// The imported host functions: exactly those that the program names, in the order of first
+    /// use.
     pub imports: Vec<Signature>,
     /// The first address after the static data, a multiple of 16.
     pub heap_base: u32,
-    /// What was mended or left out, in the order of the text; at most 16.
+    /// Parts of the program that were fixed or ignored, in the order of the text. At most 16.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// The most warnings that are told: each costs a search for its line.
+/// Maximum number of warnings. Each one costs a search for its line.
 const MAX_WARNINGS: usize = 16;
 
-/// Makes a module of a program's text, in time linear in its length.
+/// Translates a program to a module, in time linear in its length.
 ///
-/// What is wrong with instructions and their operands shows only when the module is encoded and compiled;
-/// [`explain`] then says what it is.
+/// Faults in instructions and their operands are found only when the module is encoded and
+/// compiled. [`explain`] then describes them.
 ///
 /// ```
 /// # use wattle_lang::{Code, Names, Param, Signature, Signatures, Ty};
@@ -99,21 +100,22 @@ const MAX_WARNINGS: usize = 16;
 ///
 /// # Errors
 ///
-/// The first thing in the text that cannot be read, or a function that there is not, at its place.
+/// Returns the first fault that prevents the translation, such as a parenthesis that is not closed
+/// or an unknown function.
 pub fn assemble(source: &str, host: &Signatures) -> Result<Assembled, Box<Diagnostic>> {
     let Built { module, .. } =
-        build(source, host, false).map_err(|fault| Box::new(explain::told(*fault, source, host)))?;
+        build(source, host, false).map_err(|fault| Box::new(explain::diagnose(*fault, source, host)))?;
     let warnings = module.warnings.into_iter().take(MAX_WARNINGS);
-    let warnings = warnings.map(|fault| fault.told(source, Severity::Warning)).collect();
+    let warnings = warnings.map(|fault| fault.into_diagnostic(source, Severity::Warning)).collect();
     Ok(Assembled { module: module.text, imports: module.imports, heap_base: module.heap_base, warnings })
 }
 
 impl Assembled {
-    /// The module's binary. Byte offsets in it are what [`locate`] takes.
+    /// Returns the module's binary. [`locate`] maps byte offsets in it to the source.
     ///
     /// # Errors
     ///
-    /// Where the text is not a module; [`explain`] says why in the author's lines.
+    /// Fails if the text is not a valid module. [`explain`] describes the reason.
     pub fn encode(&self) -> Result<Vec<u8>, EncodeError> {
         let buffer = wast::parser::ParseBuffer::new(&self.module).map_err(EncodeError)?;
         let binary = wast::parser::parse::<wast::Wat<'_>>(&buffer).and_then(|mut wat| wat.encode());
@@ -121,7 +123,8 @@ impl Assembled {
     }
 }
 
-/// Cuts off the custom sections, which come last and hold names that nothing reads: places are found by [`locate`].
+/// Removes the custom sections, which come last. Nothing reads the names in them: [`locate`] does
+/// not need them.
 fn without_names(mut binary: Vec<u8>) -> Vec<u8> {
     let mut at = 8; // behind the magic number and the version
     while let Some([id, size @ ..]) = binary.get(at..) {
@@ -137,7 +140,7 @@ fn without_names(mut binary: Vec<u8>) -> Vec<u8> {
     binary
 }
 
-/// A module text that has no binary.
+/// The reason why a module's text cannot be encoded.
 #[derive(Debug)]
 pub struct EncodeError(wast::Error);
 
@@ -149,53 +152,55 @@ impl fmt::Display for EncodeError {
 
 impl std::error::Error for EncodeError {}
 
-/// Says what is wrong with a text: what [`assemble`] says, or why its module has no binary or cannot be compiled.
-/// `None` where nothing is wrong with it. Takes far longer than assembling, so it is for after a failure, or for checks.
+/// Returns the first fault of a program, or `None` if it is valid. This includes the faults that
+/// [`assemble`] cannot find.
+///
+/// Takes much longer than [`assemble`], so call it after a failure or for a check.
 #[must_use]
 pub fn explain(source: &str, host: &Signatures) -> Option<Box<Diagnostic>> {
     let fault = fault(source, host)?;
-    Some(Box::new(explain::told(*fault, source, host)))
+    Some(Box::new(explain::diagnose(*fault, source, host)))
 }
 
-/// If true, the text is refused for its length alone.
+/// Returns true if a program is rejected for its length alone.
 #[must_use]
 pub fn is_too_long(source: &str) -> bool {
     source.len() > tree::MAX_SOURCE
 }
 
-/// The reason why compiling or checking a text was not finished.
+/// The reason why compiling or checking a program was not finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unfinished {
-    /// The queue was full, or did not move. The same text may be given again.
+    /// The queue was full, or did not advance. The same program may be submitted again.
     Busy,
-    /// The work took longer than its limit.
+    /// The work exceeded its time limit.
     Overdue,
     /// The work panicked with this message.
     Bug(String),
 }
 
 impl Unfinished {
-    /// Returns the diagnostic of a text whose compiling or checking was limited to `time`.
+    /// Returns the diagnostic for a program whose time limit was `time`.
     #[must_use]
     pub fn diagnostic(&self, source: &str, time: Duration) -> Diagnostic {
-        Fault::new(0..0, wording::unfinished(self, time)).told(source, Severity::Error)
+        Fault::new(0..0, messages::unfinished(self, time)).into_diagnostic(source, Severity::Error)
     }
 }
 
-/// The first thing that is wrong with a text.
+/// Returns the first fault of a program.
 fn fault(source: &str, host: &Signatures) -> Option<Box<Fault>> {
     let built = build(source, host, true);
     built.and_then(|built| explain::first_fault(&built.tree, &built.program, &built.module, host)).err()
 }
 
-/// The author's place of the instruction at byte `module_offset` of the binary that [`Assembled::encode`] gives for
-/// this source; `None` where no instruction is there.
+/// Returns the source range of the instruction at byte `module_offset` of the binary that
+/// [`Assembled::encode`] returns. `None` if there is no instruction.
 #[must_use]
 pub fn locate(source: &str, host: &Signatures, module_offset: usize) -> Option<std::ops::Range<u32>> {
     locate_all(source, host, &[module_offset]).pop()?
 }
 
-/// As [`locate`], for several places at the price of one.
+/// Locates several offsets at the cost of one. See [`locate`].
 #[must_use]
 pub fn locate_all(source: &str, host: &Signatures, offsets: &[usize]) -> Vec<Option<std::ops::Range<u32>>> {
     let found = build(source, host, true).ok().and_then(|built| {
@@ -209,18 +214,18 @@ pub fn locate_all(source: &str, host: &Signatures, offsets: &[usize]) -> Vec<Opt
     found.unwrap_or_else(|| vec![None; offsets.len()])
 }
 
-/// A text on all its levels.
+/// A program at all stages of the translation.
 struct Built<'s> {
     tree: Tree<'s>,
     program: program::Program<'s>,
     module: module::Module,
 }
 
-/// Builds the module, with marks where they are asked for.
+/// Builds the module. If `marked` is true, records source positions.
 fn build<'s>(source: &'s str, host: &Signatures, marked: bool) -> Result<Built<'s>, Box<Fault>> {
     let mut tree = Tree::read(source)?;
     let mended = ending::closed_at_end(&tree)?;
-    if let Some(fault) = habits::call_syntax(&tree, host) {
+    if let Some(fault) = idioms::call_syntax(&tree, host) {
         return Err(fault);
     }
     let mut program = program::read(&mut tree, host)?;
@@ -229,7 +234,7 @@ fn build<'s>(source: &'s str, host: &Signatures, marked: bool) -> Result<Built<'
     if ending::lacks_code(&tree, &program, &module, host)? {
         module.end_with_success();
     }
-    sorts::check(&tree, &program, host)?;
+    kinds::check(&tree, &program, host)?;
     module.warnings.append(&mut program.warnings);
     module.warnings.sort_by_key(|warning| warning.span.start);
     Ok(Built { tree, program, module })

@@ -1,6 +1,6 @@
-//! String literals: their escapes, and the static data that they become.
+//! String literals: their escapes and their static data.
 //!
-//! Each literal is laid out in wire format, aligned to 4, equal ones once:
+//! Each literal is stored in wire format, aligned to 4 bytes. Equal literals are stored once.
 //!
 //! ```text
 //! 0        the null address
@@ -12,13 +12,14 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use super::diagnostic::clamp;
-use super::wording::{self, Fault};
+use crate::diagnostic::clamp;
+use crate::messages::{self, Fault};
 
-/// Where static data begins: above all error codes, so that no address is taken for one. Addresses below mean nothing, and 0 is null.
+/// The first address of static data. It is above all error codes, so that no address can be
+/// mistaken for a code. The addresses below are unused, and 0 is the null pointer.
 pub(super) const BASE: u32 = 1_024;
 
-/// The literals met so far.
+/// The literals of a program.
 #[derive(Default)]
 pub(super) struct StaticData<'s> {
     bytes: Vec<u8>,
@@ -27,7 +28,7 @@ pub(super) struct StaticData<'s> {
 }
 
 impl<'s> StaticData<'s> {
-    /// The address of a literal of that value.
+    /// Returns the address of a literal with this value, and stores the literal if it is new.
     pub(super) fn address(&mut self, value: Cow<'s, [u8]>) -> u32 {
         if let Some(address) = self.known.get(&value) {
             return *address;
@@ -41,12 +42,12 @@ impl<'s> StaticData<'s> {
         address
     }
 
-    /// The first address after the data, aligned to 16.
+    /// Returns the first address after the data, a multiple of 16.
     pub(super) fn end(&self) -> u32 {
         (BASE + clamp(self.bytes.len())).next_multiple_of(16)
     }
 
-    /// Writes the data segment, a literal a line; nothing where there is none.
+    /// Writes the data segment, one literal on each line. Writes nothing if there are no literals.
     pub(super) fn write(&self, out: &mut String) {
         if self.starts.is_empty() {
             return;
@@ -69,10 +70,11 @@ impl<'s> StaticData<'s> {
     }
 }
 
-/// The value of a literal. `inner` is what stands between its quotes and begins at byte `start` of the source.
+/// Decodes a literal. `inner` is the text between its quotes, which begins at byte `start` of the
+/// source.
 ///
-/// Escapes are those of WAT (`\n \t \r \" \' \\ \hh \u{…}`) and JSON's `\uXXXX`, also as a surrogate pair. In a
-/// block (`"""`) a backslash that begins no escape stands for itself.
+/// Supports the escapes of WAT (`\n \t \r \" \' \\ \hh \u{…}`) and JSON's `\uXXXX`, including
+/// surrogate pairs. In a block (`"""`), a backslash that begins no escape is kept.
 pub(super) fn decode(inner: &str, start: usize, block: bool) -> Result<Cow<'_, [u8]>, Box<Fault>> {
     let Some(first) = inner.find('\\') else {
         return Ok(Cow::Borrowed(inner.as_bytes()));
@@ -94,7 +96,7 @@ pub(super) fn decode(inner: &str, start: usize, block: bool) -> Result<Cow<'_, [
                 let at = start + escape;
                 let found = inner.get(escape..escape + width).unwrap_or("\\");
                 let rest = inner.get(escape + width..).unwrap_or("");
-                return Err(Fault::new(at..at + width, wording::bad_escape(found, rest)));
+                return Err(Fault::new(at..at + width, messages::bad_escape(found, rest)));
             }
         }
         next = inner.get(at..).and_then(|rest| rest.find('\\')).map(|found| at + found);
@@ -103,7 +105,8 @@ pub(super) fn decode(inner: &str, start: usize, block: bool) -> Result<Cow<'_, [
     Ok(Cow::Owned(bytes))
 }
 
-/// Decodes what follows a backslash; gives how many bytes of it were used, or `None` where it is no escape.
+/// Decodes the escape after a backslash. Returns the number of bytes read, or `None` if it is not
+/// an escape.
 fn unescape(rest: &str, out: &mut Vec<u8>) -> Option<usize> {
     let mut bytes = rest.bytes();
     let plain = match bytes.next()? {
@@ -145,7 +148,7 @@ fn unicode(rest: &str) -> Option<(char, usize)> {
     Some((char::decode_utf16(pair).next()?.ok()?, 11))
 }
 
-/// The value of four hexadecimal digits.
+/// Parses four hexadecimal digits.
 fn four(text: &str) -> Option<u32> {
     let digits = text.get(..4)?;
     digits.bytes().try_fold(0, |value, digit| Some(value * 16 + hex(digit)?))

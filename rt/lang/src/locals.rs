@@ -1,14 +1,14 @@
-//! The parameters and locals of a function, wherever it declares them.
+//! The parameters and locals of a function.
 
 use std::collections::HashMap;
 
-use super::diagnostic::Position;
-use super::fix::Change;
-use super::rewrite;
-use super::tree::{Kind, NodeId, Tree};
-use super::wording::{self, Fault};
+use crate::diagnostic::Position;
+use crate::fix::Change;
+use crate::messages::{self, Fault};
+use crate::rewrite;
+use crate::tree::{NodeId, NodeKind, Tree};
 
-/// The most locals that a function may have; the engine's own bound.
+/// Maximum number of locals in a function, which is the engine's limit.
 const MAX_LOCALS: usize = 50_000;
 
 /// The parameters and locals of a function.
@@ -18,18 +18,19 @@ pub(super) struct Locals<'s> {
     pub(super) by_name: HashMap<&'s str, usize>,
 }
 
-/// One parameter or local.
+/// A parameter or local.
 #[derive(Clone, Copy)]
 pub(super) struct Local<'s> {
     pub(super) name: Option<&'s str>,
     pub(super) ty: &'s str,
-    /// Where it is declared.
+    /// The node that declares it.
     pub(super) node: NodeId,
     pub(super) param: bool,
 }
 
 impl<'s> Locals<'s> {
-    /// Adds a local. One declared twice with one type is fine; a parameter is not a local.
+    /// Adds a parameter or local. A local may be declared twice with the same type, but a parameter
+    /// may not.
     pub(super) fn declare(&mut self, tree: &Tree<'s>, new: Local<'s>) -> Result<(), Box<Fault>> {
         if let Some(known) = new.name.and_then(|name| self.get(name)) {
             if !known.param && !new.param && known.ty == new.ty {
@@ -37,14 +38,14 @@ impl<'s> Locals<'s> {
             }
             let line = Position::of(tree.source, tree.span(known.node).start).line;
             let name = new.name.unwrap_or("");
-            let words = match known.param || new.param {
-                true => wording::duplicate_param(name, line),
-                false => wording::two_types(name, known.ty, new.ty, line),
+            let message = match known.param || new.param {
+                true => messages::duplicate_param(name, line),
+                false => messages::two_types(name, known.ty, new.ty, line),
             };
-            return Err(Fault::new(tree.span(new.node), words));
+            return Err(Fault::new(tree.span(new.node), message));
         }
         if self.list.len() >= MAX_LOCALS {
-            return Err(Fault::new(tree.span(new.node), wording::too_many_locals(MAX_LOCALS)));
+            return Err(Fault::new(tree.span(new.node), messages::too_many_locals(MAX_LOCALS)));
         }
         if let Some(name) = new.name {
             self.by_name.insert(name, self.list.len());
@@ -57,49 +58,49 @@ impl<'s> Locals<'s> {
         self.list.get(*self.by_name.get(name)?)
     }
 
-    /// Reads `(local $x i32)`, `(local $a $b i32)`, `(local i32 i32)` or the same of `param`.
+    /// Reads `(local $x i32)`, `(local $a $b i32)`, `(local i32 i32)`, or the same with `param`.
     pub(super) fn read(&mut self, tree: &Tree<'s>, list: NodeId, param: bool) -> Result<(), Box<Fault>> {
         let mut nodes = tree.children(list);
         nodes.next(tree);
-        let mut waiting: Vec<(NodeId, &'s str)> = Vec::new();
+        let mut pending: Vec<(NodeId, &'s str)> = Vec::new();
         while let Some(node) = nodes.next(tree) {
             if let Some(name) = tree.name(node) {
-                waiting.push((node, name));
+                pending.push((node, name));
                 continue;
             }
             let ty = tree.text(node);
             if !is_type(tree, node) {
-                let words = wording::unknown_type(ty).perhaps(initial(tree, list, node).filter(|_| !param));
-                return Err(Fault::new(tree.span(node), words));
+                let message = messages::unknown_type(ty).maybe_safe(initial(tree, list, node).filter(|_| !param));
+                return Err(Fault::new(tree.span(node), message));
             }
-            if waiting.is_empty() {
+            if pending.is_empty() {
                 self.declare(tree, Local { name: None, ty, node, param })?;
             }
-            for (node, name) in waiting.drain(..) {
+            for (node, name) in pending.drain(..) {
                 self.declare(tree, Local { name: Some(name), ty, node, param })?;
             }
         }
-        match waiting.first() {
-            Some((node, name)) => Err(Fault::new(tree.span(*node), wording::no_type(name, param))),
+        match pending.first() {
+            Some((node, name)) => Err(Fault::new(tree.span(*node), messages::missing_type(name, param))),
             None => Ok(()),
         }
     }
 }
 
-/// A declaration with a value behind its type, as the declaration and the setting of the local.
+/// Rewrites a declaration with an initial value as a declaration and a `local.set`.
 fn initial(tree: &Tree<'_>, list: NodeId, value: NodeId) -> Option<Change> {
     let items = rewrite::items(tree, list);
     let [_, name, ty, last] = items.as_slice() else { return None };
     let (name, end, start) = (tree.name(*name)?, tree.span(*ty).end, tree.span(value).start);
-    (*last == value && is_type(tree, *ty) && tree.node(value).kind != Kind::Atom)
+    (*last == value && is_type(tree, *ty) && tree.node(value).kind != NodeKind::Atom)
         .then(|| Change::Edits(vec![(end..start, format!(") (local.set {name} "))]))
 }
 
-/// Whether a node is a value type.
+/// Returns true if a node is a value type.
 fn is_type(tree: &Tree<'_>, node: NodeId) -> bool {
     match tree.node(node).kind {
-        Kind::Atom => matches!(tree.text(node), "i32" | "i64" | "f32" | "f64" | "v128" | "funcref" | "externref"),
-        Kind::List => tree.head(node) == Some("ref"),
-        Kind::Text | Kind::Block => false,
+        NodeKind::Atom => matches!(tree.text(node), "i32" | "i64" | "f32" | "f64" | "v128" | "funcref" | "externref"),
+        NodeKind::List => tree.head(node) == Some("ref"),
+        NodeKind::Text | NodeKind::Block => false,
     }
 }

@@ -1,16 +1,16 @@
-//! From a place in the module's bytes back to the author's line.
+//! Maps byte offsets in a module to source nodes.
 
 use wasmparser::{Parser, Payload};
 use wast::core::{FuncKind, ModuleField, ModuleKind};
 use wast::parser::{self, ParseBuffer};
 
-use super::module::Module;
-use super::tree::NodeId;
+use crate::module::Module;
+use crate::tree::NodeId;
 
-/// The nodes that the instructions at those offsets of the encoded module come from.
+/// Returns the source nodes of the instructions at these offsets of the encoded module.
 ///
-/// The instructions of a function stand in its binary in the order of its text, so the one that holds an offset is
-/// found by counting.
+/// A function's instructions have the same order in its binary and in its text, so they are matched
+/// by counting.
 pub(super) fn nodes_at(module: &Module, offsets: &[usize]) -> Option<Vec<Option<NodeId>>> {
     let mut buffer = ParseBuffer::new(&module.text).ok()?;
     buffer.track_instr_spans(true);
@@ -28,47 +28,49 @@ pub(super) fn nodes_at(module: &Module, offsets: &[usize]) -> Option<Vec<Option<
     let functions: Vec<_> = functions.collect();
     let node = |(func, instruction): (usize, usize)| {
         let spans = functions.get(func)?.instr_spans.as_ref()?;
-        // The function's own end is no instruction of the text: it stands for the last one.
+        // The function's final `end` is not an instruction of the text. It counts as the last
+        // instruction.
         let span = spans.get(instruction).or(spans.last())?;
         origin(module, span.offset())
     };
-    Some(instructions_at(&binary, offsets).into_iter().map(|place| place.and_then(node)).collect())
+    Some(instructions_at(&binary, offsets).into_iter().map(|instruction| instruction.and_then(node)).collect())
 }
 
-/// The node that the text at `offset` of the module comes from.
+/// Returns the source node of the module text at `offset`.
 pub(super) fn origin(module: &Module, offset: usize) -> Option<NodeId> {
     let after = module.marks.partition_point(|(start, _)| *start as usize <= offset);
     module.marks.get(after.checked_sub(1)?).map(|(_, node)| *node)
 }
 
-/// Which function, and which of its instructions, holds each of those bytes of a module.
+/// Returns, for each offset, the index of the function that contains it and that of the instruction
+/// in the function.
 fn instructions_at(binary: &[u8], offsets: &[usize]) -> Vec<Option<(usize, usize)>> {
     let mut order: Vec<usize> = (0..offsets.len()).collect();
     order.sort_by_key(|at| offsets.get(*at));
-    let mut waiting = order.into_iter().filter_map(|at| Some((at, u64::try_from(*offsets.get(at)?).ok()?))).peekable();
-    let mut places = vec![None; offsets.len()];
+    let mut pending = order.into_iter().filter_map(|at| Some((at, u64::try_from(*offsets.get(at)?).ok()?))).peekable();
+    let mut found = vec![None; offsets.len()];
     let bodies = Parser::new(0).parse_all(binary).map_while(Result::ok).filter_map(|payload| match payload {
         Payload::CodeSectionEntry(body) => Some(body),
         _ => None,
     });
     for (func, body) in bodies.enumerate() {
-        while waiting.next_if(|(_, offset)| *offset < body.range().start).is_some() {}
+        while pending.next_if(|(_, offset)| *offset < body.range().start).is_some() {}
         let Ok(mut operators) = body.get_operators_reader() else { continue };
         let mut before = 0_usize;
-        while let Some((at, _)) = waiting.next_if(|(_, offset)| *offset <= body.range().end) {
+        while let Some((at, _)) = pending.next_if(|(_, offset)| *offset <= body.range().end) {
             let offset = offsets.get(at).map_or(0, |offset| *offset as u64);
             while !operators.eof() && operators.original_position() <= offset && operators.read().is_ok() {
                 before += 1;
             }
-            if let Some(place) = places.get_mut(at) {
-                *place = Some((func, before.saturating_sub(1)));
+            if let Some(slot) = found.get_mut(at) {
+                *slot = Some((func, before.saturating_sub(1)));
             }
         }
     }
-    places
+    found
 }
 
-/// Which global's type and initial value hold a byte of a module.
+/// Returns the index of the global whose type or initial value contains a byte offset.
 pub(super) fn global_at(module: &Module, offset: u64) -> Option<usize> {
     let buffer = ParseBuffer::new(&module.text).ok()?;
     let binary = parser::parse::<wast::Wat<'_>>(&buffer).ok()?.encode().ok()?;

@@ -1,32 +1,32 @@
-//! The whole module text: imports, the memory, static data, then what the author wrote.
+//! The module text: imports, the memory, static data, then the program's items and functions.
 
 use std::fmt::Write;
 
-use super::diagnostic::clamp;
-use super::emit::Emitter;
-use super::out::Flow;
-use super::program::Program;
-use super::tree::{NodeId, Tree};
-use super::wording::Fault;
+use crate::diagnostic::clamp;
+use crate::emit::Emitter;
+use crate::emit::flow::Flow;
+use crate::messages::Fault;
+use crate::program::Program;
+use crate::tree::{NodeId, Tree};
 use crate::{Signature, Signatures};
 
-/// A module text with what is known of it.
+/// A module's text, with its source positions.
 pub(super) struct Module {
     pub(super) text: String,
     pub(super) imports: Vec<Signature>,
     pub(super) heap_base: u32,
     pub(super) warnings: Vec<Fault>,
-    /// Where each piece of the text comes from, by ascending offset; empty unless it was asked for.
+    /// The source node of each piece of the text, by ascending offset. Empty unless requested.
     pub(super) marks: Vec<(u32, NodeId)>,
-    /// How the program's body ends, as far as writing it showed.
+    /// The flow at the end of the program's body.
     pub(super) flow: Flow,
-    /// Where in the text the author's items and functions stand.
+    /// The range of the program's items and functions in the text.
     pub(super) body: std::ops::Range<usize>,
-    /// Where in the text the program's function ends.
+    /// The end of the program's function in the text.
     end: usize,
 }
 
-/// Writes the module; `marked` asks for [`Module::marks`].
+/// Builds the module. If `marked` is true, records [`Module::marks`].
 pub(super) fn write(
     tree: &Tree<'_>,
     program: &Program<'_>,
@@ -66,7 +66,7 @@ pub(super) fn write(
 }
 
 impl Module {
-    /// Ends the program with the code 0.
+    /// Makes the program return 0.
     pub(super) fn end_with_success(&mut self) {
         const ENDING: &str = "\n    (i32.const 0)";
         self.text.insert_str(self.end, ENDING);

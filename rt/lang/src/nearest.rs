@@ -1,12 +1,13 @@
-//! The names that an unknown one probably stands for.
+//! Names that are similar to an unknown name.
 
-use super::program::Program;
+use crate::program::Program;
 use crate::{Signature, Signatures};
 
-/// The most names that a hint shows.
-const SHOWN: usize = 3;
+/// Maximum number of names in a hint.
+const MAX_NAMES: usize = 3;
 
-/// Words that people use for a function of another name, by last part.
+/// Common words for functions that have another name here. They are compared with the last part of
+/// a name.
 const SYNONYMS: &[(&str, &[&str])] = &[
     ("fetch", &["get"]),
     ("concat", &["cat"]),
@@ -46,7 +47,8 @@ const SYNONYMS: &[(&str, &[&str])] = &[
     ("output", &["resv"]),
 ];
 
-/// A hint with the functions that `name` may mean, with their signatures; `None` where nothing is close.
+/// Returns a hint with the functions that `name` may mean, with their signatures. Returns `None` if
+/// no function is similar.
 pub(super) fn functions(name: &str, host: &Signatures, program: Option<&Program<'_>>) -> Option<String> {
     let mut found: Vec<(usize, String)> = Vec::new();
     let helpers = program.into_iter().flat_map(|program| program.defined.keys().chain(program.aliases.keys()));
@@ -64,7 +66,7 @@ pub(super) fn functions(name: &str, host: &Signatures, program: Option<&Program<
         found.sort();
         let best = found.first().map_or(0, |(distance, _)| *distance);
         let names: Vec<String> =
-            found.into_iter().filter(|(far, _)| *far <= best + 1).take(SHOWN).map(|(_, text)| text).collect();
+            found.into_iter().filter(|(far, _)| *far <= best + 1).take(MAX_NAMES).map(|(_, text)| text).collect();
         return Some(format!("nearest: {}", names.join(", ")));
     }
     let module = name.split(['.', '_', ':']).next().unwrap_or("");
@@ -73,8 +75,8 @@ pub(super) fn functions(name: &str, host: &Signatures, program: Option<&Program<
     (!all.is_empty()).then(|| format!("functions of `{module}`: {}", all.join(", ")))
 }
 
-/// The one function that `name` can only mean, as a call names it: `$http.get`. `None` where there are several, or
-/// where the name may be meant as it is.
+/// Returns the only function that `name` can mean, with its `$`, as in `$http.get`. Returns `None`
+/// if there are several, or if the name may be correct.
 pub(super) fn certain_function(name: &str, host: &Signatures, program: Option<&Program<'_>>) -> Option<String> {
     let helpers: Vec<&str> =
         program.into_iter().flat_map(|p| p.defined.keys().chain(p.aliases.keys())).copied().collect();
@@ -84,19 +86,19 @@ pub(super) fn certain_function(name: &str, host: &Signatures, program: Option<&P
     let (module, last) = parts(name);
     for known in host.iter() {
         let same_module = module == Some(known.module);
-        let means = |part: &str| {
-            let said = |word: &str| word == part || !self::word(part, host) && is_slip(part, word);
-            SYNONYMS.iter().any(|(word, meant)| meant.contains(&known.name) && said(word))
+        let is_synonym = |part: &str| {
+            let matches = |word: &str| word == part || !is_known_word(part, host) && is_typo(part, word);
+            SYNONYMS.iter().any(|(word, meant)| meant.contains(&known.name) && matches(word))
         };
         let same = last == known.name && (same_module || module.is_none());
-        // One word for another is no slip of the keyboard: what a synonym does not say is a guess.
-        let slip =
-            !word(last, host) && module.is_none_or(|module| module == known.module || is_slip(module, known.module));
+        // A different word is not a typo. Unless it is a listed synonym, its meaning is a guess.
+        let typo = !is_known_word(last, host)
+            && module.is_none_or(|module| module == known.module || is_typo(module, known.module));
         let full = || format!("{}.{}", known.module, known.name);
-        let near = slip && if module.is_some() { is_slip(last, known.name) } else { is_slip(name, &full()) };
-        let module_slip =
+        let near = typo && if module.is_some() { is_typo(last, known.name) } else { is_typo(name, &full()) };
+        let module_typo =
             module.is_some_and(|module| module.len() > 2 && strsim::damerau_levenshtein(module, known.module) == 1);
-        if same || same_module && means(last) || near || last == known.name && module_slip {
+        if same || same_module && is_synonym(last) || near || last == known.name && module_typo {
             found.push(format!("${}", full()));
         }
     }
@@ -106,12 +108,13 @@ pub(super) fn certain_function(name: &str, host: &Signatures, program: Option<&P
     }
 }
 
-/// Whether the last part of a name is a word that may be meant as it is.
-fn word(last: &str, host: &Signatures) -> bool {
+/// Returns true if the last part of a name is the name of a function or a synonym, and so probably
+/// not a typo.
+fn is_known_word(last: &str, host: &Signatures) -> bool {
     host.iter().any(|known| known.name == last) || SYNONYMS.iter().any(|(word, _)| *word == last)
 }
 
-/// A name's module and the rest; `None` where it names no module.
+/// Splits a name into its module and its last part.
 fn parts(name: &str) -> (Option<&str>, &str) {
     match name.split_once(['.', '_', ':', '/']) {
         Some((module, last)) => (Some(module), last.trim_start_matches(':')),
@@ -119,16 +122,16 @@ fn parts(name: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// The one candidate that a name is a slip of, and of no other.
+/// Returns the only candidate that `name` is a typo of.
 pub(super) fn certain<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let mut near = candidates.into_iter().filter(|candidate| is_slip(name, candidate));
+    let mut near = candidates.into_iter().filter(|candidate| is_typo(name, candidate));
     let first = near.next()?;
     near.all(|other| other == first).then_some(first)
 }
 
-/// Whether one name is the other in another spelling or with a slip of the keyboard. Names that differ in a digit or by
-/// a plural are names of two things.
-fn is_slip(a: &str, b: &str) -> bool {
+/// Returns true if the two names differ only in spelling or by a typo. Names that differ in a digit
+/// or a plural are different names.
+fn is_typo(a: &str, b: &str) -> bool {
     let plain = |name: &str| name.replace(['_', '-', '.'], "").to_ascii_lowercase();
     let (x, y) = (plain(a), plain(b));
     let length = x.len().min(y.len());
@@ -146,7 +149,8 @@ fn is_slip(a: &str, b: &str) -> bool {
         letters
     };
     match strsim::damerau_levenshtein(&x, &y) {
-        // Of short names only swapped letters and doubled or missing ones are slips, not a letter for another.
+        // In short names, only swapped, doubled or missing letters count as a typo, not a replaced
+        // letter.
         1 if length < 5 => x.len() != y.len() || letters(&x) == letters(&y),
         1 => true,
         2 => length >= 8,
@@ -154,7 +158,7 @@ fn is_slip(a: &str, b: &str) -> bool {
     }
 }
 
-/// A hint with the capabilities that there are; `None` where there is none.
+/// Returns a hint with all capabilities, or `None` if there are none.
 pub(super) fn modules(host: &Signatures) -> Option<String> {
     let mut modules: Vec<&str> = host.iter().map(|signature| signature.module).collect();
     modules.sort_unstable();
@@ -163,7 +167,7 @@ pub(super) fn modules(host: &Signatures) -> Option<String> {
     (!shown.is_empty()).then(|| format!("there are functions of {}", shown.join(", ")))
 }
 
-/// The names closest to `name` among `candidates`, best first; none that is far.
+/// Returns the candidates most similar to `name`. Dissimilar ones are never returned.
 pub(super) fn names<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let plain = |name: &'a str| name.strip_prefix('$').unwrap_or(name);
     let own = name.strip_prefix('$').unwrap_or(name);
@@ -172,13 +176,13 @@ pub(super) fn names<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str
     found.sort();
     found.dedup();
     let best = found.first().map_or(0, |(distance, _)| *distance);
-    found.into_iter().filter(|(far, _)| *far == best).take(SHOWN).map(|(_, text)| text).collect()
+    found.into_iter().filter(|(far, _)| *far == best).take(MAX_NAMES).map(|(_, text)| text).collect()
 }
 
-/// How far two names are apart in edits; `None` where they are no likely slip of one another.
+/// Returns the edit distance of two names, or `None` if they are not similar.
 fn distance(a: &str, b: &str) -> Option<usize> {
     let (short, long) = if a.len() < b.len() { (a.len(), b.len()) } else { (b.len(), a.len()) };
-    // A giant name is a slip of nothing, and comparing it would take time.
+    // Very long names are never similar, and comparing them is slow.
     if long > 64 || long - short > 4 {
         return None;
     }

@@ -1,4 +1,4 @@
-//! What WAT's instructions take and give, derived from their names.
+//! The operands and results of WAT's instructions, derived from their names.
 
 use crate::ValType;
 
@@ -12,12 +12,12 @@ pub(super) enum Val {
     V128,
     Func,
     Extern,
-    /// Of any type: what code that is never reached gives.
+    /// Any type, as in code that is never reached.
     Any,
 }
 
 impl Val {
-    /// The type of that WAT name.
+    /// Parses the WAT name of a type.
     pub(super) fn from_wat(name: &str) -> Option<Val> {
         Some(match name {
             "i32" => Val::I32,
@@ -68,7 +68,7 @@ impl Val {
         }
     }
 
-    /// What a store of the type takes: the address and the value.
+    /// Returns the operands of a store of this type: the address and the value.
     const fn stored(self) -> &'static [Val] {
         match self {
             Val::I32 => &[Val::I32, Val::I32],
@@ -91,17 +91,17 @@ impl From<ValType> for Val {
     }
 }
 
-/// What stands behind an instruction's name, before its operands.
+/// The immediate operand after an instruction's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Immediate {
     None,
-    /// A number of that type.
+    /// A number of this type.
     Number(Val),
-    /// `offset=` and `align=`, each or none.
+    /// Optional `offset=` and `align=`.
     Memory,
 }
 
-/// An instruction whose operands and result follow from its name alone.
+/// An instruction whose operands and results follow from its name.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Op {
     pub(super) pops: &'static [Val],
@@ -169,7 +169,7 @@ const OTHERS: &[(&str, &[Val], &[Val])] = &[
     ("memory.copy", &[Val::I32, Val::I32, Val::I32], &[]),
 ];
 
-/// Instructions that the walk treats one by one.
+/// Instructions that the walk handles individually.
 const SPECIAL: &[&str] = &[
     "block",
     "loop",
@@ -196,7 +196,7 @@ const SPECIAL: &[&str] = &[
     "ref.is_null",
 ];
 
-/// The instruction of that name, where its name alone tells all.
+/// Returns the instruction of this name, if its operands and results follow from the name.
 pub(super) fn op(name: &str) -> Option<Op> {
     if let Some((_, pops, pushes)) = OTHERS.iter().find(|(known, ..)| *known == name) {
         return Some(Op { pops, pushes, immediate: Immediate::None });
@@ -229,13 +229,13 @@ pub(super) fn op(name: &str) -> Option<Op> {
     }
 }
 
-/// Whether an instruction of that name gives 0 or 1.
+/// Returns true if an instruction of this name returns 0 or 1.
 pub(super) fn compares(name: &str) -> bool {
     let rest = name.split_once('.').map_or("", |(_, rest)| rest);
     rest == "eqz" || INT_COMPARE.contains(&rest) || FLOAT_COMPARE.contains(&rest)
 }
 
-/// The instruction that turns a value of one type into one of another as most people mean it.
+/// Returns the usual conversion from one type to another.
 pub(super) fn conversion(from: Val, to: Val) -> Option<&'static str> {
     Some(match (from, to) {
         (Val::I32, Val::I64) => "i64.extend_i32_s",
@@ -254,7 +254,7 @@ pub(super) fn conversion(from: Val, to: Val) -> Option<&'static str> {
     })
 }
 
-/// Names that instructions had, or have in other languages, and what they are here.
+/// Names of instructions in older versions of WAT and in other languages, with the current name.
 const OTHER_NAMES: &[(&str, &str)] = &[
     ("get_local", "local.get"),
     ("set_local", "local.set"),
@@ -286,8 +286,8 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("trap", "unreachable"),
 ];
 
-/// The instruction that an unknown name can only mean: a name of the past, or one without its sign, which is signed as
-/// the operators are.
+/// Returns the only instruction that an unknown name can mean: an old name, or a name without its
+/// sign. As with the operators, the signed instruction is meant.
 pub(super) fn meant(name: &str) -> Option<&'static str> {
     const LOOSE: &[&str] = &["set", "get", "break", "jump", "goto"];
     if LOOSE.contains(&name) {
@@ -297,7 +297,7 @@ pub(super) fn meant(name: &str) -> Option<&'static str> {
     old.or_else(|| SIGNED.iter().copied().find(|signed| signed.strip_suffix("_s") == Some(name)))
 }
 
-/// Instructions whose unsigned twin is rare.
+/// Instructions whose unsigned counterpart is rare.
 const SIGNED: &[&str] = &[
     "i32.div_s",
     "i32.rem_s",
@@ -315,7 +315,7 @@ const SIGNED: &[&str] = &[
     "i64.shr_s",
 ];
 
-/// The instruction that an unknown name probably means.
+/// Returns the instructions that an unknown name probably means.
 pub(super) fn nearest(name: &str) -> Vec<String> {
     if let Some((_, meant)) = OTHER_NAMES.iter().find(|(known, _)| *known == name) {
         return vec![(*meant).to_owned()];
@@ -325,7 +325,7 @@ pub(super) fn nearest(name: &str) -> Vec<String> {
         return vec![signed];
     }
     let all = names();
-    super::nearest::names(name, all.iter().map(String::as_str)).into_iter().map(str::to_owned).collect()
+    crate::nearest::names(name, all.iter().map(String::as_str)).into_iter().map(str::to_owned).collect()
 }
 
 fn names() -> Vec<String> {
@@ -345,7 +345,6 @@ fn names() -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    /// Every instruction of the tables is one of WAT, with the operands and the result that the tables say.
     #[test]
     fn tables_agree_with_the_validator() {
         for name in super::names() {

@@ -1,42 +1,42 @@
-//! What a text is made of: its body, and the items that stand beside it.
+//! The parts of a program: its body, and the items beside it.
 
 use std::collections::HashMap;
 
-use super::locals::Locals;
-use super::tree::{NodeId, Nodes, Tree};
-use super::wording::{self, Fault};
 use crate::cost::Measure;
+use crate::locals::Locals;
+use crate::messages::{self, Fault};
+use crate::tree::{NodeId, Nodes, Tree};
 use crate::{Signature, Signatures};
 
-/// A text taken apart.
+/// A program, split into its parts.
 pub(super) struct Program<'s> {
-    /// Types, globals, tables and element segments, as the author wrote them.
+    /// Types, globals, tables and element segments.
     pub(super) items: Vec<NodeId>,
-    /// Helper functions, and the program itself as the last one.
+    /// The helper functions, and the program itself as the last function.
     pub(super) funcs: Vec<Func<'s>>,
-    /// The place of every named function in `funcs`.
+    /// The index in `funcs` of every named function.
     pub(super) defined: HashMap<&'s str, usize>,
-    /// The author's own names for host functions, from import declarations.
+    /// Names for host functions from the program's import declarations.
     pub(super) aliases: HashMap<&'s str, Signature>,
-    /// What was left out.
+    /// Warnings about ignored parts.
     pub(super) warnings: Vec<Fault>,
 }
 
-/// One function.
+/// A function.
 pub(super) struct Func<'s> {
-    /// The `(func …)` list; `None` for a bare body.
+    /// The `(func …)` list, or `None` for a body without one.
     pub(super) node: Option<NodeId>,
-    /// Its name, with the `$`.
+    /// The name, with its `$`.
     pub(super) name: Option<&'s str>,
-    /// Its `(type …)`, `(param …)` and `(result …)` lists.
+    /// The `(type …)`, `(param …)` and `(result …)` lists.
     pub(super) header: Vec<NodeId>,
-    /// Parameters, then what the body declares.
+    /// The parameters, then the locals that the body declares.
     pub(super) locals: Locals<'s>,
-    /// Its instructions.
+    /// The instructions.
     pub(super) body: Nodes,
 }
 
-/// Takes a text apart. Items are marked as lifted in the tree.
+/// Splits a program into its parts. Items are lifted out of the tree's body.
 pub(super) fn read<'s>(tree: &mut Tree<'s>, host: &Signatures) -> Result<Program<'s>, Box<Fault>> {
     let forms = unwrap_module(tree)?;
     let mut program = Program {
@@ -58,7 +58,7 @@ pub(super) fn read<'s>(tree: &mut Tree<'s>, host: &Signatures) -> Result<Program
                     funcs.push(node);
                     let (count, measure) = (funcs.len() as u64, Measure::Functions);
                     if count > measure.limit() {
-                        return Err(Fault::new(tree.span(node), wording::too_large(measure, count)));
+                        return Err(Fault::new(tree.span(node), messages::too_large(measure, count)));
                     }
                 }
             },
@@ -69,11 +69,11 @@ pub(super) fn read<'s>(tree: &mut Tree<'s>, host: &Signatures) -> Result<Program
                 if let Some(func) = exported(tree, node, "run") {
                     exported_run = Some(func);
                 }
-                program.warnings.push(*Fault::new(tree.span(node), wording::dropped_export()));
+                program.warnings.push(*Fault::new(tree.span(node), messages::dropped_export()));
             }
-            Some("data") => return Err(Fault::new(tree.span(node), wording::data_field())),
-            Some("start") => return Err(Fault::new(tree.span(node), wording::start_field())),
-            Some("module") => return Err(Fault::new(tree.span(node), wording::module_among_others())),
+            Some("data") => return Err(Fault::new(tree.span(node), messages::data_field())),
+            Some("start") => return Err(Fault::new(tree.span(node), messages::start_field())),
+            Some("module") => return Err(Fault::new(tree.span(node), messages::module_among_others())),
             _ => {
                 body_form = body_form.or(Some(node));
                 continue;
@@ -81,20 +81,20 @@ pub(super) fn read<'s>(tree: &mut Tree<'s>, host: &Signatures) -> Result<Program
         }
         tree.lift(node);
     }
-    // A function may be both named and exported as the program; two functions may not.
+    // One function may be both named and exported as the program, but not two functions.
     if let Some(second) = funcs.iter().filter(|func| is_run(tree, **func, exported_run)).nth(1) {
-        return Err(Fault::new(tree.span(*second), wording::two_programs()));
+        return Err(Fault::new(tree.span(*second), messages::two_programs()));
     }
     let run = match (body_form, choose_run(tree, &funcs, exported_run)) {
         (Some(form), Some(func)) if is_run(tree, func, exported_run) => {
-            return Err(Fault::new(tree.span(form), wording::two_bodies()));
+            return Err(Fault::new(tree.span(form), messages::two_bodies()));
         }
         (Some(_), _) => None,
         (None, Some(func)) => Some(func),
         (None, None) => {
             return Err(match funcs.first() {
-                Some(first) => Fault::new(tree.span(*first), wording::no_body()),
-                None => Fault::new(0..0, wording::empty()),
+                Some(first) => Fault::new(tree.span(*first), messages::missing_body()),
+                None => Fault::new(0..0, messages::empty()),
             });
         }
     };
@@ -114,7 +114,8 @@ pub(super) fn read<'s>(tree: &mut Tree<'s>, host: &Signatures) -> Result<Program
     Ok(program)
 }
 
-/// The forms inside a `(module …)` that is the whole text, or those of the text.
+/// Returns the forms of the program: those of the text, or those in a `(module …)` around the whole
+/// text.
 fn unwrap_module(tree: &Tree<'_>) -> Result<Nodes, Box<Fault>> {
     let mut top = tree.top();
     let first = top.next(tree);
@@ -122,7 +123,7 @@ fn unwrap_module(tree: &Tree<'_>) -> Result<Nodes, Box<Fault>> {
         return Ok(tree.top());
     };
     if top.next(tree).is_some() {
-        return Err(Fault::new(tree.span(module), wording::module_among_others()));
+        return Err(Fault::new(tree.span(module), messages::module_among_others()));
     }
     let mut inside = tree.children(module);
     inside.next(tree);
@@ -132,7 +133,7 @@ fn unwrap_module(tree: &Tree<'_>) -> Result<Nodes, Box<Fault>> {
     Ok(inside)
 }
 
-/// The function that is the program, where no form stands outside of functions.
+/// Returns the function that is the program, if there are no forms outside functions.
 fn choose_run(tree: &Tree<'_>, funcs: &[NodeId], exported: Option<&str>) -> Option<NodeId> {
     funcs.iter().copied().find(|func| is_run(tree, *func, exported)).or(match funcs {
         [only] => Some(*only),
@@ -140,7 +141,7 @@ fn choose_run(tree: &Tree<'_>, funcs: &[NodeId], exported: Option<&str>) -> Opti
     })
 }
 
-/// Whether a function is named or exported as the program.
+/// Returns true if a function is named or exported as the program.
 fn is_run(tree: &Tree<'_>, func: NodeId, exported_run: Option<&str>) -> bool {
     let mut nodes = tree.children(func);
     nodes.next(tree);
@@ -158,7 +159,7 @@ fn is_run(tree: &Tree<'_>, func: NodeId, exported_run: Option<&str>) -> bool {
     false
 }
 
-/// The function that an `(export "name" (func $f))` field exports under that name.
+/// Returns the function that a field `(export "name" (func $f))` exports under this name.
 fn exported<'s>(tree: &Tree<'s>, field: NodeId, as_name: &str) -> Option<&'s str> {
     let mut nodes = tree.children(field);
     nodes.next(tree);
@@ -170,7 +171,7 @@ fn exported<'s>(tree: &Tree<'s>, field: NodeId, as_name: &str) -> Option<&'s str
     (tree.text(name).trim_matches('"') == as_name).then_some(func)
 }
 
-/// The `(import …)` inside a function that is only a declaration.
+/// Returns the `(import …)` of a function that is only a declaration.
 fn inline_import(tree: &Tree<'_>, func: NodeId) -> Option<NodeId> {
     let mut nodes = tree.children(func);
     nodes.next(tree);
@@ -186,8 +187,8 @@ fn inline_import(tree: &Tree<'_>, func: NodeId) -> Option<NodeId> {
 }
 
 impl<'s> Program<'s> {
-    /// Drops an import declaration of a known function, keeping the name that it gives. `field` is the import itself
-    /// or the function that it stands in.
+    /// Drops the import declaration of a known function, and keeps the name that it defines.
+    /// `field` is the import itself or the function that contains it.
     fn import(&mut self, tree: &Tree<'s>, import: NodeId, field: NodeId, host: &Signatures) -> Result<(), Box<Fault>> {
         let mut nodes = tree.children(import);
         nodes.next(tree);
@@ -197,36 +198,36 @@ impl<'s> Program<'s> {
         match described.and_then(|node| tree.head(node)) {
             Some("func") => {}
             Some("memory") => {
-                self.warnings.push(*Fault::new(tree.span(field), wording::dropped_memory()));
+                self.warnings.push(*Fault::new(tree.span(field), messages::dropped_memory()));
                 return Ok(());
             }
-            _ => return Err(Fault::new(tree.span(import), wording::unknown_import(&full_name, host))),
+            _ => return Err(Fault::new(tree.span(import), messages::unknown_import(&full_name, host))),
         }
         let Some(signature) = host.get(&full_name) else {
-            return Err(Fault::new(tree.span(import), wording::unknown_import(&full_name, host)));
+            return Err(Fault::new(tree.span(import), messages::unknown_import(&full_name, host)));
         };
         let mut inner = described.map_or(Nodes::NONE, |node| tree.children(node));
         inner.next(tree);
         if let Some((node, name)) = inner.next(tree).and_then(|node| Some((node, tree.name(node)?))) {
             let known = name.strip_prefix('$').and_then(|plain| host.get(plain));
             if known.is_some_and(|known| known != signature) {
-                return Err(Fault::new(tree.span(node), wording::misleading_import(name, &full_name)));
+                return Err(Fault::new(tree.span(node), messages::misleading_import(name, &full_name)));
             }
             if self.aliases.insert(name, *signature).is_some_and(|before| before != *signature) {
-                return Err(Fault::new(tree.span(node), wording::duplicate_function(name)));
+                return Err(Fault::new(tree.span(node), messages::duplicate_function(name)));
             }
         }
         Ok(())
     }
 
-    /// Adds an item, without what it exports.
+    /// Adds an item, without its exports.
     fn item(&mut self, tree: &mut Tree<'s>, item: NodeId, host: &Signatures) -> Result<(), Box<Fault>> {
         let mut nodes = tree.children(item);
         while let Some(node) = nodes.next(tree) {
             match tree.head(node) {
                 Some("import") => self.import(tree, node, item, host)?,
                 Some("export") => {
-                    self.warnings.push(*Fault::new(tree.span(node), wording::dropped_export()));
+                    self.warnings.push(*Fault::new(tree.span(node), messages::dropped_export()));
                     tree.lift(node);
                 }
                 _ => {}
@@ -236,19 +237,19 @@ impl<'s> Program<'s> {
         Ok(())
     }
 
-    /// Drops a memory; its contents, if it has any, cannot be dropped.
+    /// Drops a memory. A memory with data is a fault.
     fn drop_memory(&mut self, tree: &Tree<'s>, field: NodeId) -> Result<(), Box<Fault>> {
         let mut nodes = tree.children(field);
         while let Some(node) = nodes.next(tree) {
             if tree.head(node) == Some("data") {
-                return Err(Fault::new(tree.span(node), wording::data_field()));
+                return Err(Fault::new(tree.span(node), messages::data_field()));
             }
         }
-        self.warnings.push(*Fault::new(tree.span(field), wording::dropped_memory()));
+        self.warnings.push(*Fault::new(tree.span(field), messages::dropped_memory()));
         Ok(())
     }
 
-    /// Takes a `(func …)` apart.
+    /// Splits a `(func …)` into its parts.
     fn func(&mut self, tree: &mut Tree<'s>, list: NodeId, run: bool) -> Result<Func<'s>, Box<Fault>> {
         let mut nodes = tree.children(list);
         nodes.next(tree);
@@ -260,14 +261,14 @@ impl<'s> Program<'s> {
         while let Some(node) = func.body.peek(tree) {
             match tree.head(node) {
                 Some("export") if run => {}
-                Some("export") => self.warnings.push(*Fault::new(tree.span(node), wording::dropped_export())),
-                Some("param" | "type") if run => return Err(Fault::new(tree.span(node), wording::run_params())),
+                Some("export") => self.warnings.push(*Fault::new(tree.span(node), messages::dropped_export())),
+                Some("param" | "type") if run => return Err(Fault::new(tree.span(node), messages::run_params())),
                 Some("result") if run => {
                     let mut inner = tree.children(node);
                     inner.next(tree);
                     let plain = inner.next(tree).and_then(|ty| tree.atom(ty)) == Some("i32");
                     if !plain || inner.next(tree).is_some() {
-                        return Err(Fault::new(tree.span(node), wording::run_result()));
+                        return Err(Fault::new(tree.span(node), messages::run_result()));
                     }
                 }
                 Some("param") => {
@@ -283,15 +284,15 @@ impl<'s> Program<'s> {
         Ok(func)
     }
 
-    /// Adds a function under its name.
+    /// Adds a function, and defines its name.
     fn add(&mut self, tree: &Tree<'s>, func: Func<'s>, host: &Signatures) -> Result<(), Box<Fault>> {
         if let Some(name) = func.name {
-            let place = || func.node.map_or(0..0, |node| tree.span(node));
+            let span = || func.node.map_or(0..0, |node| tree.span(node));
             if self.defined.insert(name, self.funcs.len()).is_some() || self.aliases.contains_key(name) {
-                return Err(Fault::new(place(), wording::duplicate_function(name)));
+                return Err(Fault::new(span(), messages::duplicate_function(name)));
             }
             if let Some(known) = name.strip_prefix('$').and_then(|plain| host.get(plain)) {
-                return Err(Fault::new(place(), wording::host_function_name(known)));
+                return Err(Fault::new(span(), messages::host_function_name(known)));
             }
         }
         self.funcs.push(func);
@@ -300,7 +301,7 @@ impl<'s> Program<'s> {
 }
 
 impl<'s> Func<'s> {
-    /// Collects the locals that the body declares anywhere, and takes their declarations out of it.
+    /// Collects the locals that the body declares, and lifts their declarations out of it.
     fn collect(&mut self, tree: &mut Tree<'s>) -> Result<(), Box<Fault>> {
         let mut nodes = self.body;
         while let Some(node) = nodes.next_deep(tree) {
@@ -316,14 +317,15 @@ impl<'s> Func<'s> {
         Ok(())
     }
 
-    /// What to say of a function inside a form of the body: that form is not closed.
-    fn nested(&self, tree: &Tree<'s>, inner: NodeId) -> wording::Words {
+    /// Builds the message for a function inside a form of the body. That form is probably not
+    /// closed.
+    fn nested(&self, tree: &Tree<'s>, inner: NodeId) -> messages::Message {
         let mut nodes = self.body;
         let mut around = None;
         while let Some(node) = nodes.next(tree).filter(|node| *node < inner) {
             around = Some(node);
         }
-        let line = around.map_or(1, |node| super::Position::of(tree.source, tree.span(node).start).line);
-        wording::nested_function(around.and_then(|node| tree.head(node)).unwrap_or(""), line)
+        let line = around.map_or(1, |node| crate::Position::of(tree.source, tree.span(node).start).line);
+        messages::nested_function(around.and_then(|node| tree.head(node)).unwrap_or(""), line)
     }
 }

@@ -1,53 +1,53 @@
-//! How a [`Diagnostic`] is shown: its place in the author's lines, with marks below.
+//! Rendering of a [`Diagnostic`]: its lines in the source, with the range underlined.
 
 use std::fmt::{self, Write};
 
 use unicode_width::UnicodeWidthChar;
 
-use super::diagnostic::Diagnostic;
+use crate::diagnostic::Diagnostic;
 
-/// What a piece of a shown diagnostic is, for whoever gives it a colour.
+/// The role of a piece of a rendered diagnostic, which decides its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// `error[code]` or `warning[code]`.
     Severity,
-    /// What was found and what was expected.
+    /// The message.
     Message,
-    /// Arrows, line numbers and what separates them from the text.
+    /// Arrows, line numbers and separators.
     Margin,
-    /// The author's own text.
+    /// The program's text.
     Source,
-    /// The marks below it.
+    /// The underline.
     Mark,
     /// `hint:` or `fix:`.
     Hint,
-    /// What to do about it.
+    /// The text of the hint, or the description of the fix.
     Advice,
-    /// A line as it is before the fix.
+    /// A line before the fix.
     Removed,
-    /// A line as it is after the fix.
+    /// A line after the fix.
     Added,
 }
 
-/// Lines wider than this are shown cut around the place, in columns of a terminal.
-const SHOWN: usize = 120;
+/// Maximum width of a line, in terminal columns. A longer line is truncated around the range.
+const MAX_WIDTH: usize = 120;
 
-/// The most lines of a place that are shown.
+/// Maximum number of lines shown of a range.
 const MAX_LINES: usize = 6;
 
-/// How far apart the stops of tabs are.
+/// Distance between tab stops.
 const TAB: usize = 4;
 
 impl Diagnostic {
-    /// The finding for a person: all lines of its place, and what its fix changes. `source` is the text that the
-    /// finding is about; `paint` gives each piece its colour.
+    /// Renders the diagnostic for people: all lines of its range, and the changes of its fix.
+    /// `source` is the text that the diagnostic refers to, and `paint` colours each piece.
     ///
     /// ```
     /// use wattle_lang::{Signatures, explain};
     /// let source = "(resv “x”)";
     /// let said = explain(source, &Signatures::default()).ok_or("no fault")?;
     /// assert_eq!(
-    ///     said.shown(source, |_, piece| piece.to_owned()),
+    ///     said.render(source, |_, piece| piece.to_owned()),
     ///     "error[bad-character]: unexpected character `“`\n \
     ///      --> line 1, column 7\n  \
     ///      1 | (resv “x”)\n    \
@@ -60,7 +60,7 @@ impl Diagnostic {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn shown(&self, source: &str, paint: impl Fn(Role, &str) -> String) -> String {
+    pub fn render(&self, source: &str, paint: impl Fn(Role, &str) -> String) -> String {
         let mut out = String::new();
         let last = self.end.line.max(self.position.line);
         let width = last.to_string().len();
@@ -97,7 +97,7 @@ impl Diagnostic {
         let _ = writeln!(out, "{} {}", paint(Role::Hint, "fix:"), paint(Role::Advice, &fix.description));
         let fixed = fix.apply(source);
         for (number, (old, new)) in (1..).zip(source.lines().zip(fixed.lines())).filter(|(_, (old, new))| old != new) {
-            // A fix keeps the number of lines, so equal numbers are the same line.
+            // A fix never changes the number of lines, so lines with equal numbers correspond.
             for (role, sign, line) in [(Role::Removed, "-", old), (Role::Added, "+", new)] {
                 let shown = marked(line, 0, 1).line;
                 let _ = writeln!(
@@ -113,7 +113,8 @@ impl Diagnostic {
     }
 }
 
-/// The finding in few words and lines, as a model reads it: the place, its first line with marks, the hint.
+/// Renders the diagnostic for models: its position, its first line with the range underlined, and
+/// the hint.
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (from, total) = (self.position.column as usize - 1, chars(&self.line_text));
@@ -132,16 +133,16 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// A line as it is shown, and where the marks below it stand, in columns of a terminal.
+/// A line to display, with the position and length of its underline in terminal columns.
 struct Marked {
     line: String,
     indent: usize,
     marks: usize,
 }
 
-/// Lays a line out, with marks below its characters `from..to`.
+/// Lays out a line, with its characters `from..to` underlined.
 ///
-/// Tabs become blanks, and characters that a terminal would act upon too, so that the marks stay in place.
+/// Tabs and control characters become spaces, so that the underline stays aligned.
 fn marked(line: &str, from: usize, to: usize) -> Marked {
     let (mut laid, mut column, mut begin, mut end) = (Vec::new(), 0, None, None);
     for (nth, c) in line.chars().enumerate() {
@@ -161,17 +162,17 @@ fn marked(line: &str, from: usize, to: usize) -> Marked {
     }
     let begin = begin.unwrap_or(column);
     let end = end.unwrap_or(column);
-    let skip = if column <= SHOWN { 0 } else { begin.saturating_sub(SHOWN / 2) };
+    let skip = if column <= MAX_WIDTH { 0 } else { begin.saturating_sub(MAX_WIDTH / 2) };
     let (mut shown, mut at) = (String::new(), 0);
     for (c, width, tab) in laid {
-        if at >= skip && at + width <= skip + SHOWN {
+        if at >= skip && at + width <= skip + MAX_WIDTH {
             shown.extend(std::iter::repeat_n(c, if tab { width } else { 1 }));
         }
         at += width;
     }
-    let cut = skip + SHOWN < column;
+    let cut = skip + MAX_WIDTH < column;
     let (before, after) = (if skip > 0 { "…" } else { "" }, if cut { "…" } else { "" });
-    let end = end.min(skip + SHOWN);
+    let end = end.min(skip + MAX_WIDTH);
     Marked {
         line: format!("{before}{shown}{after}"),
         indent: begin - skip + usize::from(skip > 0),
@@ -183,7 +184,7 @@ fn chars(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Whether a character changes the direction in which its neighbours are shown.
+/// Returns true if a character changes the text direction.
 fn is_direction_mark(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

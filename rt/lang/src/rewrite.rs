@@ -1,23 +1,23 @@
-//! Changes to the author's text in terms of its tree.
+//! Changes to a program, in terms of its tree.
 
-use super::fix::Change;
-use super::tree::{NodeId, Tree};
 use crate::Signature;
+use crate::fix::Change;
+use crate::tree::{NodeId, Tree};
 
-/// The nodes of a list.
+/// Returns the nodes of a list.
 pub(super) fn items(tree: &Tree<'_>, list: NodeId) -> Vec<NodeId> {
     let mut nodes = tree.children(list);
     std::iter::from_fn(|| nodes.next(tree)).collect()
 }
 
-/// Another head for a list.
-pub(super) fn head(tree: &Tree<'_>, list: NodeId, text: impl Into<String>) -> Option<Change> {
+/// Replaces the head of a list.
+pub(super) fn replace_head(tree: &Tree<'_>, list: NodeId, text: impl Into<String>) -> Option<Change> {
     let first = tree.children(list).next(tree).filter(|first| tree.atom(*first).is_some())?;
     Some(Change::Edits(vec![(tree.span(first), text.into())]))
 }
 
-/// What a call of a host function is with a `?`.
-pub(super) fn question(tree: &Tree<'_>, call: NodeId, signature: &Signature) -> Option<Change> {
+/// Adds `?` to a call of a host function.
+pub(super) fn add_question_mark(tree: &Tree<'_>, call: NodeId, signature: &Signature) -> Option<Change> {
     let items = items(tree, call);
     let first = *items.first()?;
     let head = tree.atom(first)?;
@@ -29,14 +29,14 @@ pub(super) fn question(tree: &Tree<'_>, call: NodeId, signature: &Signature) -> 
     Some(Change::Edits(vec![(tree.span(first).start..end, name)]))
 }
 
-/// A list that becomes one of its nodes.
-pub(super) fn unwrap(tree: &Tree<'_>, list: NodeId, inner: NodeId) -> Change {
+/// Replaces a list with one of its nodes.
+pub(super) fn replace_with_child(tree: &Tree<'_>, list: NodeId, inner: NodeId) -> Change {
     let (outer, inner) = (tree.span(list), tree.span(inner));
     Change::Edits(vec![(outer.start..inner.start, String::new()), (inner.end..outer.end, String::new())])
 }
 
-/// A list that becomes its nodes.
-pub(super) fn splice(tree: &Tree<'_>, list: NodeId) -> Change {
+/// Removes the parentheses of a list.
+pub(super) fn remove_parentheses(tree: &Tree<'_>, list: NodeId) -> Change {
     let span = tree.span(list);
     Change::Edits(vec![
         (span.start..span.start + 1, String::new()),
@@ -44,12 +44,12 @@ pub(super) fn splice(tree: &Tree<'_>, list: NodeId) -> Change {
     ])
 }
 
-/// Two nodes in each other's place.
+/// Swaps two nodes.
 pub(super) fn swap(tree: &Tree<'_>, a: NodeId, b: NodeId) -> Change {
     Change::Edits(vec![(tree.span(a), tree.text(b).to_owned()), (tree.span(b), tree.text(a).to_owned())])
 }
 
-/// A node that goes away, with the blanks of its line behind it.
+/// Removes a node and the spaces after it.
 pub(super) fn remove(tree: &Tree<'_>, node: NodeId) -> Change {
     let span = tree.span(node);
     let rest = tree.source.get(span.end..).unwrap_or("");
@@ -57,7 +57,7 @@ pub(super) fn remove(tree: &Tree<'_>, node: NodeId) -> Change {
     Change::Edits(vec![(span.start..span.end + blanks, String::new())])
 }
 
-/// Text before a node and text behind it.
+/// Inserts text before and after a node.
 pub(super) fn around(
     tree: &Tree<'_>,
     node: NodeId,
@@ -68,12 +68,12 @@ pub(super) fn around(
     vec![(span.start..span.start, before.to_owned()), (span.end..span.end, after.to_owned())]
 }
 
-/// The list that a node stands in.
+/// Returns the list that contains a node.
 pub(super) fn parent(tree: &Tree<'_>, node: NodeId) -> Option<NodeId> {
     tree.parent(node)
 }
 
-/// The node before one in the same list or text.
+/// Returns the previous sibling of a node.
 pub(super) fn before(tree: &Tree<'_>, node: NodeId) -> Option<NodeId> {
     let mut nodes = parent(tree, node).map_or(tree.top(), |list| tree.children(list));
     let mut last = None;
@@ -83,8 +83,8 @@ pub(super) fn before(tree: &Tree<'_>, node: NodeId) -> Option<NodeId> {
     last
 }
 
-/// The node after one in the same list or text.
+/// Returns the next sibling of a node.
 pub(super) fn after(tree: &Tree<'_>, node: NodeId) -> Option<NodeId> {
     let list = parent(tree, node);
-    tree.after(node).next(tree).filter(|next| list.is_none_or(|list| tree.holds(list, *next)))
+    tree.after(node).next(tree).filter(|next| list.is_none_or(|list| tree.contains_node(list, *next)))
 }

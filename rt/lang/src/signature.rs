@@ -1,25 +1,25 @@
-//! Signatures: what the text of a program needs to know about a host function.
+//! Signatures of host functions.
 
 use std::collections::HashMap;
 use std::fmt;
 
 use crate::{CallEffect, Code};
 
-/// A WebAssembly value type, as far as host functions and program locals use it.
+/// A WebAssembly value type that host functions or a program's locals use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ValType {
-    /// 32-bit integer: numbers, pointers, handles, codes.
+    /// 32-bit integer: numbers, pointers, handles and codes.
     I32,
     /// 64-bit integer.
     I64,
-    /// 32-bit float; no host function takes one, a program's locals may.
+    /// 32-bit float. Only a program's locals use it, and no host function.
     F32,
     /// 64-bit float.
     F64,
 }
 
 impl ValType {
-    /// The type's name in WAT.
+    /// Returns the type's name in WAT.
     #[must_use]
     pub const fn wat(self) -> &'static str {
         match self {
@@ -30,7 +30,7 @@ impl ValType {
         }
     }
 
-    /// The type that a WAT name stands for.
+    /// Parses the type's name in WAT.
     #[must_use]
     pub fn from_wat(name: &str) -> Option<ValType> {
         Some(match name {
@@ -49,18 +49,18 @@ impl fmt::Display for ValType {
     }
 }
 
-/// What a parameter or result of a host function means; its [`ValType`] follows from it.
+/// The meaning of a parameter or result of a host function. It determines the [`ValType`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Ty {
     /// Pointer to UTF-8 text in wire format.
     Str,
-    /// Like [`Ty::Str`], or 0 for none.
+    /// Like [`Ty::Str`], or 0 for no text.
     OptStr,
-    /// Pointer to bytes in wire format; need not be UTF-8.
+    /// Pointer to bytes in wire format, which need not be UTF-8.
     Bytes,
-    /// Like [`Ty::Bytes`], or 0 for none.
+    /// Like [`Ty::Bytes`], or 0 for no bytes.
     OptBytes,
-    /// A plain 32-bit integer.
+    /// A 32-bit integer.
     Int,
     /// A 64-bit integer.
     Long,
@@ -68,18 +68,18 @@ pub enum Ty {
     Float,
     /// 0 or 1.
     Bool,
-    /// Handle of a host-side array.
+    /// Handle of an array on the host.
     Arr,
-    /// Handle of a host-side map.
+    /// Handle of a map on the host.
     Map,
-    /// A raw address in the program's memory.
+    /// An address in the program's memory.
     Addr,
-    /// Any of the 32-bit ones: a number, a pointer or a handle.
+    /// Any 32-bit value: a number, a pointer or a handle.
     Any,
 }
 
 impl Ty {
-    /// The value type on the wire.
+    /// Returns the value type on the wire.
     #[must_use]
     pub const fn val(self) -> ValType {
         match self {
@@ -89,7 +89,7 @@ impl Ty {
         }
     }
 
-    /// The type in one word, as the manual writes it.
+    /// Returns the type's name in the manual.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -108,118 +108,122 @@ impl Ty {
         }
     }
 
-    /// Whether 0 stands for none.
+    /// Returns true if 0 stands for a missing value.
     #[must_use]
     pub const fn is_optional(self) -> bool {
         matches!(self, Ty::OptStr | Ty::OptBytes)
     }
 }
 
-/// A kind of thing outside the program: what authority and policy are about.
+/// A kind of resource outside the program, which authority and policy refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
-    /// An absolute URL, whose host is reached.
+    /// An absolute URL, whose host is contacted.
     Url,
     /// A path of the run's files that is read.
     Read,
-    /// A path that is read with everything below it.
+    /// A path that is read, with everything below it.
     ReadTree,
-    /// A path that is written, made or removed.
+    /// A path that is written, created or removed.
     Write,
-    /// A path that is read and written with everything below it.
+    /// A path that is read and written, with everything below it.
     Tree,
     /// A key of the session's state.
     Key,
-    /// The beginning of keys, all of which are read.
+    /// A prefix of keys, all of which are read.
     Keys,
-    /// The name of a catalog program that is run; empty for a program without a name.
+    /// The name of a catalog program that is run. Empty for a program without a name.
     Program,
-    /// The name of an agent that is asked.
+    /// The name of an agent that is called.
     Agent,
-    /// Something that the operator set up, which no program names. Its text is empty, or the URL that the host reaches it by.
+    /// A service that the operator configured, which programs do not name. The text is empty, or
+    /// the URL of the service.
     Service(Service),
 }
 
-/// Something that the operator set up for programs to use, at a place that they do not choose.
+/// A service that the operator configures for programs, at a location that programs do not choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Service {
     /// A language model, or a model for embeddings.
     Model,
     /// A web search engine.
     Engine,
-    /// A model that makes pictures.
+    /// A model that generates images.
     Images,
     /// The remote of the workdir's repository.
     Remote,
     /// The public folder.
     Public,
-    /// Where tickets go: a file of the host, or the tenant's state.
+    /// The destination of tickets: a file of the host, or the tenant's state.
     Tickets,
 }
 
-/// What an argument names outside the program.
+/// The resources outside the program that an argument names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Names {
-    /// Nothing.
+    /// No resource.
     Nothing,
-    /// Its text is the name of such a thing.
+    /// The argument's text is the name of such a resource.
     Itself(Target),
-    /// It holds names of such things, as a script or an array does, and is none itself: what it names is known only when the
-    /// function comes to touch it, and the function asks the guard about each.
+    /// The argument contains such names, as a script or an array does. They are known only when the
+    /// function uses them, and the function asks the guard about each.
     Inside(&'static [Target]),
 }
 
-/// Something that every call of a function touches, whatever its arguments.
+/// A resource that every call of a function uses, whatever its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Touch {
-    /// What kind of thing it is.
+    /// The kind of resource.
     pub target: Target,
-    /// Its name; empty where it has none.
+    /// The resource's name, or an empty string.
     pub text: &'static str,
 }
 
 /// A named parameter or result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Param {
-    /// The name shown in signatures.
+    /// The name in signatures.
     pub name: &'static str,
-    /// What it means.
+    /// The meaning.
     pub ty: Ty,
-    /// What it names outside the program.
+    /// The resources outside the program that it names.
     pub names: Names,
 }
 
-/// The signature of one host function: enough to check a call, to import it and to describe it.
+/// The signature of a host function: enough to check a call, to import the function and to describe
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signature {
-    /// The capability it belongs to: `str` of `str.len`.
+    /// The function's capability: `str` in `str.len`.
     pub module: &'static str,
-    /// Its own name: `len` of `str.len`.
+    /// The function's own name: `len` in `str.len`.
     pub name: &'static str,
-    /// Parameters in order.
+    /// The parameters in order.
     pub params: &'static [Param],
-    /// Results in the order they are pushed, without the `err` of a fallible function.
+    /// The results in the order in which they are pushed, without the `err` of a fallible function.
     pub results: &'static [Param],
-    /// The codes that it may fail with; empty where it cannot fail. A fallible function pushes `err` (i32) last.
+    /// The error codes. Empty if the function cannot fail. A fallible function pushes `err` (i32)
+    /// last.
     pub errors: &'static [Code],
-    /// What every call touches outside the program besides what its arguments name.
+    /// The resources that every call uses, besides those that its arguments name.
     pub touches: &'static [Touch],
 }
 
 impl Signature {
-    /// Whether the function pushes an `err` as its last result.
+    /// Returns true if the function pushes an `err` as its last result.
     #[must_use]
     pub const fn fallible(&self) -> bool {
         !self.errors.is_empty()
     }
 
-    /// Whether a call touches anything outside the program.
+    /// Returns true if a call uses any resource outside the program.
     #[must_use]
     pub const fn reaches_out(&self) -> bool {
         !self.touches.is_empty() || names_anything(self.params)
     }
 
-    /// Holds a row to saying what its calls touch: one that waits or has an effect declares it, or names something.
+    /// Asserts that the row declares what its calls use. If a function waits or has an effect, it
+    /// must declare resources, or name one in an argument.
     #[doc(hidden)]
     #[must_use]
     pub const fn declared(self, declared: &[&str], waits: bool, effect: CallEffect) -> Signature {
@@ -231,18 +235,18 @@ impl Signature {
         self
     }
 
-    /// The value types it pops, in order.
+    /// Returns the value types of the parameters, in order.
     pub fn pops(&self) -> impl ExactSizeIterator<Item = ValType> + '_ {
         self.params.iter().map(|p| p.ty.val())
     }
 
-    /// The value types it pushes, in order, `err` included.
+    /// Returns the value types of the results, in order, including `err`.
     pub fn pushes(&self) -> impl Iterator<Item = ValType> + '_ {
         self.results.iter().map(|p| p.ty.val()).chain(self.fallible().then_some(ValType::I32))
     }
 }
 
-/// Whether any of the parameters names something outside the program.
+/// Returns true if a parameter names a resource outside the program.
 const fn names_anything(params: &[Param]) -> bool {
     match params {
         [] => false,
@@ -252,8 +256,9 @@ const fn names_anything(params: &[Param]) -> bool {
 }
 
 impl Signature {
-    /// How a call is written in a program: `(str.find s needle from) → n`, with `?` where it may fail and brackets around what may be
-    /// left out. What gives a text or bytes shows no result.
+    /// Returns the usage as a form, as in `(str.find s needle from) → n`. Fallible calls are
+    /// written with `?`, and optional parameters in brackets. Results that are text or bytes are
+    /// not shown.
     ///
     /// ```
     /// # use wattle_lang::{Code, Names, Param, Signature, Ty};
@@ -289,8 +294,8 @@ impl Signature {
     }
 }
 
-/// Shows the signature as the manual and diagnostics write it: `http.post (url, body, content_type) → (ptr, err)`.
-/// Types other than i32 follow the name: `str.from_float (x f64, digits) → ptr`.
+/// Formats the signature as in the manual and in diagnostics: `http.post (url, body, content_type)
+/// → (ptr, err)`. A type other than i32 follows the name: `str.from_float (x f64, digits) → ptr`.
 impl fmt::Display for Signature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let show = |p: &Param| match p.ty.val() {
@@ -311,7 +316,8 @@ impl fmt::Display for Signature {
     }
 }
 
-/// Every host function that programs may name, by full name (`str.len`), in the order they were declared.
+/// The host functions that programs may call, by full name (`str.len`), in the order of their
+/// declarations.
 #[derive(Clone, Debug, Default)]
 pub struct Signatures {
     list: Vec<Signature>,
@@ -319,7 +325,7 @@ pub struct Signatures {
 }
 
 impl Signatures {
-    /// Builds the index. Where a name occurs twice, the first one counts.
+    /// Builds the index. If a name occurs twice, the first one counts.
     #[must_use]
     pub fn new(list: impl IntoIterator<Item = Signature>) -> Self {
         let mut index = Signatures::default();
@@ -331,13 +337,13 @@ impl Signatures {
         index
     }
 
-    /// The function of that full name, such as `http.get` (without `$`).
+    /// Returns the function with this full name, such as `http.get` (without `$`).
     #[must_use]
     pub fn get(&self, full_name: &str) -> Option<&Signature> {
         self.list.get(*self.by_name.get(full_name)?)
     }
 
-    /// All functions in the order they were declared.
+    /// Returns all functions in the order of their declarations.
     pub fn iter(&self) -> impl Iterator<Item = &Signature> {
         self.list.iter()
     }

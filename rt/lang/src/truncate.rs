@@ -30,3 +30,12 @@ pub fn quote(text: &str, max_chars: usize) -> String {
         None => format!("{text:?}"),
     }
 }
+
+/// Maximum length of an excerpt of a program's text, in characters.
+const MAX_EXCERPT: usize = 60;
+
+/// Returns a piece of a program's text as messages quote it: on one line and truncated.
+pub(crate) fn excerpt(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    truncate(&line, MAX_EXCERPT).into_owned()
+}

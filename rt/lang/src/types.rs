@@ -1,16 +1,16 @@
-//! The types of the functions, globals and named function types of a text.
+//! The types of a program's functions and globals, and its named function types.
 
 use std::collections::HashMap;
 
-use super::forms::index;
-use super::ops::Val;
-use super::program::{Func, Program};
-use super::tree::{NodeId, Nodes, Tree};
+use crate::forms::index;
+use crate::ops::Val;
+use crate::program::{Func, Program};
+use crate::tree::{NodeId, Nodes, Tree};
 
-/// The most parameters, or results, of a type; the engine's own bound.
+/// Maximum number of parameters, or of results, in a type. This is the engine's limit.
 const MAX_VALUES: usize = 1_000;
 
-/// What a function or block takes and gives.
+/// The parameters and results of a function or block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FuncType {
     pub(super) params: Vec<Val>,
@@ -24,7 +24,7 @@ pub(super) struct Global {
     pub(super) mutable: bool,
 }
 
-/// Things that are found by name or by number.
+/// Values that are found by name or by index.
 pub(super) struct Table<'s, T> {
     pub(super) list: Vec<T>,
     pub(super) by_name: HashMap<&'s str, usize>,
@@ -41,7 +41,7 @@ impl<'s, T> Table<'s, T> {
     }
 }
 
-/// All of them; `None` in a place is a type that the walk does not know.
+/// The types of a program. `None` stands for a type that the walk does not support.
 pub(super) struct Types<'s> {
     pub(super) funcs: Vec<Option<FuncType>>,
     pub(super) globals: Table<'s, Option<Global>>,
@@ -94,7 +94,8 @@ impl<'s> Types<'s> {
     fn of(&self, tree: &Tree<'s>, func: &Func<'s>) -> Option<FuncType> {
         let mut whole = FuncType::default();
         for node in &func.header {
-            // A type alone names parameters that the locals do not have; leave that to the engine.
+            // A type without parameters names none of the locals. The validator checks such a
+            // function.
             if tree.head(*node) == Some("type") {
                 return None;
             }
@@ -103,7 +104,7 @@ impl<'s> Types<'s> {
         Some(whole)
     }
 
-    /// Reads `(type $t)`, `(param …)` and `(result …)` lists, as far as they go.
+    /// Reads `(type $t)`, `(param …)` and `(result …)` lists, up to the first other node.
     pub(super) fn signature(&self, tree: &Tree<'s>, nodes: &mut Nodes) -> Option<FuncType> {
         let mut whole = FuncType::default();
         let mut named = None;
@@ -130,18 +131,18 @@ fn add(tree: &Tree<'_>, list: NodeId, whole: &mut FuncType) -> Option<()> {
         Some("param") => &mut whole.params,
         _ => &mut whole.results,
     };
-    let mut waiting = 0;
+    let mut pending = 0;
     while let Some(node) = nodes.next(tree) {
         if tree.name(node).is_some() {
-            waiting += 1;
+            pending += 1;
             continue;
         }
         let ty = Val::from_wat(tree.atom(node)?)?;
-        to.extend(std::iter::repeat_n(ty, waiting.max(1)));
+        to.extend(std::iter::repeat_n(ty, pending.max(1)));
         if to.len() > MAX_VALUES {
             return None;
         }
-        waiting = 0;
+        pending = 0;
     }
     Some(())
 }

@@ -6,12 +6,12 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-/// Function number `at`, of that body, called by nobody.
+/// Returns a function that nothing calls.
 fn func(at: usize, body: &str) -> String {
     format!("(func $f{at} {body})\n")
 }
 
-/// Texts for which finding out what is wrong once took time that grew faster than they.
+/// Programs whose diagnosis used to take more than linear time.
 #[test]
 fn diagnosing_takes_time_in_proportion_to_the_text() {
     let host = common::host();
@@ -40,8 +40,8 @@ fn diagnosing_takes_time_in_proportion_to_the_text() {
     for (name, text) in texts {
         let started = Instant::now();
         assert!(wattle_lang::explain(&text, &host).is_some(), "{name}");
-        assert!(!wattle_lang::faults(&text, &host, 4).is_empty(), "{name}");
-        let mended = wattle_lang::mend(&text, &host);
+        assert!(!wattle_lang::check(&text, &host, 4).is_empty(), "{name}");
+        let mended = wattle_lang::fix(&text, &host);
         assert!(mended.rest.is_some() || mended.source != text, "{name}");
         assert!(started.elapsed() < Duration::from_secs(60), "{name} took {:?}", started.elapsed());
     }

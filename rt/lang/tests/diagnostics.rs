@@ -1,5 +1,5 @@
-//! Broken programs, what is said about each, and what each becomes where that is certain. `tests/diagnostics/*.txt` hold
-//! cases of the form
+//! Broken programs, the diagnostic of each, and the program after its safe fixes.
+//! `tests/diagnostics/*.txt` contain cases of this form:
 //!
 //! ```text
 //! === what is broken
@@ -7,11 +7,11 @@
 //! ---
 //! diagnostic
 //! safe: what the fix changes
-//! --- mended
+//! --- fixed
 //! the program after all safe fixes, where it is one then
 //! ```
 //!
-//! `UPDATE=1` writes all but the programs anew.
+//! `UPDATE=1` rewrites everything except the programs.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -20,9 +20,9 @@ mod common;
 use std::fmt::Write;
 
 use wattle_cases::Case;
-use wattle_lang::{Certainty, Diagnostic, Mended, Signatures, assemble, explain, faults, mend};
+use wattle_lang::{Certainty, Diagnostic, Fixed, Signatures, assemble, check, explain, fix};
 
-/// How many of a hundred broken programs must be put right without a question.
+/// Percentage of broken programs that must become valid with safe fixes alone.
 const CERTAIN: usize = 60;
 
 #[test]
@@ -40,7 +40,7 @@ fn every_broken_program_gets_its_diagnostic_and_its_fix() {
             };
             write!(found, "=== {title}\n{source}\n---\n{}", said.text).unwrap();
             if let Some(mended) = &said.mended {
-                write!(found, "--- mended\n{mended}\n").unwrap();
+                write!(found, "--- fixed\n{mended}\n").unwrap();
             }
             found.push('\n');
             broken += usize::from(said.is_error);
@@ -53,14 +53,14 @@ fn every_broken_program_gets_its_diagnostic_and_its_fix() {
     assert!(fixed * 100 >= broken * CERTAIN, "{fixed} of {broken} broken programs are mended");
 }
 
-/// What is told about a program.
+/// The diagnostics of a program.
 struct Said {
     text: String,
     is_error: bool,
     mended: Option<String>,
 }
 
-/// What is told about a program; `None` for a good one without warnings.
+/// Returns the diagnostics of a program, or `None` for a valid one without warnings.
 fn tell(source: &str, host: &Signatures) -> Option<Said> {
     let said = explain(source, host);
     let assembled = assemble(source, host);
@@ -74,14 +74,14 @@ fn tell(source: &str, host: &Signatures) -> Option<Said> {
         return (!warnings.is_empty()).then_some(Said { text, is_error: false, mended: None });
     };
     assert!(assembled.is_err() || valid(source, host).is_err(), "the module is valid, but: {said}");
-    let all = faults(source, host, 10);
+    let all = check(source, host, 10);
     assert!(all.iter().any(|fault| fault.message == said.message), "{source}");
     let mut text = said.to_string();
     if let Some(fix) = &said.fix {
         let certainty = if fix.certainty == Certainty::Safe { "safe" } else { "likely" };
         writeln!(text, "{certainty}: {}", fix.description).unwrap();
     }
-    let Mended { source: mended, applied, rest } = mend(source, host);
+    let Fixed { source: mended, applied, rest } = fix(source, host);
     if rest.is_some() {
         return Some(Said { text, is_error: true, mended: None });
     }
@@ -91,13 +91,12 @@ fn tell(source: &str, host: &Signatures) -> Option<Said> {
     Some(Said { text, is_error: true, mended: Some(mended) })
 }
 
-/// Whether a text is a program that the engine takes.
+/// Validates the module of a program.
 fn valid(source: &str, host: &Signatures) -> Result<(), String> {
     let binary = assemble(source, host).map_err(|e| e.to_string())?.encode().map_err(|e| e.to_string())?;
     wasmparser::Validator::new().validate_all(&binary).map(drop).map_err(|e| e.to_string())
 }
 
-/// The one format, in JSON.
 #[test]
 fn diagnostics_have_a_json_form() {
     let diagnostic = assemble("(argv 0 $u)\n(call $http.fetch (local.get $u))", &common::host()).unwrap_err();
@@ -114,10 +113,9 @@ fn diagnostics_have_a_json_form() {
 }
 
 fn shown(diagnostic: &Diagnostic, source: &str) -> String {
-    diagnostic.shown(source, |_, piece| piece.to_owned())
+    diagnostic.render(source, |_, piece| piece.to_owned())
 }
 
-/// Tabs, wide characters, several lines and long ones, with the marks where the text is.
 #[test]
 fn people_see_the_place() {
     let host = common::host();
@@ -136,17 +134,16 @@ fn people_see_the_place() {
     );
 }
 
-/// What is wrong in places that do not depend on one another is told in one go, and nothing that only follows from it.
 #[test]
 fn all_faults_are_found() {
     let host = common::host();
     let source = "(argv 0 $u)\n(call $telegram.send (local.get $u))\n(local $e i32) (local $p i32)\n(local.set $e)\n(call $http.fetch \
                   (local.get $u))\n(local.set $e) (local.set $p)\n(resv (i32.frob (local.get $u)))\n(drop (i64.add (i64.const 1) (i32.const 1)))\n(resv $p)";
-    let found: Vec<_> = faults(source, &host, 10).iter().map(|fault| (fault.code, fault.position.line)).collect();
+    let found: Vec<_> = check(source, &host, 10).iter().map(|fault| (fault.code, fault.position.line)).collect();
     assert_eq!(
         found,
         [("unknown-function", 2), ("unknown-function", 5), ("unknown-instruction", 7), ("operand-type", 8)]
     );
-    assert_eq!(faults(source, &host, 2).len(), 2);
-    assert_eq!(faults("(resv \"x\")", &host, 10), []);
+    assert_eq!(check(source, &host, 2).len(), 2);
+    assert_eq!(check("(resv \"x\")", &host, 10), []);
 }

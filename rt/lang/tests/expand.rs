@@ -1,5 +1,5 @@
-//! Programs and the modules they become. Each `tests/expand/*.wat` has its module beside it in a `.out` file;
-//! `UPDATE=1` writes those anew.
+//! Programs and their modules. Each `tests/expand/*.wat` has its module in a `.out` file beside it.
+//! `UPDATE=1` rewrites these.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 

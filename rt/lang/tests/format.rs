@@ -1,7 +1,7 @@
-//! The formatter: what it makes of texts, and what it never changes.
+//! The formatter's output, and the properties that it keeps.
 //!
-//! Each `tests/format/*.txt` has texts behind `=== what it is about`, each followed by its layout behind `---`; `UPDATE=1` writes the
-//! layouts anew.
+//! Each `tests/format/*.txt` contains programs after `=== title`, each followed by its layout after
+//! `---`. `UPDATE=1` rewrites the layouts.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -12,9 +12,10 @@ use std::fmt::Write;
 use proptest::prelude::*;
 use wattle_cases::{Comparison, files};
 
-/// Every program that this repository keeps as a file, and every text that diagnostics are tested with.
+/// Returns every program of this repository that is a file, and every program of the diagnostics
+/// tests.
 fn corpus() -> Vec<String> {
-    let programs = files("tests/expand", "wat").into_iter().chain(files("../catalog/programs", "wat"));
+    let programs = files("tests/expand", "wat").into_iter().chain(files("../../catalog/programs", "wat"));
     let mut texts: Vec<String> = programs.map(|path| std::fs::read_to_string(path).unwrap()).collect();
     for path in files("tests/diagnostics", "txt") {
         let text = wattle_cases::read(path);
@@ -28,7 +29,7 @@ fn bytes(source: &str) -> Option<Vec<u8>> {
     wattle_lang::assemble(source, &common::host()).ok()?.encode().ok()
 }
 
-/// Formats a text, and holds the layout against what goes for every one.
+/// Formats a program, and checks the properties of every layout.
 fn checked(source: &str) -> Option<String> {
     let formatted = wattle_lang::format(source).ok()?;
     assert_eq!(wattle_lang::format(&formatted).unwrap(), formatted, "formatting twice differs for\n{source}");
@@ -70,7 +71,7 @@ fn deep_and_long_texts_take_no_time_to_speak_of() {
     assert_eq!(wattle_lang::format(" \n\n").unwrap(), "");
 }
 
-/// What may stand between two tokens without changing what a text means.
+/// Generates text that can separate two tokens without changing the program.
 fn between() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
         " ",
@@ -92,7 +93,7 @@ fn between() -> impl Strategy<Value = &'static str> {
     ])
 }
 
-/// A program of the tree, its tokens parted by other blanks and comments.
+/// Generates a program whose tokens are separated by other whitespace and comments.
 fn rearranged() -> impl Strategy<Value = (String, String)> {
     let plain = |text: &str| !["\"\"\"", "(;", "```"].iter().any(|mark| text.contains(mark));
     let fits =
@@ -106,7 +107,7 @@ fn rearranged() -> impl Strategy<Value = (String, String)> {
     })
 }
 
-/// The tokens of a text without blocks, block comments and fences.
+/// Returns the tokens of a text without blocks, block comments and fences.
 fn tokens(text: &str) -> Vec<String> {
     let (mut tokens, mut rest) = (Vec::new(), text);
     while let Some(first) = rest.chars().next() {

@@ -1,13 +1,13 @@
-//! Hostile texts end in a module or a diagnostic, whatever they hold.
+//! Every text ends in a module or a diagnostic, whatever it contains.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 
 use proptest::prelude::*;
-use wattle_lang::{Mended, Signatures, assemble, explain, faults, locate, mend};
+use wattle_lang::{Fixed, Signatures, assemble, check, explain, fix, locate};
 
-/// Takes a text all the way. The walk and the validator must agree on whether it is a program.
+/// Takes a text through all stages. The walk and the validator must agree on whether it is valid.
 fn take(source: &str, host: &Signatures) -> Result<(), String> {
     let said = explain(source, host);
     if source.len() <= 1 << 16 {
@@ -18,7 +18,7 @@ fn take(source: &str, host: &Signatures) -> Result<(), String> {
         return Err(said.unwrap().code.to_owned());
     };
     let valid = program.encode().is_ok_and(|binary| wasmparser::Validator::new().validate_all(&binary).is_ok());
-    // A module that is too large to compile is valid all the same.
+    // A module that is too large to compile is still valid.
     if said.as_ref().is_none_or(|said| said.code != "too-large") {
         assert_eq!(valid, said.is_none(), "{source}\n{said:?}\n{}", program.module);
     }
@@ -26,19 +26,20 @@ fn take(source: &str, host: &Signatures) -> Result<(), String> {
     said.map_or(Ok(()), |diagnostic| Err(diagnostic.code.to_owned()))
 }
 
-/// Mending ends, leaves programs as they are byte for byte, makes programs of what it says is one, and keeps the lines.
+/// Checks that fixing a program ends, leaves valid programs unchanged, makes programs valid if it
+/// says so, and keeps the number of lines.
 fn mended(source: &str, host: &Signatures, good: bool) {
-    let Mended { source: text, applied, rest } = mend(source, host);
+    let Fixed { source: text, applied, rest } = fix(source, host);
     assert_eq!(good, applied.is_empty() && rest.is_none(), "{source}");
     assert_eq!(text == source, applied.is_empty(), "{source}");
     assert_eq!(text.matches('\n').count(), source.matches('\n').count(), "{source}\n{text}");
     assert_eq!(rest.is_none(), explain(&text, host).is_none(), "{source}\n{text}");
-    let all = faults(source, host, 4);
+    let all = check(source, host, 4);
     assert_eq!(good, all.is_empty(), "{source}");
     for fault in applied.iter().chain(&all) {
         let (start, end) = (fault.span.start as usize, fault.span.end as usize);
         assert!(source.get(start..end).is_some(), "{source}\n{fault}");
-        let _ = fault.shown(source, |_, piece| piece.to_owned());
+        let _ = fault.render(source, |_, piece| piece.to_owned());
     }
 }
 
@@ -55,7 +56,7 @@ fn giants_end_clearly() {
     assert_eq!(code("\"a ".repeat(300_001)), "unclosed-string");
     assert_eq!(code("$.".repeat(500_000)), "unknown-local");
     assert_eq!(code(format!("(resv \"{}\")", "\\".repeat(500_000))), "");
-    // A call carries a value, and 30,000 of those are compiled: three are the program's own.
+    // Each call passes a value. 30,000 values are allowed, and the program itself uses three.
     assert_eq!(code("(resv \"a\")".repeat(29_990)), "");
     assert_eq!(code("(resv \"a\")".repeat(100_000)), "too-large");
     assert_eq!(code((0..29_990).map(|n| format!("(resv \"{n}\")")).collect()), "");
@@ -101,7 +102,7 @@ fn unusual_characters_end_clearly() {
     }
 }
 
-/// Pieces that make programs more often than letters do.
+/// Pieces that form programs more often than random letters.
 const PIECES: &[&str] = &[
     "(",
     "(",
@@ -237,7 +238,7 @@ proptest! {
         let _ = take(&pieces.join(" "), &common::host());
     }
 
-    /// A program with one token left out, doubled or swapped with the next one.
+    /// A program with one token left out, doubled, or swapped with the next one.
     #[test]
     fn damaged_programs_end(at in 0_usize..200, kind in 0_usize..3) {
         let source = include_str!("expand/helpers.wat");

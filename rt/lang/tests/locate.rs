@@ -1,4 +1,4 @@
-//! Places in a module's bytes are the author's.
+//! Positions in a module map to the source.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -7,7 +7,7 @@ mod common;
 use wasmparser::{Operator, Parser, Payload};
 use wattle_lang::{Position, assemble, locate};
 
-/// The lines that the operators of a program come from, for the operators that `wanted` picks.
+/// Returns the source lines of the program's operators that `wanted` selects.
 fn lines(source: &str, wanted: impl Fn(&Operator<'_>) -> bool) -> Vec<u32> {
     let host = common::host();
     let binary = assemble(source, &host).unwrap().encode().unwrap();

@@ -9,7 +9,7 @@ use super::{Inner, Runtime};
 use crate::cache::{Key, Preparation};
 use crate::pool::catch_panic;
 use crate::program::{Compiled, Program};
-use crate::{Authority, Diagnostic, Mended, Position, Severity, Signature, Unfinished};
+use crate::{Authority, Diagnostic, Fixed, Position, Severity, Signature, Unfinished};
 
 /// Maximum length of a text that the calling thread works on, in bytes. Longer texts go to the
 /// pool, and so do texts that cost more to compile than their length suggests.
@@ -89,21 +89,21 @@ impl Runtime {
         self.inner.pool.run(move || work(&inner, &source)).await.map_err(Rejected::Unfinished)
     }
 
-    /// Returns the faults of a text, as [`faults`](crate::faults) does, using a thread of the
+    /// Returns the faults of a text, as [`check`](crate::check) does, using a thread of the
     /// pool. A text that takes too long has a single finding that says so.
-    pub async fn faults(&self, source: &str, limit: usize) -> Vec<Diagnostic> {
-        let faults = move |inner: &Inner, source: &str| wattle_lang::faults(source, &inner.signatures, limit);
-        let found = self.pooled(source, faults).await;
+    pub async fn check(&self, source: &str, limit: usize) -> Vec<Diagnostic> {
+        let check = move |inner: &Inner, source: &str| wattle_lang::check(source, &inner.signatures, limit);
+        let found = self.pooled(source, check).await;
         found.unwrap_or_else(|rejected| vec![*self.diagnostic(source, rejected)])
     }
 
-    /// Repairs a text, as [`mend`](crate::mend) does, on a thread of the pool. A text that takes
+    /// Repairs a text, as [`fix`](crate::fix) does, on a thread of the pool. A text that takes
     /// too long is left as it is.
-    pub async fn mend(&self, source: &str) -> Mended {
-        let mended = self.pooled(source, |inner, source| wattle_lang::mend(source, &inner.signatures)).await;
-        mended.unwrap_or_else(|rejected| {
+    pub async fn fix(&self, source: &str) -> Fixed {
+        let fixed = self.pooled(source, |inner, source| wattle_lang::fix(source, &inner.signatures)).await;
+        fixed.unwrap_or_else(|rejected| {
             let rest = Some(self.diagnostic(source, rejected));
-            Mended { source: source.to_owned(), applied: Vec::new(), rest }
+            Fixed { source: source.to_owned(), applied: Vec::new(), rest }
         })
     }
 

@@ -7,17 +7,17 @@ mod common;
 
 use std::sync::LazyLock;
 
-use wattle_rt::{Signatures, assemble, explain, faults, locate, mend};
+use wattle_rt::{Signatures, assemble, check, explain, fix, locate};
 
 static HOST: LazyLock<Signatures> = LazyLock::new(common::host);
 
 libfuzzer_sys::fuzz_target!(|source: &str| {
     let said = explain(source, &HOST);
-    let mended = mend(source, &HOST);
+    let mended = fix(source, &HOST);
     assert_eq!(said.is_none(), mended.applied.is_empty() && mended.rest.is_none());
     assert_eq!(mended.source == source, mended.applied.is_empty());
     assert_eq!(mended.rest.is_none(), explain(&mended.source, &HOST).is_none());
-    assert_eq!(faults(source, &HOST, 4).is_empty(), said.is_none());
+    assert_eq!(check(source, &HOST, 4).is_empty(), said.is_none());
     let program = match assemble(source, &HOST) {
         Ok(program) => program,
         Err(diagnostic) => {

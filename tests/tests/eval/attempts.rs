@@ -88,7 +88,7 @@ async fn a_provider_that_fails_fails_no_task_and_is_asked_again_by_the_next_run(
     let contender = [live(client(&provider))];
     let done = evaluate(&place.host, &place.suite(), &contender, &plan, Some(&results), &|_| {}).await.unwrap();
     assert_eq!(done.attempts.iter().map(|a| a.verdict).collect::<Vec<_>>(), [Verdict::Passed, Verdict::Error]);
-    assert!(done.attempts[1].problems[0].starts_with("provider: the provider wants a key (401)"));
+    assert!(done.attempts[1].problems[0].starts_with("provider: the provider requires a key (401)"));
     let card = Scorecard::of(&done.attempts);
     assert_eq!((card.rows[0].score.attempts, card.rows[0].score.errors), (1, 1));
     assert_eq!(card.rows[0].score.success, Some(1.0));
@@ -150,7 +150,7 @@ async fn a_conversation_that_grows_too_long_is_a_failure_of_its_own() {
     let attempt = place.evaluate(&[live(client(&provider))], None).await.attempts.remove(0);
     assert_eq!(attempt.verdict, Verdict::Failed);
     assert!(
-        attempt.problems[0].starts_with("the conversation is longer than model `m` reads"),
+        attempt.problems[0].starts_with("the conversation exceeds the context window of model `m`"),
         "{:?}",
         attempt.problems
     );
@@ -213,7 +213,7 @@ async fn a_recording_that_is_over_or_broken_is_an_error_and_no_failure_of_the_mo
     place.write("recordings/m/general/b.jsonl", "nonsense\n");
     let done = place.evaluate(&[recorded(Approach::Programs)], None).await;
     assert!(done.attempts.iter().all(|attempt| attempt.verdict == Verdict::Error));
-    assert!(done.attempts[0].problems[0].starts_with("recording: the recording is over"), "{:?}", done.attempts[0]);
+    assert!(done.attempts[0].problems[0].starts_with("recording: the recording has ended"), "{:?}", done.attempts[0]);
     assert!(done.attempts[1].problems[0].contains("b.jsonl"), "{:?}", done.attempts[1].problems);
     assert_eq!(done.unrecorded, 1);
 }

@@ -75,7 +75,7 @@ async fn what_is_wrong_with_a_call_is_told_to_the_model() {
         (
             "http_get",
             r#"{"url":"https://a.example/"}"#,
-            "error: EREMOTE (6): nothing answers to GET https://a.example/",
+            "error: EREMOTE (6): no fixture answers GET https://a.example/",
         ),
         ("ai_assist", r#"{"text":"a","instruction":"b"}"#, "error: there is no tool `ai_assist`"),
         ("sys_argv", r#"{"n":0}"#, "error: there is no tool `sys_argv`"),

@@ -65,7 +65,7 @@ async fn a_denied_run_goes_on_without() {
     assert_eq!(answer(&ended), "done");
     assert_eq!(place.network.made("POST https://a.example/form"), 0);
     let told = told(&place, "r").await;
-    assert!(told[1].contains("the user said no"), "{told:?}");
+    assert!(told[1].contains("the user denied it"), "{told:?}");
     assert_eq!(place.replay("r").await.difference, None);
 }
 

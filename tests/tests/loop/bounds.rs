@@ -40,7 +40,7 @@ async fn a_request_and_a_turn_end_whatever_the_server_does() {
     for (what, answer) in silences() {
         // One request has its own bound; the turn has one that does not trust the client.
         for (request, told) in [
-            (ms(150), "error: the model gave no complete answer within 150 ms (asked 2 times)"),
+            (ms(150), "error: the model did not complete its answer within 150 ms (asked 2 times)"),
             (HOURS, "error: llm hard timeout"),
         ] {
             let provider = Provider::start(vec![answer.clone(); 3]);

@@ -9,7 +9,7 @@ use wattle_tests::provider::{Answer, Provider};
 /// Retries at once, and waits for nothing long.
 pub(crate) fn quick() -> Timeouts {
     let ms = Duration::from_millis;
-    Timeouts { request: ms(4_000), retries: 2, slack: ms(500), backoff: ms(1), longest_wait: ms(20) }
+    Timeouts { request: ms(4_000), retries: 2, slack: ms(500), backoff: ms(1), max_delay: ms(20) }
 }
 
 /// A model of that preset behind the scripted endpoint.

@@ -87,6 +87,6 @@ async fn a_message_is_let_through_or_ends_with_its_categorys_text() {
 #[test]
 fn a_pattern_that_is_none_is_named() {
     let why = Patterns::new([("(open", "x")]).unwrap_err();
-    assert!(why.starts_with("the pattern `(open` is no regular expression: "), "{why}");
+    assert!(why.starts_with("the pattern `(open` is not a valid regular expression: "), "{why}");
     assert!(Patterns::new([("(a{1000}){1000}", "x")]).is_err(), "a pattern has a bound");
 }

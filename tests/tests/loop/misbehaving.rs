@@ -107,7 +107,7 @@ fn ways() -> Vec<(&'static str, Vec<Answer>, Comes)> {
         ("429 without a word", vec![status(429, "slow")], Well),
         ("429 for ever", vec![status(429, "slow"); 3], Error("limits the rate of requests (429): slow (asked 3 times)")),
         ("402", vec![status(402, "top up")], Error("no credit left: top up")),
-        ("401", vec![status(401, "who?")], Error("refused the key (401): check `WATTLE_API_KEY`")),
+        ("401", vec![status(401, "who?")], Error("rejected the key (401): check `WATTLE_API_KEY`")),
         ("529", vec![status(529, "Overloaded")], Well),
         ("a reset within", vec![Answer::events([delta("hal")]).then_break_off()], Well),
         ("a reset before the headers", vec![Answer::close()], Well),

@@ -13,7 +13,7 @@ pub(crate) const KEY: &str = "sk-very-secret-0123456789";
 
 pub(crate) fn quick() -> Timeouts {
     let ms = Duration::from_millis;
-    Timeouts { request: ms(10_000), retries: 2, slack: ms(100), backoff: ms(1), longest_wait: ms(20) }
+    Timeouts { request: ms(10_000), retries: 2, slack: ms(100), backoff: ms(1), max_delay: ms(20) }
 }
 
 pub(crate) fn client_with(provider: &Provider, timeouts: Timeouts, key: Option<&str>) -> RemoteModel {

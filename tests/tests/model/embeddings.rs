@@ -47,14 +47,14 @@ async fn what_passes_is_asked_again_and_what_does_not_is_told() {
         (
             vec![Answer::body("{}"), Answer::body("[]"), Answer::body("no JSON")],
             ModelErrorKind::Malformed,
-            "gave no embedding",
+            "returned no embedding",
         ),
         (
             vec![Answer::body(json!({"data": [{"embedding": ["a"]}]}).to_string()); 3],
             ModelErrorKind::Malformed,
-            "gave no embedding",
+            "returned no embedding",
         ),
-        (vec![Answer::status(401).with_body(format!("bad key {KEY}"))], ModelErrorKind::Key, "refused the key"),
+        (vec![Answer::status(401).with_body(format!("bad key {KEY}"))], ModelErrorKind::Key, "rejected the key"),
     ] {
         let provider = Provider::start(answers);
         let why = client(&provider).embed("x").await.unwrap_err();

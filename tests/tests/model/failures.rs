@@ -162,7 +162,7 @@ async fn what_cannot_pass_is_told_at_once() {
             "401",
             json(401, r#"{"error":{"message":"bad key"}}"#),
             Kind::Key,
-            "refused the key (401): check `WATTLE_API_KEY`: bad key",
+            "rejected the key (401): check `WATTLE_API_KEY`: bad key",
         ),
         ("403", json(403, r#"{"error":"not yours"}"#), Kind::Key, "`WATTLE_API_KEY`: not yours"),
         ("402", json(402, r#"{"error":{"message":"top up"}}"#), Kind::Credit, "no credit left: top up"),
@@ -230,7 +230,7 @@ async fn what_cannot_pass_is_told_at_once() {
 async fn a_missing_key_is_named() {
     let provider = Provider::start([Answer::status(401)]);
     let why = complete(&client_with(&provider, quick(), None)).await.unwrap_err();
-    assert_eq!(why.to_string(), "the provider wants a key (401): set `WATTLE_API_KEY`");
+    assert_eq!(why.to_string(), "the provider requires a key (401): set `WATTLE_API_KEY`");
     assert!(why.is_configuration());
 }
 

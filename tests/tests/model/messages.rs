@@ -201,7 +201,7 @@ async fn what_goes_wrong_is_told_and_what_passes_is_asked_again() {
     }
     let provider = Provider::start([]);
     let why = client(&provider).embed("x").await.unwrap_err();
-    assert_eq!(why.to_string(), "model `claude-test` gives no embeddings");
+    assert_eq!(why.to_string(), "model `claude-test` does not support embeddings");
 }
 
 #[tokio::test]

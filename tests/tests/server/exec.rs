@@ -38,7 +38,7 @@ async fn push(world: &mut World, body: &str) -> (Option<String>, String) {
 async fn a_request_gets_a_trusted_run_only_where_the_operator_lets_it() {
     let dir = tempfile::tempdir().unwrap();
     let messages = Arc::new(Messages::default());
-    let trusted = Trusted { repository: Arc::<Messages>::clone(&messages) as _, public: None, painter: None };
+    let trusted = Trusted { repository: Arc::<Messages>::clone(&messages) as _, public: None, image_generator: None };
     for (let_it, body, told, runs) in [
         (false, r#"{"message":"m"}"#, None, false),
         (false, r#"{"message":"m","exec":true}"#, Some("not permitted"), false),

@@ -10,7 +10,7 @@ use serde_json::{Value as Json, json};
 use wattle_agent::capability::PortFuture;
 use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
 use wattle_agent::capability::shell::{Captured, Shell};
-use wattle_agent::{Access, Job, Settings, Tickets};
+use wattle_agent::{Access, IssueFile, Job, Settings};
 use wattle_machine::{Ending, Role};
 use wattle_rt::Account;
 use wattle_tests::{Scripted, World};
@@ -37,7 +37,7 @@ fn job(world: &World) -> Job {
     let base = Files::open_base(world.workdir()).unwrap();
     let access = Access {
         shell: Some(Arc::new(Parrot)),
-        issues: Some(Arc::new(Tickets::of(world.workdir()))),
+        issues: Some(Arc::new(IssueFile::of(world.workdir()))),
         ..Access::new(&world.host, Arc::new(Files::overlay(Some(base), OVERLAY_LIMIT)))
     };
     Job { workdir: Some(world.workdir().to_owned()), ..Job::new("go", access.grants()) }
@@ -62,7 +62,7 @@ async fn each_tool_does_its_work_by_name() {
         (r#"("shell", "ls -l")"#, "Execution result:\nsaid ls -l\nwarning\n[exit code 3]"),
         (r#"("wattle", "catalog run text_count 'a b'")"#, "Execution result:\n"),
         (r#"("wattle")"#, "vars get NAME"),
-        (r#"("wattle", "git push")"#, "there is no command `git push`"),
+        (r#"("wattle", "git push")"#, "unknown command `git push`"),
         (r#"("file_issue", "no fax", "send it")"#, "Execution result:\nfiled: no fax"),
         (
             r#"("run", "[components.a]\nprogram = 'help'\nargs = ['ENOENT']\n[exports]\na = 'a'")"#,

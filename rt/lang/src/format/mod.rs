@@ -1,27 +1,27 @@
-//! The formatter: a text in its standard layout.
+//! The formatter.
 //!
-//! The author's line breaks stay, and with them what belongs together; indentation, blanks and closing parentheses follow
-//! from the nesting. A list that does not fit its line is broken. Every decision is made from what the output keeps, so that
-//! what was formatted once stays as it is.
+//! It keeps the author's line breaks. Indentation, spaces and closing parentheses follow from the
+//! nesting, and a list that does not fit on its line is broken. Every decision depends only on text
+//! that the output keeps, so formatting is idempotent.
 
 mod pieces;
 
 use self::pieces::{Piece, Shape};
-use super::tree::Tree;
-use super::wording::{self, Fault};
-use super::{Diagnostic, Severity};
+use crate::messages::{self, Fault};
+use crate::tree::Tree;
+use crate::{Diagnostic, Severity};
 
-/// Columns that a line has at the most, where it can be broken at all.
+/// Maximum width of a line that can be broken, in columns.
 const WIDTH: usize = 100;
 
-/// Columns by which what is inside stands further right.
+/// Indentation step, in columns.
 const STEP: usize = 2;
 
-/// Puts a program's text in its standard layout: indentation by nesting, one blank between words, at most one blank line,
-/// no line above 100 columns that can be broken.
+/// Formats a program: indentation by nesting, one space between words, at most one blank line, and
+/// no line over 100 columns that can be broken.
 ///
-/// The layout says nothing about what a text means: both give the same module. Comments, string literals and blocks of text
-/// stay as they are, and so do line breaks between forms; code fences go.
+/// Formatting does not change the program's module. Comments, string literals and the line breaks
+/// between forms are kept. Code fences are removed.
 ///
 /// ```
 /// let text = wattle_lang::format("(if (local.get $found)\n(then\n  (resv $line)))   ;; the first\n")?;
@@ -30,11 +30,11 @@ const STEP: usize = 2;
 /// ```
 ///
 /// # Errors
-/// Where the text cannot be read: what [`assemble`](crate::assemble) says of its characters, quotes and parentheses, and
-/// where it leaves a parenthesis open. What a text means is not looked at.
+/// Fails if the text cannot be parsed, with the diagnostic of [`assemble`](crate::assemble), or if
+/// a parenthesis is not closed. The meaning of the program is not checked.
 pub fn format(source: &str) -> Result<String, Box<Diagnostic>> {
     let pieces = Tree::read(source).and_then(|tree| closed(&tree)).and_then(|()| pieces::read(source));
-    let pieces = pieces.map_err(|fault| Box::new(fault.told(source, Severity::Error)))?;
+    let pieces = pieces.map_err(|fault| Box::new(fault.into_diagnostic(source, Severity::Error)))?;
     let mut layout = Layout { out: String::with_capacity(source.len()), column: 0 };
     layout.pieces(&pieces, &Frame { base: 0, lead: 0, broken: false, tail: 0 });
     if !layout.out.is_empty() {
@@ -43,28 +43,28 @@ pub fn format(source: &str) -> Result<String, Box<Diagnostic>> {
     Ok(layout.out)
 }
 
-/// Refuses a text that leaves lists open. Where they end follows from what it means, if from anything.
+/// Rejects a text with unclosed lists. Their ends depend on the meaning of the program.
 fn closed(tree: &Tree<'_>) -> Result<(), Box<Fault>> {
     let Some(list) = tree.open.last() else { return Ok(()) };
     let start = tree.span(*list).start;
-    Err(Fault::new(start..start + 1, wording::unclosed_form(tree.head(*list).unwrap_or(""), None)))
+    Err(Fault::new(start..start + 1, messages::unclosed_form(tree.head(*list).unwrap_or(""), None)))
 }
 
-/// How the pieces of a list, or of the whole text, stand.
+/// The layout of the pieces of a list, or of the whole text.
 struct Frame {
     /// The column of pieces on lines of their own.
     base: usize,
-    /// How many pieces stay on the first line.
+    /// The number of pieces on the first line.
     lead: usize,
-    /// Whether all further pieces get lines of their own.
+    /// If true, every further piece gets its own line.
     broken: bool,
-    /// How many parentheses close behind the last piece.
+    /// The number of parentheses that close after the last piece.
     tail: usize,
 }
 
 struct Layout {
     out: String,
-    /// How many characters the last line has.
+    /// The length of the current line, in characters.
     column: usize,
 }
 
@@ -74,17 +74,17 @@ impl Layout {
         self.column = end_of(text, self.column);
     }
 
-    fn line(&mut self, spaced: bool, column: usize) {
-        self.out.push_str(if spaced { "\n\n" } else { "\n" });
+    fn line(&mut self, after_blank_line: bool, column: usize) {
+        self.out.push_str(if after_blank_line { "\n\n" } else { "\n" });
         self.out.extend(std::iter::repeat_n(' ', column));
         self.column = column;
     }
 
-    /// Writes pieces one after the other, each on the line or on the next one.
+    /// Writes pieces in order, each on the current line or on the next one.
     fn pieces(&mut self, pieces: &[Piece<'_>], frame: &Frame) {
-        // How deep flat `block … end` are nested.
+        // The nesting of flat `block … end`.
         let mut depth = 0_usize;
-        // Whether the piece before ended a line: a comment does, and a list over several lines.
+        // If true, the previous piece ended its line, as comments and lists over several lines do.
         let mut ended = false;
         for (at, piece) in pieces.iter().enumerate() {
             let word = piece.atom().filter(|_| at > 0 || frame.lead == 0);
@@ -99,12 +99,14 @@ impl Layout {
             let tail = if at + 1 == pieces.len() { frame.tail } else { 0 };
             let first = at == 0;
             let breaks = match first {
-                // A comment behind a parenthesis would be taken for one that begins with it.
+                // `(` and a comment after it would be read as `(;`.
                 true => frame.lead > 0 && piece.is_comment(),
-                false => piece.fresh || (!piece.is_comment() && (ended || self.breaks(piece, at, column, tail, frame))),
+                false => {
+                    piece.starts_line || (!piece.is_comment() && (ended || self.breaks(piece, at, column, tail, frame)))
+                }
             };
             if breaks {
-                self.line(piece.spaced && at > frame.lead, column);
+                self.line(piece.after_blank_line && at > frame.lead, column);
             } else if !first {
                 self.put(" ");
             }
@@ -112,7 +114,7 @@ impl Layout {
         }
     }
 
-    /// Whether a piece that the author left on the line goes to the next one.
+    /// Returns true if a piece that the author left on the line must move to the next line.
     fn breaks(&self, piece: &Piece<'_>, at: usize, column: usize, tail: usize, frame: &Frame) -> bool {
         let fits = |column: usize| flat(piece, column).is_some_and(|end| end + tail <= WIDTH);
         let is_list = matches!(piece.shape, Shape::List(_));
@@ -120,13 +122,13 @@ impl Layout {
             return !is_list && !fits(self.column + 1);
         }
         if at == frame.lead && !is_list && !fits(column) {
-            // It is no shorter there.
+            // The piece is not shorter on the next line.
             return false;
         }
         frame.broken || !fits(self.column + 1)
     }
 
-    /// Writes a piece; says whether nothing may stand behind it on its last line.
+    /// Writes a piece. Returns true if nothing may follow it on its last line.
     fn piece(&mut self, piece: &Piece<'_>, tail: usize) -> bool {
         match &piece.shape {
             Shape::Atom(text) | Shape::Text(text) | Shape::Block(text) => self.put(text),
@@ -137,7 +139,7 @@ impl Layout {
                 self.put("(");
                 let indent =
                     if pieces.first().is_some_and(|first| matches!(first.shape, Shape::List(_))) { 1 } else { STEP };
-                let broken = !pieces.iter().skip(1).any(|piece| piece.fresh);
+                let broken = !pieces.iter().skip(1).any(|piece| piece.starts_line);
                 self.pieces(pieces, &Frame { base: open + indent, lead: lead(pieces), broken, tail: tail + 1 });
                 if pieces.last().is_some_and(Piece::is_line) {
                     self.line(false, open);
@@ -149,7 +151,7 @@ impl Layout {
         piece.is_line()
     }
 
-    /// Writes a list in one line.
+    /// Writes a list on one line.
     fn flat(&mut self, pieces: &[Piece<'_>]) {
         self.put("(");
         for (at, piece) in pieces.iter().enumerate() {
@@ -165,8 +167,8 @@ impl Layout {
     }
 }
 
-/// The column behind a piece that begins at that one and has no line break but those within its texts; `None` where it must be
-/// broken, or is too wide.
+/// Returns the column after a piece that begins at `column`, if it is written without line breaks
+/// outside its strings. Returns `None` if it must be broken or is too wide.
 fn flat(piece: &Piece<'_>, column: usize) -> Option<usize> {
     let end = match &piece.shape {
         Shape::Line(_) => return None,
@@ -180,7 +182,7 @@ fn flat(piece: &Piece<'_>, column: usize) -> Option<usize> {
         Shape::List(pieces) => {
             let mut column = column + 1;
             for (at, piece) in pieces.iter().enumerate() {
-                if (at > 0 && piece.fresh) || (at == 0 && piece.is_comment()) {
+                if (at > 0 && piece.starts_line) || (at == 0 && piece.is_comment()) {
                     return None;
                 }
                 column = flat(piece, column + usize::from(at > 0))?;
@@ -191,7 +193,7 @@ fn flat(piece: &Piece<'_>, column: usize) -> Option<usize> {
     (end <= WIDTH).then_some(end)
 }
 
-/// The column behind a text that begins at that one.
+/// Returns the column after a text that begins at `column`.
 fn end_of(text: &str, column: usize) -> usize {
     match text.rfind('\n') {
         Some(at) => text.get(at + 1..).unwrap_or("").chars().count(),
@@ -199,7 +201,8 @@ fn end_of(text: &str, column: usize) -> usize {
     }
 }
 
-/// How many pieces of a list stay on its first line, whatever they are: its head, what a form is about, and the words behind them.
+/// Returns the number of pieces that always stay on the first line of a list: its head, its
+/// subject, and the words after it.
 fn lead(pieces: &[Piece<'_>]) -> usize {
     let Some(head) = pieces.first().and_then(Piece::atom) else { return 1 };
     let behind = |from: usize, stays: &dyn Fn(&Piece<'_>) -> bool| {

@@ -1,24 +1,24 @@
-//! A text as the formatter sees it: what the tree has, and the comments between.
+//! The formatter's view of a program: its tree and its comments.
 
-use crate::lex::{Kind, Lexer};
-use crate::wording::Fault;
+use crate::lex::{Lexer, TokenKind};
+use crate::messages::Fault;
 
-/// One list, word or comment, with what stood before it.
+/// A list, word or comment, with its position relative to line breaks.
 #[derive(Debug)]
 pub(super) struct Piece<'s> {
     pub(super) shape: Shape<'s>,
-    /// First of its line.
-    pub(super) fresh: bool,
-    /// Behind a blank line.
-    pub(super) spaced: bool,
+    /// If true, the piece is the first of its line.
+    pub(super) starts_line: bool,
+    /// If true, the piece follows a blank line.
+    pub(super) after_blank_line: bool,
 }
 
-/// What a piece is.
+/// The content of a piece.
 #[derive(Debug)]
 pub(super) enum Shape<'s> {
     List(Vec<Piece<'s>>),
     Atom(&'s str),
-    /// `"text"` or `"""text"""`, as it stands.
+    /// `"text"` or `"""text"""`, unchanged.
     Text(&'s str),
     /// `;; to the end of the line`.
     Line(&'s str),
@@ -34,7 +34,7 @@ impl<'s> Piece<'s> {
         }
     }
 
-    /// The first atom of a list.
+    /// Returns the first atom of a list.
     pub(super) fn head(&self) -> Option<&'s str> {
         match &self.shape {
             Shape::List(pieces) => pieces.first().and_then(Piece::atom),
@@ -51,7 +51,7 @@ impl<'s> Piece<'s> {
     }
 }
 
-/// Reads a text whose parentheses are in order.
+/// Parses a text whose parentheses match.
 pub(super) fn read(source: &str) -> Result<Vec<Piece<'_>>, Box<Fault>> {
     let mut reader = Reader { open: Vec::new(), pieces: Vec::new(), breaks: 1 };
     let (mut lexer, mut at) = (Lexer::new(source), 0);
@@ -60,10 +60,10 @@ pub(super) fn read(source: &str) -> Result<Vec<Piece<'_>>, Box<Fault>> {
         reader.gap(source.get(at..start).unwrap_or(""));
         let text = source.get(start..end).unwrap_or("");
         match token.kind {
-            Kind::Open => reader.open(),
-            Kind::Close => reader.close(),
-            Kind::Atom => reader.push(Shape::Atom(text)),
-            Kind::Text | Kind::Block => reader.push(Shape::Text(text)),
+            TokenKind::Open => reader.open(),
+            TokenKind::Close => reader.close(),
+            TokenKind::Atom => reader.push(Shape::Atom(text)),
+            TokenKind::Text | TokenKind::Block => reader.push(Shape::Text(text)),
         }
         at = end;
     }
@@ -72,35 +72,36 @@ pub(super) fn read(source: &str) -> Result<Vec<Piece<'_>>, Box<Fault>> {
 }
 
 struct Reader<'s> {
-    /// The lists around the place: what stood in each before the next one opened, and how that one stands.
+    /// The enclosing lists: the pieces of each before the inner list, and the line breaks before
+    /// that inner list.
     open: Vec<(Vec<Piece<'s>>, bool, bool)>,
     pieces: Vec<Piece<'s>>,
-    /// Line ends since the last piece or parenthesis.
+    /// The number of line breaks since the last piece or parenthesis.
     breaks: usize,
 }
 
 impl<'s> Reader<'s> {
     fn push(&mut self, shape: Shape<'s>) {
-        let (fresh, spaced) = (self.breaks > 0, self.breaks > 1 && !self.pieces.is_empty());
-        self.pieces.push(Piece { shape, fresh, spaced });
+        let (starts_line, after_blank_line) = (self.breaks > 0, self.breaks > 1 && !self.pieces.is_empty());
+        self.pieces.push(Piece { shape, starts_line, after_blank_line });
         self.breaks = 0;
     }
 
     fn open(&mut self) {
-        let (fresh, spaced) = (self.breaks > 0, self.breaks > 1 && !self.pieces.is_empty());
-        self.open.push((std::mem::take(&mut self.pieces), fresh, spaced));
+        let (starts_line, after_blank_line) = (self.breaks > 0, self.breaks > 1 && !self.pieces.is_empty());
+        self.open.push((std::mem::take(&mut self.pieces), starts_line, after_blank_line));
         self.breaks = 0;
     }
 
     fn close(&mut self) {
-        if let Some((outer, fresh, spaced)) = self.open.pop() {
+        if let Some((outer, starts_line, after_blank_line)) = self.open.pop() {
             let list = std::mem::replace(&mut self.pieces, outer);
-            self.pieces.push(Piece { shape: Shape::List(list), fresh, spaced });
+            self.pieces.push(Piece { shape: Shape::List(list), starts_line, after_blank_line });
         }
         self.breaks = 0;
     }
 
-    /// Reads what stands between two tokens: blanks, comments, code fences.
+    /// Reads the text between two tokens: whitespace, comments and code fences.
     fn gap(&mut self, gap: &'s str) {
         let mut rest = gap;
         while let Some(c) = rest.chars().next() {
@@ -123,7 +124,7 @@ impl<'s> Reader<'s> {
     }
 }
 
-/// The length of the block comment that a text begins with; they nest.
+/// Returns the length of the block comment at the start of a text. Block comments nest.
 fn block_comment(text: &str) -> usize {
     let (mut depth, mut at) = (0_usize, 0);
     while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {

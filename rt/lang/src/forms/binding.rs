@@ -1,17 +1,17 @@
-//! Names for values: `let`, `set`, `catch`, `default`, `arg`.
+//! Forms that bind names to values: `let`, `set`, `catch`, `default`, `arg`.
 
-use super::super::emit::{Emitted, Emitter};
-use super::super::fix::Change;
-use super::super::ops::Val;
-use super::super::out::{Flow, Out, Place};
-use super::super::tree::{Kind, NodeId, Tree};
-use super::super::wording::Fault;
-use super::super::{habits, nearest, rewrite};
 use super::call::{Called, called};
-use super::{all_operands, macros, operand_count, operands, words};
+use super::{all_operands, macros, operand_count, operands};
+use crate::emit::flow::{Context, Emitted, Flow};
+use crate::emit::{EmitResult, Emitter};
+use crate::fix::Change;
+use crate::messages::{Fault, form};
+use crate::ops::Val;
+use crate::tree::{NodeId, NodeKind, Tree};
+use crate::{idioms, nearest, rewrite};
 
-/// `(let $x V)`, `(let $x i64 V)`: declares and sets.
-pub(super) fn declare(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted {
+/// `(let $x V)`, `(let $x i64 V)`: declares a local and sets it.
+pub(super) fn declare(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     let tree = emit.tree;
     binding_list(emit, list)?;
     let nodes = all_operands(tree, list);
@@ -24,22 +24,22 @@ pub(super) fn declare(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emi
     let ty = match ty.map(|ty| (ty, tree.atom(ty).and_then(Val::from_wat))) {
         None => None,
         Some((_, Some(ty))) => Some(ty),
-        Some((node, None)) => return Err(Fault::new(tree.span(node), words::let_type(name, tree.text(node)))),
+        Some((node, None)) => return Err(Fault::new(tree.span(node), form::let_type(name, tree.text(node)))),
     };
     emit.put(list, "(local.set ");
     emit.put(target, name);
-    emit.blank();
+    emit.space();
     emit.enter(list)?;
     let out = emit.value(list, node, ty.or_else(|| emit.local(name)))?;
     emit.depth -= 1;
     emit.out.push(')');
     let ty = ty.unwrap_or(if out.ty == Val::Any { Val::I32 } else { out.ty });
     emit.declare(name, ty, target)?;
-    Ok(Out::NOTHING)
+    Ok(Emitted::NOTHING)
 }
 
-/// `(set $x V)`: sets a local, or a global.
-pub(super) fn set(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted {
+/// `(set $x V)`: sets a local or a global.
+pub(super) fn set(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     let tree = emit.tree;
     let [target, node] = operands::<2>(tree, list)?;
     let name = target_name(emit, list, target)?;
@@ -51,26 +51,27 @@ pub(super) fn set(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted
                 ("(global.set ", global.map_or(Val::Any, |global| global.ty))
             }
             None => {
-                let words = words::set_unknown(name, tree.text(node));
+                let message = form::set_unknown(name, tree.text(node));
                 let near = nearest::names(name, emit.locals.by_name.keys().copied());
-                // A slip in the name of a local that there is would be as good a reading.
-                let change = rewrite::head(tree, list, "let").filter(|_| near.is_empty());
-                return Err(Fault::new(tree.span(target), words.perhaps(change)));
+                // If a local has a similar name, the name may be a typo.
+                let change = rewrite::replace_head(tree, list, "let").filter(|_| near.is_empty());
+                return Err(Fault::new(tree.span(target), message.maybe_safe(change)));
             }
         },
     };
     emit.put(list, instruction);
     emit.put(target, name);
-    emit.blank();
+    emit.space();
     emit.enter(list)?;
     emit.value(list, node, Some(ty).filter(|ty| *ty != Val::Any))?;
     emit.depth -= 1;
     emit.out.push(')');
-    Ok(Out::NOTHING)
+    Ok(Emitted::NOTHING)
 }
 
-/// `(catch $v $e (CALL …))`, `(catch $e (CALL …))`: takes a call's results and ends nothing.
-pub(super) fn catch(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted {
+/// `(catch $v $e (CALL …))`, `(catch $e (CALL …))`: stores a call's results. The program continues
+/// if the call fails.
+pub(super) fn catch(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     let tree = emit.tree;
     let nodes = all_operands(tree, list);
     let Some((call, targets)) = nodes.split_last().filter(|(_, targets)| matches!(targets.len(), 1 | 2)) else {
@@ -84,15 +85,15 @@ pub(super) fn catch(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitt
     let results: &[Val] = match out.flow {
         Flow::Net(1) => &[Val::I32],
         Flow::Net(2) => &[out.ty, Val::I32],
-        _ => return Err(Fault::new(tree.span(*call), words::catch_call("catch", tree.text(*call)))),
+        _ => return Err(Fault::new(tree.span(*call), form::catch_call("catch", tree.text(*call)))),
     };
     if results.len() != names.len() {
-        let words = words::catch_names(results.len(), tree.text(*call));
+        let message = form::catch_names(results.len(), tree.text(*call));
         let change = match (results.len(), targets) {
             (1, [value, _]) => Some(rewrite::remove(tree, *value)),
             _ => None,
         };
-        return Err(Fault::new(tree.span(list), words.perhaps(change)));
+        return Err(Fault::new(tree.span(list), message.maybe_safe(change)));
     }
     for ((target, name), ty) in names.iter().zip(results) {
         emit.declare(name, *ty, *target)?;
@@ -102,16 +103,16 @@ pub(super) fn catch(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitt
         emit.put(*target, name);
         emit.out.push(')');
     }
-    Ok(Out::NOTHING)
+    Ok(Emitted::NOTHING)
 }
 
-/// `(default (CALL …) D)`: the call's value, or D where it fails.
-pub(super) fn default(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted {
+/// `(default (CALL …) D)`: returns the call's value, or D if the call fails.
+pub(super) fn default(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     let tree = emit.tree;
     let [call, other] = operands::<2>(tree, list)?;
     let out = fallible(emit, list, call)?;
     if out.flow != Flow::Net(2) {
-        return Err(Fault::new(tree.span(call), words::catch_call("default", tree.text(call))));
+        return Err(Fault::new(tree.span(call), form::catch_call("default", tree.text(call))));
     }
     let ty = out.ty.name();
     emit.put(list, &format!(" (if (param {ty}) (result {ty}) (then (drop) "));
@@ -119,39 +120,39 @@ pub(super) fn default(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emi
     emit.value(list, other, Some(out.ty))?;
     emit.depth -= 1;
     emit.put(list, ") (else))");
-    Ok(Out::one(out.ty))
+    Ok(Emitted::one(out.ty))
 }
 
-/// `(arg N)`: argument N.
-pub(super) fn arg(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted {
+/// `(arg N)`: returns argument N.
+pub(super) fn arg(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     let [number] = operands::<1>(emit.tree, list)?;
     macros::argument(emit, list, number)?;
-    Ok(Out { spare: true, ..Out::one(Val::I32) })
+    Ok(Emitted { droppable: true, ..Emitted::one(Val::I32) })
 }
 
-/// Refuses parentheses around what a form binds.
-pub(super) fn binding_list(emit: &Emitter<'_, '_>, list: NodeId) -> Emitted<()> {
+/// Rejects parentheses around the names that a form binds.
+pub(super) fn binding_list(emit: &Emitter<'_, '_>, list: NodeId) -> EmitResult<()> {
     match all_operands(emit.tree, list).first() {
-        Some(first) if emit.tree.node(*first).kind == Kind::List => target_name(emit, list, *first).map(|_| ()),
+        Some(first) if emit.tree.node(*first).kind == NodeKind::List => target_name(emit, list, *first).map(|_| ()),
         _ => Ok(()),
     }
 }
 
-/// The local that a form sets.
-pub(super) fn target_name<'s>(emit: &Emitter<'_, 's>, list: NodeId, target: NodeId) -> Emitted<&'s str> {
+/// Returns the name of the local that a form sets.
+pub(super) fn target_name<'s>(emit: &Emitter<'_, 's>, list: NodeId, target: NodeId) -> EmitResult<&'s str> {
     let tree = emit.tree;
     tree.name(target).ok_or_else(|| {
         let head = tree.head(list).unwrap_or("");
-        let words = words::target(head, super::usage(head), tree.text(target));
-        Fault::new(tree.span(target), words.perhaps(habits::binding(tree, list, target)))
+        let message = form::target(head, super::usage(head), tree.text(target));
+        Fault::new(tree.span(target), message.maybe_safe(idioms::binding(tree, list, target)))
     })
 }
 
-/// What a form that takes a call's error is where the call cannot fail.
+/// Returns the change that removes a `catch` or `default` around a call that cannot fail.
 fn without_err(tree: &Tree<'_>, form: NodeId, call: NodeId) -> Option<Change> {
     let (outer, inner) = (tree.span(form), tree.span(call));
     match (tree.head(form)?, all_operands(tree, form).as_slice()) {
-        ("default", _) => Some(rewrite::unwrap(tree, form, call)),
+        ("default", _) => Some(rewrite::replace_with_child(tree, form, call)),
         ("catch", [value, err, _]) => {
             let (value, err) = (tree.name(*value)?, tree.name(*err)?);
             let edits = vec![
@@ -164,24 +165,25 @@ fn without_err(tree: &Tree<'_>, form: NodeId, call: NodeId) -> Option<Change> {
     }
 }
 
-/// Writes a call that gives its error code beside its value.
-fn fallible(emit: &mut Emitter<'_, '_>, form: NodeId, call: NodeId) -> Emitted {
+/// Emits a call that returns an error code after its value.
+fn fallible(emit: &mut Emitter<'_, '_>, form: NodeId, call: NodeId) -> EmitResult {
     let tree = emit.tree;
     let head = tree.head(form).unwrap_or("");
-    if tree.node(call).kind != Kind::List {
-        return Err(Fault::new(tree.span(call), words::catch_call(head, tree.text(call))));
+    if tree.node(call).kind != NodeKind::List {
+        return Err(Fault::new(tree.span(call), form::catch_call(head, tree.text(call))));
     }
     match tree.head(call).and_then(|inner| called(emit, inner)) {
         Some(Called::Host(signature, true)) => {
             let plain = format!("{}.{}", signature.module, signature.name);
-            let words = words::question_in_catch(head, &signature).perhaps(rewrite::head(tree, call, plain));
-            return Err(Fault::new(tree.span(call), words));
+            let message =
+                form::question_in_catch(head, &signature).maybe_safe(rewrite::replace_head(tree, call, plain));
+            return Err(Fault::new(tree.span(call), message));
         }
         Some(Called::Host(signature, false)) if !signature.fallible() => {
-            let words = words::catch_infallible(head, &signature).perhaps(without_err(tree, form, call));
-            return Err(Fault::new(tree.span(call), words));
+            let message = form::catch_infallible(head, &signature).maybe_safe(without_err(tree, form, call));
+            return Err(Fault::new(tree.span(call), message));
         }
         _ => {}
     }
-    emit.list(call, Place::Statement)
+    emit.list(call, Context::Statement)
 }

@@ -1,27 +1,26 @@
-//! Calls of functions by their names: `(str.len $s)`, `(http.get? $url)`, `($helper 1)`.
+//! Calls of functions by name: `(str.len $s)`, `(http.get? $url)`, `($helper 1)`.
 
-use super::super::emit::{Emitted, Emitter};
-use super::super::fix::Change;
-use super::super::ops::Val;
-use super::super::out::{Flow, Out};
-use super::super::rewrite;
-use super::super::sorts::{self, Sort};
-use super::super::stack_effect::StackEffect;
-use super::super::tree::NodeId;
-use super::super::wording::Fault;
-use super::words;
+use crate::emit::flow::{Emitted, Flow};
+use crate::emit::stack_effect::StackEffect;
+use crate::emit::{EmitResult, Emitter};
+use crate::fix::Change;
+use crate::kinds::{self, ValueKind};
+use crate::messages::{Fault, form};
+use crate::ops::Val;
+use crate::rewrite;
+use crate::tree::NodeId;
 use crate::{Signature, Ty};
 
-/// A function that a head names.
+/// The function that a list's head names.
 pub(crate) enum Called {
-    /// The host's; whether the program ends where the call fails.
+    /// A host function. If the flag is true, the program ends if the call fails.
     Host(Signature, bool),
-    /// The program's own, with its name.
+    /// A function of the program, by name.
     Helper(String),
 }
 
 impl Called {
-    /// The host function.
+    /// Returns the signature of a host function.
     pub(crate) fn signature(&self) -> Option<Signature> {
         match self {
             Called::Host(signature, _) => Some(*signature),
@@ -29,7 +28,7 @@ impl Called {
         }
     }
 
-    /// How many values a call leaves.
+    /// Returns the number of values that a call leaves.
     pub(crate) fn pushes(&self) -> usize {
         match self {
             Called::Host(signature, true) => signature.results.len(),
@@ -39,7 +38,8 @@ impl Called {
     }
 }
 
-/// The function that a head names: a host function's full name, with or without `?`, or a helper's name.
+/// Resolves the head of a list: the full name of a host function, with or without `?`, or the name
+/// of a helper function.
 pub(crate) fn called(emit: &Emitter<'_, '_>, head: &str) -> Option<Called> {
     if head.starts_with('$') {
         if emit.program.defined.contains_key(head) {
@@ -57,29 +57,31 @@ pub(crate) fn called(emit: &Emitter<'_, '_>, head: &str) -> Option<Called> {
     }
 }
 
-/// Writes a call.
-pub(crate) fn expand(emit: &mut Emitter<'_, '_>, list: NodeId, called: &Called) -> Emitted {
+/// Emits a call.
+pub(crate) fn expand(emit: &mut Emitter<'_, '_>, list: NodeId, called: &Called) -> EmitResult {
     match called {
         Called::Host(signature, question) => host(emit, list, signature, *question),
         Called::Helper(name) => helper(emit, list, name),
     }
 }
 
-fn host(emit: &mut Emitter<'_, '_>, list: NodeId, signature: &Signature, question: bool) -> Emitted {
+fn host(emit: &mut Emitter<'_, '_>, list: NodeId, signature: &Signature, question: bool) -> EmitResult {
     let tree = emit.tree;
     if question && !signature.fallible() {
         let plain = tree.head(list).map(|head| head.trim_end_matches('?'));
-        let change = plain.and_then(|plain| rewrite::head(tree, list, plain));
-        return Err(Fault::new(tree.span(list), words::cannot_fail(signature).perhaps(change)));
+        let change = plain.and_then(|plain| rewrite::replace_head(tree, list, plain));
+        return Err(Fault::new(tree.span(list), form::cannot_fail(signature).maybe_safe(change)));
     }
     let operands = super::all_operands(tree, list);
     let missing = signature.params.get(operands.len()..).unwrap_or(&[]);
     if operands.len() > signature.params.len() || !missing.iter().all(|param| param.ty.is_optional()) {
-        let words = match operands.len() > signature.params.len() && !tree.open.is_empty() {
-            true => super::wording::unclosed_form(tree.head(list).unwrap_or(""), None),
-            false => words::call_operands(signature, operands.len()).perhaps(joined(emit, list, signature, &operands)),
+        let message = match operands.len() > signature.params.len() && !tree.open.is_empty() {
+            true => crate::messages::unclosed_form(tree.head(list).unwrap_or(""), None),
+            false => {
+                form::call_operands(signature, operands.len()).maybe_safe(joined(emit, list, signature, &operands))
+            }
         };
-        return Err(Fault::new(tree.span(list), words));
+        return Err(Fault::new(tree.span(list), message));
     }
     emit.import(signature);
     emit.put(list, "(call $");
@@ -88,7 +90,7 @@ fn host(emit: &mut Emitter<'_, '_>, list: NodeId, signature: &Signature, questio
     emit.out.push_str(signature.name);
     emit.enter(list)?;
     for (operand, param) in operands.iter().zip(signature.params) {
-        emit.gap(*operand);
+        emit.separate(*operand);
         emit.value(list, *operand, Some(Val::from(param.ty.val())))?;
     }
     for _ in missing {
@@ -99,57 +101,59 @@ fn host(emit: &mut Emitter<'_, '_>, list: NodeId, signature: &Signature, questio
     let effect = StackEffect::of_host(signature);
     if !question {
         let count = i32::try_from(effect.pushes).unwrap_or(0);
-        let spare = !signature.fallible() && count == 1;
-        return Ok(Out { truth: effect.truth, spare, ..Out::net(count, effect.ty) });
+        let droppable = !signature.fallible() && count == 1;
+        return Ok(Emitted { is_bool: effect.is_bool, droppable, ..Emitted::net(count, effect.ty) });
     }
     emit.out.push(' ');
-    emit.leave_on_error(list)?;
+    emit.return_on_error(list)?;
     Ok(match signature.results.first() {
-        Some(result) => Out { spare: true, truth: result.ty == Ty::Bool, ..Out::one(Val::from(result.ty.val())) },
-        None => Out::NOTHING,
+        Some(result) => {
+            Emitted { droppable: true, is_bool: result.ty == Ty::Bool, ..Emitted::one(Val::from(result.ty.val())) }
+        }
+        None => Emitted::NOTHING,
     })
 }
 
-/// `(str.cat A B C)` as what it means: a `fmt` of them all.
+/// Rewrites `(str.cat A B C)` as a `fmt` of all arguments.
 fn joined(emit: &Emitter<'_, '_>, list: NodeId, signature: &Signature, operands: &[NodeId]) -> Option<Change> {
     let tree = emit.tree;
     if (signature.module, signature.name) != ("str", "cat") || operands.len() <= 2 {
         return None;
     }
-    let sorts = sorts::around(tree, emit.program, emit.host, list);
-    let sort = |node: &NodeId| sorts.as_ref().and_then(|sorts| sorts.sort(*node));
-    let holes: String = operands.iter().map(|node| hole(sort(node))).collect();
-    rewrite::head(tree, list, format!("fmt \"{holes}\""))
+    let kinds = kinds::around(tree, emit.program, emit.host, list);
+    let kind = |node: &NodeId| kinds.as_ref().and_then(|kinds| kinds.kind(*node));
+    let placeholders: String = operands.iter().map(|node| placeholder(kind(node))).collect();
+    rewrite::replace_head(tree, list, format!("fmt \"{placeholders}\""))
 }
 
-/// The hole of `fmt` that a value of that sort fills.
-pub(crate) fn hole(sort: Option<Sort>) -> &'static str {
-    match sort {
-        Some(Sort::Number | Sort::Code) => "{i}",
+/// Returns the placeholder of `fmt` for a value of this kind.
+pub(crate) fn placeholder(kind: Option<ValueKind>) -> &'static str {
+    match kind {
+        Some(ValueKind::Number | ValueKind::Code) => "{i}",
         _ => "{}",
     }
 }
 
-fn helper(emit: &mut Emitter<'_, '_>, list: NodeId, name: &str) -> Emitted {
+fn helper(emit: &mut Emitter<'_, '_>, list: NodeId, name: &str) -> EmitResult {
     let tree = emit.tree;
     let effect = emit.called(name);
     let operands = super::all_operands(tree, list);
     let wanted = effect.as_ref().map(|effect| effect.pops.len());
     if let Some(wanted) = wanted.filter(|wanted| *wanted != operands.len()) {
-        return Err(Fault::new(tree.span(list), words::helper_operands(name, wanted, operands.len())));
+        return Err(Fault::new(tree.span(list), form::helper_operands(name, wanted, operands.len())));
     }
     emit.put(list, "(call ");
     emit.out.push_str(name);
     emit.enter(list)?;
     for (at, operand) in operands.iter().enumerate() {
-        emit.gap(*operand);
+        emit.separate(*operand);
         let want = effect.as_ref().and_then(|effect| effect.pops.get(at));
         emit.value(list, *operand, want)?;
     }
     emit.depth -= 1;
     emit.out.push(')');
     Ok(match effect {
-        Some(effect) => Out::net(i32::try_from(effect.pushes).unwrap_or(0), effect.ty),
-        None => Out { flow: Flow::Unknown, ..Out::UNKNOWN },
+        Some(effect) => Emitted::net(i32::try_from(effect.pushes).unwrap_or(0), effect.ty),
+        None => Emitted { flow: Flow::Unknown, ..Emitted::UNKNOWN },
     })
 }

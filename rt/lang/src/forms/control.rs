@@ -1,18 +1,18 @@
-//! Control: conditions, loops, and the ways to end a program.
+//! Forms of control flow: conditions, loops, and the ways to end a program.
 
-use super::super::emit::{Emitted, Emitter, Loop};
-use super::super::ops::Val;
-use super::super::out::{Flow, Out, Place};
-use super::super::plain::Ends;
-use super::super::tree::{Kind, NodeId, Nodes};
-use super::super::wording::Fault;
-use super::super::{habits, rewrite};
 use super::binding::{binding_list, target_name};
 use super::value::Join;
-use super::{all_operands, macros, operand_count, operands, words};
+use super::{all_operands, macros, operand_count, operands};
+use crate::emit::flow::{Context, Emitted, Flow};
+use crate::emit::instruction::Tail;
+use crate::emit::{EmitResult, Emitter, Loop};
+use crate::messages::{Fault, form};
+use crate::ops::Val;
+use crate::tree::{NodeId, NodeKind, Nodes};
+use crate::{idioms, rewrite};
 
-/// `(when C …)`, `(unless C …)`.
-pub(super) fn when(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted {
+/// `(when C …)`, `(unless C …)`: runs the body if C is true, or if it is false.
+pub(super) fn when(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     let tree = emit.tree;
     let (condition, mut body) = first_and_rest(emit, list)?;
     let unless = tree.head(list) == Some("unless");
@@ -23,35 +23,35 @@ pub(super) fn when(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitte
     statements(emit, &mut body)?;
     emit.depth -= 1;
     emit.out.push_str("))");
-    Ok(Out::NOTHING)
+    Ok(Emitted::NOTHING)
 }
 
-/// `(cond (C …) … (else …))`: the first clause whose condition is true.
-pub(super) fn cond(emit: &mut Emitter<'_, '_>, list: NodeId, place: Place) -> Emitted {
+/// `(cond (C …) … (else …))`: runs the first clause whose condition is true.
+pub(super) fn cond(emit: &mut Emitter<'_, '_>, list: NodeId, context: Context) -> EmitResult {
     let tree = emit.tree;
     let clauses = all_operands(tree, list);
     let Some((last, others)) = clauses.split_last() else { return Err(operand_count(tree, list, 2, 0)) };
-    let mut value = Join::at(place);
+    let mut value = Join::at(context);
     if value.is_wanted() && tree.head(*last) != Some("else") {
-        return Err(Fault::new(tree.span(list), words::value_needs_else("cond")));
+        return Err(Fault::new(tree.span(list), form::value_needs_else("cond")));
     }
     if let Some(early) = others.iter().find(|clause| tree.head(**clause) == Some("else")) {
-        return Err(Fault::new(tree.span(*early), words::else_not_last()));
+        return Err(Fault::new(tree.span(*early), form::else_not_last()));
     }
-    let number = emit.number();
-    let done = emit.made("done", number);
+    let number = emit.next_number();
+    let done = emit.generated_name("done", number);
     emit.put(list, &format!("(block {done}"));
     let type_at = emit.out.len();
     emit.enter(list)?;
     for clause in &clauses {
-        if tree.node(*clause).kind != Kind::List {
-            return Err(Fault::new(tree.span(*clause), words::clause(tree.text(*clause))));
+        if tree.node(*clause).kind != NodeKind::List {
+            return Err(Fault::new(tree.span(*clause), form::clause(tree.text(*clause))));
         }
         let mut nodes = tree.children(*clause);
         let Some(condition) = nodes.next(tree) else {
-            return Err(Fault::new(tree.span(*clause), words::clause("()")));
+            return Err(Fault::new(tree.span(*clause), form::clause("()")));
         };
-        emit.gap(*clause);
+        emit.separate(*clause);
         if tree.atom(condition) == Some("else") {
             value.branch(emit, *clause, &mut nodes)?;
             continue;
@@ -73,11 +73,11 @@ pub(super) fn cond(emit: &mut Emitter<'_, '_>, list: NodeId, place: Place) -> Em
     Ok(value.close(emit, list, type_at))
 }
 
-/// `(while C …)`.
-pub(super) fn repeat(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted {
+/// `(while C …)`: repeats the body while C is true.
+pub(super) fn repeat(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     let (condition, mut body) = first_and_rest(emit, list)?;
-    let around = Loop { leave: emit.number(), next: emit.number() };
-    let (leave, next) = (emit.made("leave", around.leave), emit.made("next", around.next));
+    let around = Loop { leave: emit.next_number(), next: emit.next_number() };
+    let (leave, next) = (emit.generated_name("leave", around.leave), emit.generated_name("next", around.next));
     emit.put(list, &format!("(block {leave} (loop {next} (br_if {leave} (i32.eqz "));
     emit.enter(list)?;
     emit.condition(list, condition)?;
@@ -87,11 +87,11 @@ pub(super) fn repeat(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emit
     emit.loops.pop();
     emit.depth -= 1;
     emit.put(list, &format!(" (br {next})))"));
-    Ok(Out::NOTHING)
+    Ok(Emitted::NOTHING)
 }
 
-/// `(for $i FROM TO …)`, TO excluded.
-pub(super) fn count(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted {
+/// `(for $i FROM TO …)`: counts from FROM up to TO, which is excluded.
+pub(super) fn count(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     let tree = emit.tree;
     let mut body = tree.children(list);
     body.next(tree);
@@ -100,30 +100,30 @@ pub(super) fn count(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitt
         return Err(operand_count(tree, list, 3, all_operands(tree, list).len()));
     };
     let name = target_name(emit, list, target)?;
-    let around = Loop { leave: emit.number(), next: emit.number() };
-    let (leave, next) = (emit.made("leave", around.leave), emit.made("next", around.next));
-    let again = emit.number();
-    let again = emit.made("again", again);
+    let around = Loop { leave: emit.next_number(), next: emit.next_number() };
+    let (leave, next) = (emit.generated_name("leave", around.leave), emit.generated_name("next", around.next));
+    let again = emit.next_number();
+    let again = emit.generated_name("again", again);
     emit.put(list, "(local.set ");
     emit.put(target, name);
-    emit.blank();
+    emit.space();
     emit.enter(list)?;
     through(emit, list, from)?;
     let known = emit.local(name).or_else(|| bound_type(emit, to));
     let ty = emit.value(list, from, known)?.ty;
     let ty = if ty == Val::Any { Val::I32 } else { ty };
     if !matches!(ty, Val::I32 | Val::I64) {
-        return Err(Fault::new(tree.span(from), words::count_type(tree.text(from), ty)));
+        return Err(Fault::new(tree.span(from), form::count_type(tree.text(from), ty)));
     }
     emit.declare(name, ty, target)?;
     let ty_name = ty.name();
     emit.put(list, ") ");
-    // The bound is taken once, before the first round.
+    // The bound is evaluated once, before the first iteration.
     let bound = match tree.node(to).kind {
-        Kind::Atom if tree.name(to).is_none() => None,
+        NodeKind::Atom if tree.name(to).is_none() => None,
         _ => {
-            let number = emit.number();
-            let bound = emit.hide("to", number, ty);
+            let number = emit.next_number();
+            let bound = emit.declare_hidden("to", number, ty);
             emit.put(list, &format!("(local.set {bound} "));
             emit.value(list, to, Some(ty))?;
             emit.put(list, ") ");
@@ -144,16 +144,16 @@ pub(super) fn count(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitt
     emit.depth -= 1;
     let step = format!("(local.set {name} ({ty_name}.add (local.get {name}) ({ty_name}.const 1)))");
     emit.put(list, &format!(") {step} (br {again})))"));
-    Ok(Out::NOTHING)
+    Ok(Emitted::NOTHING)
 }
 
-/// The type of a bound that is a local, so that a number before it takes it.
+/// Returns the type of a bound that is a local. A number as the first value takes this type.
 fn bound_type(emit: &Emitter<'_, '_>, to: NodeId) -> Option<Val> {
     emit.tree.name(to).and_then(|name| emit.local(name))
 }
 
-/// `(each $item ARR …)`.
-pub(super) fn each(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted {
+/// `(each $item ARR …)`: repeats the body for each item of an array.
+pub(super) fn each(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     let tree = emit.tree;
     let mut body = tree.children(list);
     body.next(tree);
@@ -162,11 +162,14 @@ pub(super) fn each(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitte
         return Err(operand_count(tree, list, 2, all_operands(tree, list).len()));
     };
     let name = target_name(emit, list, target)?;
-    let around = Loop { leave: emit.number(), next: emit.number() };
-    let (leave, next) = (emit.made("leave", around.leave), emit.made("next", around.next));
-    let number = emit.number();
-    let (arr, at, again) =
-        (emit.hide("arr", number, Val::I32), emit.hide("at", number, Val::I32), emit.made("again", number));
+    let around = Loop { leave: emit.next_number(), next: emit.next_number() };
+    let (leave, next) = (emit.generated_name("leave", around.leave), emit.generated_name("next", around.next));
+    let number = emit.next_number();
+    let (arr, at, again) = (
+        emit.declare_hidden("arr", number, Val::I32),
+        emit.declare_hidden("at", number, Val::I32),
+        emit.generated_name("again", number),
+    );
     emit.put(list, &format!("(local.set {arr} "));
     emit.enter(list)?;
     through(emit, list, array)?;
@@ -185,49 +188,49 @@ pub(super) fn each(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitte
     emit.loops.pop();
     emit.depth -= 1;
     emit.put(list, &format!(") (local.set {at} (i32.add (local.get {at}) (i32.const 1))) (br {again})))"));
-    Ok(Out::NOTHING)
+    Ok(Emitted::NOTHING)
 }
 
-/// `(break)`.
-pub(super) fn leave(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted {
+/// `(break)`: leaves the innermost loop.
+pub(super) fn leave(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     branch(emit, list, "leave", |around| around.leave)
 }
 
-/// `(continue)`.
-pub(super) fn next(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted {
+/// `(continue)`: continues with the next iteration of the innermost loop.
+pub(super) fn next(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     branch(emit, list, "next", |around| around.next)
 }
 
-fn branch(emit: &mut Emitter<'_, '_>, list: NodeId, label: &str, which: fn(&Loop) -> usize) -> Emitted {
+fn branch(emit: &mut Emitter<'_, '_>, list: NodeId, label: &str, which: fn(&Loop) -> usize) -> EmitResult {
     let [] = operands::<0>(emit.tree, list)?;
     let Some(number) = emit.loops.last().map(which) else {
         let head = emit.tree.head(list).unwrap_or("");
-        return Err(Fault::new(emit.tree.span(list), words::outside_loop(head)));
+        return Err(Fault::new(emit.tree.span(list), form::outside_loop(head)));
     };
-    let label = emit.made(label, number);
+    let label = emit.generated_name(label, number);
     emit.put(list, &format!("(br {label})"));
-    Ok(Out::NEVER)
+    Ok(Emitted::NEVER)
 }
 
-/// `(do …)`.
-pub(super) fn sequence(emit: &mut Emitter<'_, '_>, list: NodeId, place: Place) -> Emitted {
+/// `(do …)`: runs several forms. Its value is that of the last one.
+pub(super) fn sequence(emit: &mut Emitter<'_, '_>, list: NodeId, context: Context) -> EmitResult {
     let tree = emit.tree;
     let mut nodes = tree.children(list);
     nodes.next(tree);
-    let ends = match place {
-        Place::Statement => Ends::Bare,
-        Place::Operand(want) => Ends::Value(want),
+    let tail = match context {
+        Context::Statement => Tail::Discarded,
+        Context::Operand(want) => Tail::Value(want),
     };
-    let out = emit.sequence(&mut nodes, ends)?;
-    Ok(Out { spare: place == Place::Statement && out.spare, ..out })
+    let out = emit.sequence(&mut nodes, tail)?;
+    Ok(Emitted { droppable: context == Context::Statement && out.droppable, ..out })
 }
 
-/// `(ret P)`, `(ret)`: puts out a result and ends the program.
-pub(super) fn ret(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted {
+/// `(ret P)`, `(ret)`: outputs a result and ends the program.
+pub(super) fn ret(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     let tree = emit.tree;
     if !emit.run {
-        let words = words::ret_in_helper(tree.text(list)).perhaps(rewrite::head(tree, list, "return"));
-        return Err(Fault::new(tree.span(list), words));
+        let message = form::ret_in_helper(tree.text(list)).maybe_safe(rewrite::replace_head(tree, list, "return"));
+        return Err(Fault::new(tree.span(list), message));
     }
     match all_operands(tree, list).as_slice() {
         [] => {}
@@ -238,18 +241,18 @@ pub(super) fn ret(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted
         more => return Err(operand_count(tree, list, 1, more.len())),
     }
     emit.put(list, "(return (i32.const 0))");
-    Ok(Out::NEVER)
+    Ok(Emitted::NEVER)
 }
 
-/// `(fail CODE)`, `(fail CODE P)`: ends with that code; puts out what P says before.
-pub(super) fn fail(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted {
+/// `(fail CODE)`, `(fail CODE P)`: ends the program with an error code. Outputs the string P first.
+pub(super) fn fail(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     let nodes = all_operands(emit.tree, list);
     let (operand, said) = match nodes.as_slice() {
         [operand] => (*operand, None),
         [operand, said] => (*operand, Some(*said)),
         other => return Err(operand_count(emit.tree, list, 1, other.len())),
     };
-    emit.returns_code(list)?;
+    emit.require_code_result(list)?;
     if let Some(said) = said {
         macros::result(emit, list, said)?;
         emit.out.push(' ');
@@ -257,32 +260,32 @@ pub(super) fn fail(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitte
     emit.put(list, "(return ");
     emit.value(list, operand, Some(Val::I32))?;
     emit.out.push(')');
-    Ok(Out::NEVER)
+    Ok(Emitted::NEVER)
 }
 
-/// Refuses a word between the name of a loop and what it goes through.
-fn through(emit: &Emitter<'_, '_>, list: NodeId, word: NodeId) -> Emitted<()> {
+/// Rejects a word such as `in` between the name and the range of a loop.
+fn through(emit: &Emitter<'_, '_>, list: NodeId, word: NodeId) -> EmitResult<()> {
     let tree = emit.tree;
-    match habits::through(tree, list) {
+    match idioms::through(tree, list) {
         Some(change) => {
             let head = tree.head(list).unwrap_or("");
-            let words = words::not_a_value(head, super::usage(head), tree.text(word), false);
-            Err(Fault::new(tree.span(word), words.safe(change)))
+            let message = form::not_a_value(head, super::usage(head), tree.text(word), false);
+            Err(Fault::new(tree.span(word), message.safe(change)))
         }
         None => Ok(()),
     }
 }
 
-/// Writes the body of a form.
-fn statements(emit: &mut Emitter<'_, '_>, body: &mut Nodes) -> Emitted<()> {
+/// Emits the body of a form.
+fn statements(emit: &mut Emitter<'_, '_>, body: &mut Nodes) -> EmitResult<()> {
     emit.depth += 1;
-    emit.sequence(body, Ends::Bare)?;
+    emit.sequence(body, Tail::Discarded)?;
     emit.depth -= 1;
     Ok(())
 }
 
-/// A form's first operand, and what follows it.
-fn first_and_rest(emit: &Emitter<'_, '_>, list: NodeId) -> Emitted<(NodeId, Nodes)> {
+/// Returns a form's first operand, and the nodes after it.
+fn first_and_rest(emit: &Emitter<'_, '_>, list: NodeId) -> EmitResult<(NodeId, Nodes)> {
     let tree = emit.tree;
     let mut nodes = tree.children(list);
     nodes.next(tree);

@@ -1,18 +1,18 @@
-//! `fmt`: text with holes.
+//! `fmt`: strings with placeholders.
 
 use std::borrow::Cow;
 
-use super::super::emit::{Emitted, Emitter};
-use super::super::fix::Change;
-use super::super::ops::Val;
-use super::super::out::{Out, Place};
-use super::super::sorts;
-use super::super::tree::{Kind, NodeId, Tree};
-use super::super::wording::Fault;
-use super::call::hole as hole_for;
-use super::{all_operands, operand_count, words};
+use super::call::placeholder as placeholder_for;
+use super::{all_operands, operand_count};
+use crate::emit::flow::{Context, Emitted};
+use crate::emit::{EmitResult, Emitter};
+use crate::fix::Change;
+use crate::kinds;
+use crate::messages::{Fault, form};
+use crate::ops::Val;
+use crate::tree::{NodeId, NodeKind, Tree};
 
-/// A piece of the text.
+/// A piece of the template.
 enum Piece {
     Text(Vec<u8>),
     /// `{}`: a string.
@@ -24,47 +24,52 @@ enum Piece {
 }
 
 /// `(fmt "{} has {i}" $name $n)`: joins strings.
-pub(super) fn fmt(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted {
+pub(super) fn fmt(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     let tree = emit.tree;
     let nodes = all_operands(tree, list);
     let Some((template, values)) = nodes.split_first() else { return Err(operand_count(tree, list, 1, 0)) };
-    if !matches!(tree.node(*template).kind, Kind::Text | Kind::Block) {
-        return Err(Fault::new(tree.span(*template), words::fmt_template(tree.text(*template))));
+    if !matches!(tree.node(*template).kind, NodeKind::Text | NodeKind::Block) {
+        return Err(Fault::new(tree.span(*template), form::fmt_template(tree.text(*template))));
     }
     let text = emit.text_value(*template)?;
     let pieces = pieces(&text).map_err(|found| {
-        let words = words::fmt_hole(&found).perhaps(holes(emit, list, *template, values));
-        Fault::new(tree.span(*template), words)
+        let message = form::fmt_placeholder(&found).maybe_safe(placeholders(emit, list, *template, values));
+        Fault::new(tree.span(*template), message)
     })?;
-    let holes = pieces.iter().filter(|piece| !matches!(piece, Piece::Text(_))).count();
-    if holes != values.len() {
-        let words = match values.len() > holes && !tree.open.is_empty() {
-            true => super::wording::unclosed_form("fmt", None),
-            false => words::fmt_count(holes, values.len()).perhaps(percent(tree, *template, holes, values.len())),
+    let placeholders = pieces.iter().filter(|piece| !matches!(piece, Piece::Text(_))).count();
+    if placeholders != values.len() {
+        let message = match values.len() > placeholders && !tree.open.is_empty() {
+            true => crate::messages::unclosed_form("fmt", None),
+            false => form::fmt_count(placeholders, values.len()).maybe_safe(percent(
+                tree,
+                *template,
+                placeholders,
+                values.len(),
+            )),
         };
-        return Err(Fault::new(tree.span(list), words));
+        return Err(Fault::new(tree.span(list), message));
     }
     let mut values = values.iter();
     emit.enter(list)?;
     for (at, piece) in pieces.iter().enumerate() {
         if at > 0 {
-            emit.blank();
+            emit.space();
         }
         match piece {
             Piece::Text(bytes) => {
                 let address = emit.data.address(Cow::Owned(bytes.clone()));
                 emit.put(*template, &format!("(i32.const {address})"));
             }
-            hole => {
+            placeholder => {
                 let Some(value) = values.next() else { continue };
-                self::value(emit, list, hole, *value)?;
+                self::value(emit, list, placeholder, *value)?;
             }
         }
         if at > 0 {
-            emit.blank();
+            emit.space();
             emit.open_call(list, "str.cat")?;
             emit.out.push_str(") ");
-            emit.leave_on_error(list)?;
+            emit.return_on_error(list)?;
         }
     }
     if pieces.is_empty() {
@@ -72,17 +77,19 @@ pub(super) fn fmt(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted
         emit.put(*template, &format!("(i32.const {address})"));
     }
     emit.depth -= 1;
-    Ok(Out::one(Val::I32))
+    Ok(Emitted::one(Val::I32))
 }
 
-/// The holes of other languages as the ones of `fmt`: `{name}` with the local of that name behind the text, `{0}` where
-/// all are in order, `{s}`, `{d}`, `{:.2f}`; and braces that open no hole doubled.
-fn holes(emit: &Emitter<'_, '_>, list: NodeId, template: NodeId, values: &[NodeId]) -> Option<Change> {
+/// Rewrites the placeholders of other languages as those of `fmt`.
+///
+/// `{name}` takes the local of this name, `{0}` is accepted if all numbers are in order, and `{s}`,
+/// `{d}` and `{:.2f}` are translated. Braces that begin no placeholder are doubled.
+fn placeholders(emit: &Emitter<'_, '_>, list: NodeId, template: NodeId, values: &[NodeId]) -> Option<Change> {
     let tree = emit.tree;
     let (mut edits, mut names, mut count) = (Vec::new(), String::new(), 0);
-    let sorts = sorts::around(tree, emit.program, emit.host, list);
-    let sort = |node: &NodeId| sorts.as_ref().and_then(|sorts| sorts.sort(*node));
-    for (span, inside) in sorts::holes(tree, template) {
+    let kinds = kinds::around(tree, emit.program, emit.host, list);
+    let kind = |node: &NodeId| kinds.as_ref().and_then(|kinds| kinds.kind(*node));
+    for (span, inside) in kinds::placeholders(tree, template) {
         let local = format!("${}", inside.trim_start_matches('$'));
         let word = inside.trim_start_matches(':').trim_end_matches('f');
         let written = match inside {
@@ -90,14 +97,14 @@ fn holes(emit: &Emitter<'_, '_>, list: NodeId, template: NodeId, values: &[NodeI
             _ if inside.starts_with('.') && inside.get(1..).is_some_and(|digits| digits.parse::<u32>().is_ok()) => None,
             "s" | ":s" | "str" if values.len() > count => Some("{}".to_owned()),
             "d" | ":d" | "int" | "n" if values.len() > count => Some("{i}".to_owned()),
-            _ if inside.parse() == Ok(count) => values.get(count).map(|value| hole_for(sort(value)).to_owned()),
+            _ if inside.parse() == Ok(count) => values.get(count).map(|value| placeholder_for(kind(value)).to_owned()),
             _ if word.starts_with('.') && word.get(1..)?.parse::<u32>().is_ok() => Some(format!("{{{word}}}")),
             _ if emit.local(&local).is_some() && values.is_empty() => {
                 names.push(' ');
                 names.push_str(&local);
                 let known = emit.locals.get(&local)?;
-                let sort = sorts.as_ref().and_then(|sorts| sorts.local(&local));
-                Some(if known.ty == "f64" { "{.2}" } else { hole_for(sort) }.to_owned())
+                let kind = kinds.as_ref().and_then(|kinds| kinds.local(&local));
+                Some(if known.ty == "f64" { "{.2}" } else { placeholder_for(kind) }.to_owned())
             }
             _ => return braces(tree, template),
         };
@@ -111,17 +118,18 @@ fn holes(emit: &Emitter<'_, '_>, list: NodeId, template: NodeId, values: &[NodeI
     (!edits.is_empty()).then_some(Change::Edits(edits))
 }
 
-/// Braces of JSON in a template, doubled: those that open no hole, and as many that close.
+/// Doubles the braces of JSON in a template: those that begin no placeholder, and their
+/// counterparts.
 fn braces(tree: &Tree<'_>, template: NodeId) -> Option<Change> {
     let (text, start) = (tree.text(template), tree.span(template).start);
     let (mut edits, mut open, mut at) = (Vec::new(), 0_usize, 0);
     while let Some(found) = text.get(at..).and_then(|rest| rest.find(['{', '}'])).map(|found| at + found) {
         let rest = text.get(found..)?;
-        let hole = ["{}", "{i}", "{{", "}}"].into_iter().find(|hole| rest.starts_with(hole));
-        at = found + hole.map_or(1, str::len);
-        match hole {
+        let placeholder = ["{}", "{i}", "{{", "}}"].into_iter().find(|placeholder| rest.starts_with(placeholder));
+        at = found + placeholder.map_or(1, str::len);
+        match placeholder {
             Some("}}") if open > 0 => {
-                // Both close a brace that is doubled.
+                // Both characters close a brace that is doubled.
                 edits.push((start + found..start + found + 2, "}}}}".to_owned()));
                 open = open.checked_sub(2)?;
             }
@@ -139,26 +147,26 @@ fn braces(tree: &Tree<'_>, template: NodeId) -> Option<Change> {
     (open == 0 && !edits.is_empty()).then_some(Change::Edits(edits))
 }
 
-/// `%s` and `%d` in a text without holes, as holes.
-fn percent(tree: &Tree<'_>, template: NodeId, holes: usize, values: usize) -> Option<Change> {
+/// Rewrites `%s` and `%d` as placeholders, in a template that has none.
+fn percent(tree: &Tree<'_>, template: NodeId, placeholders: usize, values: usize) -> Option<Change> {
     let (text, start) = (tree.text(template), tree.span(template).start);
     let found: Vec<_> = text
         .match_indices('%')
         .filter_map(|(at, _)| {
-            let hole = match text.get(at + 1..at + 2)? {
+            let placeholder = match text.get(at + 1..at + 2)? {
                 "s" => "{}",
                 "d" | "i" => "{i}",
                 _ => return None,
             };
-            Some((start + at..start + at + 2, hole.to_owned()))
+            Some((start + at..start + at + 2, placeholder.to_owned()))
         })
         .collect();
-    (holes == 0 && found.len() == values && values > 0).then_some(Change::Edits(found))
+    (placeholders == 0 && found.len() == values && values > 0).then_some(Change::Edits(found))
 }
 
-/// Writes the text of a value.
-fn value(emit: &mut Emitter<'_, '_>, list: NodeId, hole: &Piece, node: NodeId) -> Emitted<()> {
-    let (function, ty, after) = match hole {
+/// Emits the string of a value.
+fn value(emit: &mut Emitter<'_, '_>, list: NodeId, placeholder: &Piece, node: NodeId) -> EmitResult<()> {
+    let (function, ty, after) = match placeholder {
         Piece::Int => ("str.from_int", Val::I32, ")".to_owned()),
         Piece::Float(digits) => ("str.from_float", Val::F64, format!(" (i32.const {digits}))")),
         _ => {
@@ -173,7 +181,7 @@ fn value(emit: &mut Emitter<'_, '_>, list: NodeId, hole: &Piece, node: NodeId) -
     Ok(())
 }
 
-/// Takes a template apart; gives a hole that is none.
+/// Splits a template into pieces. Returns the text of an invalid placeholder as the error.
 fn pieces(template: &[u8]) -> Result<Vec<Piece>, String> {
     let mut pieces = Vec::new();
     let mut text = Vec::new();
@@ -190,11 +198,11 @@ fn pieces(template: &[u8]) -> Result<Vec<Piece>, String> {
                     return Err(shown(after.get(..after.len().min(12)).unwrap_or(&[]), ""));
                 };
                 let inside = after.get(..end).unwrap_or(&[]);
-                let hole = hole(inside).ok_or_else(|| shown(inside, "}"))?;
+                let placeholder = placeholder(inside).ok_or_else(|| shown(inside, "}"))?;
                 if !text.is_empty() {
                     pieces.push(Piece::Text(std::mem::take(&mut text)));
                 }
-                pieces.push(hole);
+                pieces.push(placeholder);
                 rest = after.get(end + 1..).unwrap_or(&[]);
             }
             _ => text.push(*byte),
@@ -206,7 +214,7 @@ fn pieces(template: &[u8]) -> Result<Vec<Piece>, String> {
     Ok(pieces)
 }
 
-fn hole(inside: &[u8]) -> Option<Piece> {
+fn placeholder(inside: &[u8]) -> Option<Piece> {
     match inside {
         b"" => Some(Piece::Str),
         b"i" => Some(Piece::Int),

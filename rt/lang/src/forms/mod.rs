@@ -1,6 +1,7 @@
-//! The small language over WAT: what each form is called and expands to.
+//! The forms of the language over WAT.
 //!
-//! A form is a row of [`FORMS`] and one function that writes its expansion. Nothing else knows a form by its name.
+//! A form is a row of [`FORMS`] and one function that emits its expansion. No other code depends on
+//! the name of a form.
 
 mod binding;
 pub(super) mod call;
@@ -9,25 +10,23 @@ mod join;
 mod macros;
 mod operator;
 pub(super) mod value;
-pub(super) mod words;
+use crate::emit::flow::Context;
+use crate::emit::{EmitResult, Emitter};
+use crate::messages::{self, Fault};
+use crate::tree::{NodeId, Tree};
 
-use super::emit::{Emitted, Emitter};
-use super::out::Place;
-use super::tree::{NodeId, Tree};
-use super::wording::{self, Fault};
-
-/// One form.
+/// A form.
 pub(super) struct Form {
     pub(super) name: &'static str,
-    /// How it is written.
+    /// The usage, such as `(let $x V)`.
     pub(super) usage: &'static str,
-    /// What it means, in one sentence without a full stop.
+    /// The meaning, in one sentence without a full stop.
     pub(super) about: &'static str,
-    /// Writes its expansion.
-    pub(super) expand: for<'a, 's> fn(&mut Emitter<'a, 's>, NodeId, Place) -> Emitted,
+    /// Emits the expansion.
+    pub(super) expand: for<'a, 's> fn(&mut Emitter<'a, 's>, NodeId, Context) -> EmitResult,
 }
 
-/// What the manual says of a form of the language.
+/// The documentation of a form.
 ///
 /// ```
 /// let each = wattle_lang::forms().find(|form| form.name == "each").unwrap();
@@ -35,63 +34,63 @@ pub(super) struct Form {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FormDoc {
-    /// The head that it is written with.
+    /// The name, which is the head of its lists.
     pub name: &'static str,
-    /// How it is written.
+    /// The usage, such as `(let $x V)`.
     pub usage: &'static str,
-    /// What it means, in one sentence without a full stop.
+    /// The meaning, in one sentence without a full stop.
     pub about: &'static str,
 }
 
-/// The forms of the language, by name.
+/// Returns the documentation of all forms, sorted by name.
 pub fn forms() -> impl ExactSizeIterator<Item = FormDoc> {
     FORMS.iter().map(|form| FormDoc { name: form.name, usage: form.usage, about: form.about })
 }
 
 /// All forms, sorted by name.
 const FORMS: &[Form] = &[
-    Form { name: "!=", usage: "(!= A B)", about: "1 where two numbers differ, else 0", expand: operator::compare },
+    Form { name: "!=", usage: "(!= A B)", about: "1 if two numbers differ, else 0", expand: operator::compare },
     Form { name: "%", usage: "(% A B)", about: "the remainder, with the sign of A", expand: operator::arithmetic },
     Form { name: "*", usage: "(* A B …)", about: "the product", expand: operator::arithmetic },
     Form { name: "+", usage: "(+ A B …)", about: "the sum", expand: operator::arithmetic },
     Form {
         name: "-",
         usage: "(- A B)",
-        about: "the difference; of one number its negative",
+        about: "the difference; with one argument, its negative",
         expand: operator::arithmetic,
     },
     Form {
         name: "/",
         usage: "(/ A B)",
-        about: "the quotient, cut towards 0 where the numbers are integers",
+        about: "the quotient, rounded towards 0 if the numbers are integers",
         expand: operator::arithmetic,
     },
-    Form { name: "<", usage: "(< A B)", about: "1 where A is less than B, else 0", expand: operator::compare },
-    Form { name: "<=", usage: "(<= A B)", about: "1 where A is at most B, else 0", expand: operator::compare },
+    Form { name: "<", usage: "(< A B)", about: "1 if A is less than B, else 0", expand: operator::compare },
+    Form { name: "<=", usage: "(<= A B)", about: "1 if A is at most B, else 0", expand: operator::compare },
     Form {
         name: "=",
         usage: "(= A B)",
-        about: "1 where two numbers are equal, else 0; strings are compared with `str.eq`",
+        about: "1 if two numbers are equal, else 0; strings are compared with `str.eq`",
         expand: operator::compare,
     },
-    Form { name: ">", usage: "(> A B)", about: "1 where A is greater than B, else 0", expand: operator::compare },
-    Form { name: ">=", usage: "(>= A B)", about: "1 where A is at least B, else 0", expand: operator::compare },
+    Form { name: ">", usage: "(> A B)", about: "1 if A is greater than B, else 0", expand: operator::compare },
+    Form { name: ">=", usage: "(>= A B)", about: "1 if A is at least B, else 0", expand: operator::compare },
     Form {
         name: "and",
         usage: "(and A B …)",
-        about: "1 where all are true, else 0; stops at the first that is 0",
+        about: "1 if all are true, else 0; stops at the first that is 0",
         expand: operator::logic,
     },
     Form {
         name: "arg",
         usage: "(arg N)",
-        about: "argument N; the program ends with EBOUND where it is missing",
+        about: "argument N; the program ends with EBOUND if it is missing",
         expand: binding::arg,
     },
     Form {
         name: "argv",
         usage: "(argv N $p)",
-        about: "sets `$p` to argument N; the program ends with EBOUND where it is missing",
+        about: "sets `$p` to argument N; the program ends with EBOUND if it is missing",
         expand: macros::argv,
     },
     Form {
@@ -103,61 +102,61 @@ const FORMS: &[Form] = &[
     Form {
         name: "catch",
         usage: "(catch $v $e (CALL …))",
-        about: "sets `$v` to the value and `$e` to the error code of a call, 0 where it worked; of a call without a value `(catch $e (CALL …))`",
+        about: "sets `$v` to a call's value and `$e` to its error code, 0 for success; for a call without a value, `(catch $e (CALL …))`",
         expand: binding::catch,
     },
     Form {
         name: "check",
         usage: "(check $err)",
-        about: "ends the program with `$err` where it is not 0",
+        about: "ends the program with `$err` if it is not 0",
         expand: macros::check,
     },
     Form {
         name: "cond",
         usage: "(cond (C …) … (else …))",
-        about: "the first clause whose condition is true; also as a value",
+        about: "runs the first clause whose condition is true, and returns its value",
         expand: control::cond,
     },
     Form {
         name: "continue",
         usage: "(continue)",
-        about: "goes on with the next round of the innermost `while`, `for` or `each`",
+        about: "continues with the next iteration of the innermost `while`, `for` or `each`",
         expand: control::next,
     },
     Form {
         name: "default",
         usage: "(default (CALL …) D)",
-        about: "the call's value, or D where it fails",
+        about: "the call's value, or D if the call fails",
         expand: binding::default,
     },
     Form {
         name: "do",
         usage: "(do …)",
-        about: "several forms where one is expected; the value of the last",
+        about: "runs several forms in place of one, and returns the value of the last",
         expand: control::sequence,
     },
     Form {
         name: "each",
         usage: "(each $item ARR …)",
-        about: "repeats for every item of an array",
+        about: "runs the body for each item of an array",
         expand: control::each,
     },
     Form {
         name: "fail",
         usage: "(fail CODE)",
-        about: "ends the program with that error code; `(fail CODE P)` puts out a string before",
+        about: "ends the program with that error code; `(fail CODE P)` outputs a string first",
         expand: control::fail,
     },
     Form {
         name: "fmt",
         usage: "(fmt \"{} {i} {.2}\" S N X)",
-        about: "joins text: `{}` a string, `{i}` an i32, `{.2}` an f64 with 2 digits, `{{` a brace",
+        about: "formats a string: `{}` is a string, `{i}` an i32, `{.2}` an f64 with 2 digits, `{{` a brace",
         expand: join::fmt,
     },
     Form {
         name: "for",
         usage: "(for $i FROM TO …)",
-        about: "repeats with `$i` from FROM up to TO, TO excluded",
+        about: "runs the body with `$i` from FROM up to TO, TO excluded",
         expand: control::count,
     },
     Form {
@@ -166,38 +165,38 @@ const FORMS: &[Form] = &[
         about: "declares `$x` and sets it; `(let $x i64 V)` with a type",
         expand: binding::declare,
     },
-    Form { name: "not", usage: "(not A)", about: "1 where A is 0, else 0", expand: operator::not },
+    Form { name: "not", usage: "(not A)", about: "1 if A is 0, else 0", expand: operator::not },
     Form {
         name: "or",
         usage: "(or A B …)",
-        about: "1 where any is true, else 0; stops at the first that is not 0",
+        about: "1 if any is true, else 0; stops at the first that is not 0",
         expand: operator::logic,
     },
-    Form { name: "out", usage: "(out P)", about: "puts out a string as a result", expand: macros::resv },
-    Form { name: "resv", usage: "(resv $p)", about: "puts out a string as a result", expand: macros::resv },
+    Form { name: "out", usage: "(out P)", about: "outputs a string as a result", expand: macros::resv },
+    Form { name: "resv", usage: "(resv $p)", about: "outputs a string as a result", expand: macros::resv },
     Form {
         name: "ret",
         usage: "(ret P)",
-        about: "puts out a string and ends the program; `(ret)` just ends it",
+        about: "outputs a string and ends the program; `(ret)` only ends it",
         expand: control::ret,
     },
     Form { name: "set", usage: "(set $x V)", about: "sets a local", expand: binding::set },
-    Form { name: "unless", usage: "(unless C …)", about: "does the rest where C is 0", expand: control::when },
-    Form { name: "when", usage: "(when C …)", about: "does the rest where C is not 0", expand: control::when },
-    Form { name: "while", usage: "(while C …)", about: "repeats as long as C is not 0", expand: control::repeat },
+    Form { name: "unless", usage: "(unless C …)", about: "runs the body if C is 0", expand: control::when },
+    Form { name: "when", usage: "(when C …)", about: "runs the body if C is not 0", expand: control::when },
+    Form { name: "while", usage: "(while C …)", about: "repeats the body while C is not 0", expand: control::repeat },
 ];
 
-/// The form of that head.
+/// Returns the form with the given name.
 pub(super) fn form(head: &str) -> Option<&'static Form> {
     FORMS.binary_search_by(|form| form.name.cmp(head)).ok().and_then(|at| FORMS.get(at))
 }
 
-/// How the form of that head is written.
+/// Returns the usage of the form with the given name, or an empty string.
 pub(super) fn usage(head: &str) -> &'static str {
     form(head).map_or("", |form| form.usage)
 }
 
-/// The operands of a form that takes `N` of them.
+/// Returns the operands of a form that takes exactly `N`.
 pub(super) fn operands<const N: usize>(tree: &Tree<'_>, list: NodeId) -> Result<[NodeId; N], Box<Fault>> {
     let mut nodes = tree.children(list);
     nodes.next(tree);
@@ -212,24 +211,25 @@ pub(super) fn operands<const N: usize>(tree: &Tree<'_>, list: NodeId) -> Result<
     if count == N { Ok(found) } else { Err(operand_count(tree, list, N, count)) }
 }
 
-/// All operands of a form.
+/// Returns all operands of a form.
 pub(super) fn all_operands(tree: &Tree<'_>, list: NodeId) -> Vec<NodeId> {
     let mut nodes = tree.children(list);
     nodes.next(tree);
     std::iter::from_fn(|| nodes.next(tree)).collect()
 }
 
-/// Says that a form has the wrong number of operands; or, where parentheses are missing, that it is not closed.
+/// Reports that a form has the wrong number of operands. If the program lacks parentheses, reports
+/// that the form is not closed.
 pub(super) fn operand_count(tree: &Tree<'_>, list: NodeId, wanted: usize, found: usize) -> Box<Fault> {
     let head = tree.head(list).unwrap_or("");
-    let words = match found > wanted && !tree.open.is_empty() {
-        true => wording::unclosed_form(head, None),
-        false => wording::form_operands(head, usage(head), wanted, found),
+    let message = match found > wanted && !tree.open.is_empty() {
+        true => messages::unclosed_form(head, None),
+        false => messages::form_operands(head, usage(head), wanted, found),
     };
-    Fault::new(tree.span(list), words)
+    Fault::new(tree.span(list), message)
 }
 
-/// The number that an atom is where it counts things, such as locals.
+/// Parses an atom as an index, such as that of a local.
 pub(super) fn index(text: &str) -> Option<usize> {
     let (radix, digits) = match text.strip_prefix("0x") {
         Some(digits) => (16, digits),

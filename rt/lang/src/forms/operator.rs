@@ -1,32 +1,32 @@
-//! Operators, of the type of their operands.
+//! Operators. Their type is that of their operands.
 
-use super::super::emit::{Emitted, Emitter};
-use super::super::fix::Change;
-use super::super::ops::Val;
-use super::super::out::{Out, Place};
-use super::super::rewrite;
-use super::super::tree::{Kind, NodeId, Tree};
-use super::super::wording::Fault;
 use super::value::{is_number, number_type};
-use super::{all_operands, operand_count, operands, words};
+use super::{all_operands, operand_count, operands};
 use crate::Signatures;
+use crate::emit::flow::{Context, Emitted};
+use crate::emit::{EmitResult, Emitter};
+use crate::fix::Change;
+use crate::messages::{Fault, form};
+use crate::ops::Val;
+use crate::rewrite;
+use crate::tree::{NodeId, NodeKind, Tree};
 
-/// `+ - * / %`.
-pub(super) fn arithmetic(emit: &mut Emitter<'_, '_>, list: NodeId, place: Place) -> Emitted {
+/// `+`, `-`, `*`, `/` and `%`.
+pub(super) fn arithmetic(emit: &mut Emitter<'_, '_>, list: NodeId, context: Context) -> EmitResult {
     let tree = emit.tree;
     let head = tree.head(list).unwrap_or("");
     let nodes = all_operands(tree, list);
     match (head, nodes.len()) {
-        ("-", 1) => return negative(emit, list, place),
+        ("-", 1) => return negative(emit, list, context),
         (_, 2) => {}
         ("+" | "*", 3..) => {}
         ("-" | "/" | "%", 3..) if tree.open.is_empty() => {
-            let words = words::two_operands(head, nodes.len()).perhaps(nested(tree, list, head, &nodes));
-            return Err(Fault::new(tree.span(list), words));
+            let message = form::two_operands(head, nodes.len()).maybe_safe(nested(tree, list, head, &nodes));
+            return Err(Fault::new(tree.span(list), message));
         }
         (_, count) => return Err(operand_count(tree, list, 2, count)),
     }
-    let ty = operate(emit, list, &nodes, place.want(), |ty| match (head, ty) {
+    let ty = operate(emit, list, &nodes, context.want(), |ty| match (head, ty) {
         ("+", _) => Some("add"),
         ("-", _) => Some("sub"),
         ("*", _) => Some("mul"),
@@ -35,18 +35,18 @@ pub(super) fn arithmetic(emit: &mut Emitter<'_, '_>, list: NodeId, place: Place)
         ("%", Val::I32 | Val::I64) => Some("rem_s"),
         _ => None,
     })?;
-    Ok(Out::one(ty))
+    Ok(Emitted::one(ty))
 }
 
-/// `= != < <= > >=`.
-pub(super) fn compare(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted {
+/// `=`, `!=`, `<`, `<=`, `>` and `>=`.
+pub(super) fn compare(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     let tree = emit.tree;
     let head = tree.head(list).unwrap_or("");
     let nodes = operands::<2>(tree, list)?;
-    if nodes.iter().any(|node| matches!(tree.node(*node).kind, Kind::Text | Kind::Block)) {
+    if nodes.iter().any(|node| matches!(tree.node(*node).kind, NodeKind::Text | NodeKind::Block)) {
         let texts = nodes.map(|node| tree.text(node));
-        let words = words::compared_text(head, texts).perhaps(compared(tree, emit.host, list, head));
-        return Err(Fault::new(tree.span(list), words));
+        let message = form::compared_text(head, texts).maybe_safe(compared(tree, emit.host, list, head));
+        return Err(Fault::new(tree.span(list), message));
     }
     operate(emit, list, &nodes, None, |ty| {
         let float = matches!(ty, Val::F32 | Val::F64);
@@ -63,10 +63,10 @@ pub(super) fn compare(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emi
             (_, true) => "ge",
         })
     })?;
-    Ok(Out::TRUTH)
+    Ok(Emitted::BOOL)
 }
 
-/// `(- A B C)` as what it means: `(- (- A B) C)`.
+/// Rewrites `(- A B C)` as `(- (- A B) C)`.
 fn nested(tree: &Tree<'_>, list: NodeId, head: &str, nodes: &[NodeId]) -> Option<Change> {
     let start = tree.span(list).start;
     let between = nodes.get(1..nodes.len().checked_sub(1)?)?;
@@ -75,10 +75,10 @@ fn nested(tree: &Tree<'_>, list: NodeId, head: &str, nodes: &[NodeId]) -> Option
     Some(Change::Edits(std::iter::once(opened).chain(closed).collect()))
 }
 
-/// The comparison of two strings by what they hold.
+/// Rewrites a comparison of two strings, so that it compares their contents.
 fn compared(tree: &Tree<'_>, host: &Signatures, list: NodeId, head: &str) -> Option<Change> {
     let end = tree.span(list).end;
-    match (head, rewrite::head(tree, list, "str.eq")?) {
+    match (head, rewrite::replace_head(tree, list, "str.eq")?) {
         ("=", change) => Some(change),
         ("!=", Change::Edits(mut edits)) => {
             edits.iter_mut().for_each(|(_, text)| *text = "not (str.eq".to_owned());
@@ -94,33 +94,33 @@ fn compared(tree: &Tree<'_>, host: &Signatures, list: NodeId, head: &str) -> Opt
     }
 }
 
-/// `(- X)`.
-fn negative(emit: &mut Emitter<'_, '_>, list: NodeId, place: Place) -> Emitted {
+/// `(- X)`: negates a number.
+fn negative(emit: &mut Emitter<'_, '_>, list: NodeId, context: Context) -> EmitResult {
     let [node] = operands::<1>(emit.tree, list)?;
     let at = emit.out.len();
-    let ty = emit.value(list, node, place.want())?.ty;
+    let ty = emit.value(list, node, context.want())?.ty;
     let ty = if ty == Val::Any { Val::I32 } else { ty };
     let open = match ty {
         Val::F32 | Val::F64 => format!("({}.neg ", ty.name()),
         _ => format!("({0}.sub ({0}.const 0) ", ty.name()),
     };
     emit.wrap(list, at, &open);
-    Ok(Out::one(ty))
+    Ok(Emitted::one(ty))
 }
 
-/// `(not A)`.
-pub(super) fn not(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted {
+/// `(not A)`: returns 1 if A is 0, and 0 otherwise.
+pub(super) fn not(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     let [node] = operands::<1>(emit.tree, list)?;
     emit.put(list, "(i32.eqz ");
     emit.enter(list)?;
     emit.condition(list, node)?;
     emit.depth -= 1;
     emit.put(list, ")");
-    Ok(Out::TRUTH)
+    Ok(Emitted::BOOL)
 }
 
-/// `and or`: stop at the first operand that decides.
-pub(super) fn logic(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitted {
+/// `and` and `or`: stop at the first operand that decides the result.
+pub(super) fn logic(emit: &mut Emitter<'_, '_>, list: NodeId, _: Context) -> EmitResult {
     let tree = emit.tree;
     let all = tree.head(list) == Some("and");
     let nodes = all_operands(tree, list);
@@ -134,31 +134,32 @@ pub(super) fn logic(emit: &mut Emitter<'_, '_>, list: NodeId, _: Place) -> Emitt
     for node in before {
         emit.put(list, "(if (result i32) ");
         emit.enter(list)?;
-        emit.gap(*node);
+        emit.separate(*node);
         emit.condition(list, *node)?;
         emit.put(list, open);
     }
-    emit.gap(*last);
+    emit.separate(*last);
     let at = emit.out.len();
-    if !emit.condition(list, *last)?.truth {
+    if !emit.condition(list, *last)?.is_bool {
         emit.wrap(list, at, "(i32.ne (i32.const 0) ");
     }
     for _ in before {
         emit.depth -= 1;
         emit.put(list, close);
     }
-    Ok(Out::TRUTH)
+    Ok(Emitted::BOOL)
 }
 
-/// Writes operands of one type and the instruction between each two of them; gives that type. Numbers take the type of the
-/// first operand that has one of its own, else `want`.
+/// Emits operands of one type, with the instruction between each two of them. Returns the type.
+///
+/// A number takes the type of the first operand that is not a number, or `want` if there is none.
 fn operate(
     emit: &mut Emitter<'_, '_>,
     list: NodeId,
     nodes: &[NodeId],
     want: Option<Val>,
     instruction: impl Fn(Val) -> Option<&'static str>,
-) -> Emitted<Val> {
+) -> EmitResult<Val> {
     let tree = emit.tree;
     let begin = emit.out.len();
     let number = |node: &NodeId| tree.atom(*node).and_then(number_type);
@@ -170,7 +171,7 @@ fn operate(
     }
     emit.enter(list)?;
     for (at, node) in others.iter().enumerate() {
-        emit.gap(*node);
+        emit.separate(*node);
         let found = emit.value(list, *node, ty)?.ty;
         ty = ty.or(Some(found).filter(|found| *found != Val::Any));
         if at + numbers.len() > 0 {
@@ -180,14 +181,14 @@ fn operate(
     emit.depth -= 1;
     let ty = ty.unwrap_or(Val::I32);
     let Some(instruction) = instruction(ty) else {
-        return Err(Fault::new(tree.span(list), words::no_operator(tree.head(list).unwrap_or(""), ty)));
+        return Err(Fault::new(tree.span(list), form::unsupported_operator(tree.head(list).unwrap_or(""), ty)));
     };
-    // What stands before the operands that were written.
+    // The instructions and numbers before the operands that were emitted.
     let mut before = format!("({}.{instruction} ", ty.name()).repeat(nodes.len().saturating_sub(1));
     for (at, node) in numbers.iter().enumerate() {
         let text = tree.text(*node);
         if !is_number(ty, text) {
-            return Err(Fault::new(tree.span(*node), words::number_type(text, ty, number(node).unwrap_or(ty))));
+            return Err(Fault::new(tree.span(*node), form::number_type(text, ty, number(node).unwrap_or(ty))));
         }
         let close = if at > 0 { ")" } else { "" };
         before.push_str(&format!("({}.const {text}){close} ", ty.name()));

@@ -1,89 +1,91 @@
-//! Values: what stands where a form takes one.
+//! The operands of forms.
 
-use super::super::emit::{Emitted, Emitter};
-use super::super::fix::Change;
-use super::super::ops::{self, Val};
-use super::super::out::{Flow, Out, Place};
-use super::super::plain::Ends;
-use super::super::tree::{Kind, NodeId, Nodes};
-use super::super::wording::Fault;
-use super::super::{habits, nearest, rewrite};
-use super::words;
 use crate::Code;
+use crate::emit::flow::{Context, Emitted, Flow};
+use crate::emit::instruction::Tail;
+use crate::emit::{EmitResult, Emitter};
+use crate::fix::Change;
+use crate::messages::{Fault, form};
+use crate::ops::{self, Val};
+use crate::tree::{NodeId, NodeKind, Nodes};
+use crate::{idioms, nearest, rewrite};
 
 impl Emitter<'_, '_> {
-    /// Writes the operand of a form: exactly one value, of the type `want` where that is given. Gives its type.
-    pub(crate) fn value(&mut self, form: NodeId, node: NodeId, want: Option<Val>) -> Emitted<Out> {
+    /// Emits the operand of a form: exactly one value, of the type `want` if given. Returns its
+    /// type.
+    pub(crate) fn value(&mut self, form: NodeId, node: NodeId, want: Option<Val>) -> EmitResult<Emitted> {
         let tree = self.tree;
         let out = match tree.node(node).kind {
-            Kind::Atom => match self.bare(node, want)? {
+            NodeKind::Atom => match self.bare(node, want)? {
                 Some(out) => out,
-                None => return Err(self.no_value(form, node)),
+                None => return Err(self.not_a_value_fault(form, node)),
             },
-            _ => self.node(node, Place::Operand(want))?,
+            _ => self.node(node, Context::Operand(want))?,
         };
         let ty = match out.flow {
             Flow::Net(1) => out.ty,
             Flow::Never | Flow::Unknown => want.unwrap_or(out.ty),
-            // What WAT's own instructions leave too much or too little of, the walk over them tells better.
-            Flow::Net(_) if self.is_plain(node) => return Ok(Out { ty: want.unwrap_or(Val::Any), ..Out::UNKNOWN }),
+            // For WAT's own instructions, the walk over the module reports a more precise fault.
+            Flow::Net(_) if self.is_plain(node) => {
+                return Ok(Emitted { ty: want.unwrap_or(Val::Any), ..Emitted::UNKNOWN });
+            }
             Flow::Net(count) => return Err(self.not_one(form, node, count)),
         };
         if let Some(want) = want.filter(|want| !ty.fits(*want)) {
             let head = tree.head(form).unwrap_or("");
-            let words = words::operand_type(head, tree.text(node), want, ty, ops::conversion(ty, want));
-            return Err(Fault::new(tree.span(node), words));
+            let message = form::operand_type(head, tree.text(node), want, ty, ops::conversion(ty, want));
+            return Err(Fault::new(tree.span(node), message));
         }
-        Ok(Out { ty, ..out })
+        Ok(Emitted { ty, ..out })
     }
 
-    /// Writes a condition: an i32 that is 0 or not.
-    pub(crate) fn condition(&mut self, form: NodeId, node: NodeId) -> Emitted<Out> {
+    /// Emits a condition: an i32 that is 0 or not.
+    pub(crate) fn condition(&mut self, form: NodeId, node: NodeId) -> EmitResult<Emitted> {
         let out = self.value(form, node, None)?;
         if out.ty.fits(Val::I32) {
             return Ok(out);
         }
         let tree = self.tree;
-        Err(Fault::new(tree.span(node), words::condition_type(tree.text(node), out.ty)))
+        Err(Fault::new(tree.span(node), form::condition_type(tree.text(node), out.ty)))
     }
 
-    /// Writes the value of a name, a number or an error code; `None` where the atom is none of these.
-    pub(crate) fn bare(&mut self, node: NodeId, want: Option<Val>) -> Emitted<Option<Out>> {
+    /// Emits the value of a name, a number or an error code. Returns `None` for any other atom.
+    pub(crate) fn bare(&mut self, node: NodeId, want: Option<Val>) -> EmitResult<Option<Emitted>> {
         let text = self.tree.text(node);
         if text.starts_with('$') {
             if let Some(ty) = self.local(text) {
                 self.put(node, "(local.get ");
                 self.out.push_str(text);
                 self.out.push(')');
-                return Ok(Some(Out::one(ty)));
+                return Ok(Some(Emitted::one(ty)));
             }
             if let Some(at) = self.types.globals.by_name.get(text) {
                 let ty = self.types.globals.list.get(*at).copied().flatten().map_or(Val::Any, |global| global.ty);
                 self.put(node, "(global.get ");
                 self.out.push_str(text);
                 self.out.push(')');
-                return Ok(Some(Out::one(ty)));
+                return Ok(Some(Emitted::one(ty)));
             }
             return Ok(None);
         }
         if let Some(code) = Code::from_name(text) {
             self.put(node, &format!("(i32.const {})", code.number()));
-            return Ok(Some(Out::one(Val::I32)));
+            return Ok(Some(Emitted::one(Val::I32)));
         }
         let Some(own) = number_type(text) else { return Ok(None) };
         let ty = want.filter(|want| *want != Val::Any).unwrap_or(own);
         if !is_number(ty, text) {
-            return Err(Fault::new(self.tree.span(node), words::number_type(text, ty, own)));
+            return Err(Fault::new(self.tree.span(node), form::number_type(text, ty, own)));
         }
         self.put(node, "(");
         self.out.push_str(ty.name());
         self.out.push_str(".const ");
         self.out.push_str(text);
         self.out.push(')');
-        Ok(Some(Out::one(ty)))
+        Ok(Some(Emitted::one(ty)))
     }
 
-    /// Whether a node is a list of WAT's own.
+    /// Returns true if a node is an instruction of WAT.
     fn is_plain(&self, node: NodeId) -> bool {
         let head = self.tree.head(node);
         head.is_some_and(|head| {
@@ -91,41 +93,41 @@ impl Emitter<'_, '_> {
         })
     }
 
-    /// Says what an atom is that is no value.
-    fn no_value(&self, form: NodeId, node: NodeId) -> Box<Fault> {
+    /// Builds the fault of an atom that is not a value.
+    fn not_a_value_fault(&self, form: NodeId, node: NodeId) -> Box<Fault> {
         let tree = self.tree;
         let text = tree.text(node);
         let head = tree.head(form).unwrap_or("");
         let locals = self.locals.by_name.keys().copied();
         let declared_later = || self.declared_later(text);
-        let words = match text.strip_prefix('$') {
+        let message = match text.strip_prefix('$') {
             Some(plain) if self.host.get(plain).is_some() => {
-                words::function_as_value(plain).perhaps(self.bare_call(plain))
+                form::function_as_value(plain).maybe_safe(self.bare_call(plain))
             }
-            Some(_) if self.program.defined.contains_key(text) => words::helper_as_value(text),
+            Some(_) if self.program.defined.contains_key(text) => form::function_as_value(text),
             Some(_) => match self.set_by_instruction(text) {
-                Some(change) => words::unknown_local(text, locals, declared_later()).safe(change),
-                None => words::unknown_local(text, locals, declared_later()),
+                Some(change) => form::unknown_local(text, locals, declared_later()).safe(change),
+                None => form::unknown_local(text, locals, declared_later()),
             },
             None => match self.host.get(text.trim_end_matches('?')) {
-                Some(_) => words::function_as_value(text).perhaps(self.bare_call(text)),
+                Some(_) => form::function_as_value(text).maybe_safe(self.bare_call(text)),
                 None => {
                     let is_local = self.local(&format!("${text}")).is_some();
-                    let change = habits::no_value(tree, form, node);
-                    words::not_a_value(head, super::usage(head), text, is_local).perhaps(change)
+                    let change = idioms::not_a_value_fault(tree, form, node);
+                    form::not_a_value(head, super::usage(head), text, is_local).maybe_safe(change)
                 }
             },
         };
-        Fault::new(tree.span(node), words)
+        Fault::new(tree.span(node), message)
     }
 
-    /// A function that takes nothing, called.
+    /// Returns the call of a function without parameters.
     fn bare_call(&self, name: &str) -> Option<Change> {
         let known = self.host.get(name.trim_end_matches('?'))?;
-        known.params.is_empty().then(|| Change::Instead(format!("({name})")))
+        known.params.is_empty().then(|| Change::Replace(format!("({name})")))
     }
 
-    /// The declaration that a `local.set` of a name lacks.
+    /// Returns the declaration of a local that is set with `local.set` but not declared.
     fn set_by_instruction(&self, name: &str) -> Option<Change> {
         let tree = self.tree;
         if nearest::certain(name, self.locals.by_name.keys().copied()).is_some() {
@@ -142,7 +144,7 @@ impl Emitter<'_, '_> {
         None
     }
 
-    /// The line of a form after this that declares a local of that name.
+    /// Returns the line of a form that declares a local of this name.
     fn declared_later(&self, name: &str) -> Option<u32> {
         let tree = self.tree;
         let mut nodes = tree.top();
@@ -151,29 +153,28 @@ impl Emitter<'_, '_> {
             if declares
                 && super::all_operands(tree, node).iter().take(2).any(|operand| tree.name(*operand) == Some(name))
             {
-                return Some(super::super::Position::of(tree.source, tree.span(node).start).line);
+                return Some(crate::Position::of(tree.source, tree.span(node).start).line);
             }
         }
         None
     }
 
-    /// Says that an operand gives no value, or several.
+    /// Builds the fault of an operand that leaves no value, or several.
     fn not_one(&self, form: NodeId, node: NodeId, count: i32) -> Box<Fault> {
         let tree = self.tree;
         let head = tree.head(form).unwrap_or("");
         let called = tree.head(node).and_then(|inner| super::call::called(self, inner));
-        let words = match called.and_then(|called| called.signature()) {
-            Some(signature) if count > 1 => {
-                words::value_and_err(&signature, tree.text(node)).perhaps(rewrite::question(tree, node, &signature))
-            }
-            Some(signature) if signature.results.is_empty() => words::no_result(&signature),
-            _ => words::value_count(head, tree.text(node), count),
+        let message = match called.and_then(|called| called.signature()) {
+            Some(signature) if count > 1 => form::value_and_err(&signature, tree.text(node))
+                .maybe_safe(rewrite::add_question_mark(tree, node, &signature)),
+            Some(signature) if signature.results.is_empty() => form::missing_result(&signature),
+            _ => form::value_count(head, tree.text(node), count),
         };
-        Fault::new(tree.span(node), words)
+        Fault::new(tree.span(node), message)
     }
 }
 
-/// The type that a number has by itself; `None` where the text is no number.
+/// Returns the type of a number without context, or `None` if the text is not a number.
 pub(crate) fn number_type(text: &str) -> Option<Val> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     if !digits.starts_with(|c: char| c.is_ascii_digit()) {
@@ -182,7 +183,8 @@ pub(crate) fn number_type(text: &str) -> Option<Val> {
     [Val::I32, Val::I64, Val::F64].into_iter().find(|ty| is_number(*ty, text))
 }
 
-/// Whether a text is a number of that type. Unusual ways to write floats are left to the engine's reader.
+/// Returns true if a text is a number of this type. Unusual notations of floats are left to the WAT
+/// parser.
 pub(crate) fn is_number(ty: Val, text: &str) -> bool {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let number = digits.starts_with(|c: char| c.is_ascii_digit());
@@ -194,7 +196,7 @@ pub(crate) fn is_number(ty: Val, text: &str) -> bool {
     }
 }
 
-/// Whether an atom is an integer that fits so many bits, signed or unsigned.
+/// Returns true if an atom is a signed or unsigned integer that fits in this many bits.
 fn is_integer(text: &str, bits: u32) -> bool {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -209,38 +211,38 @@ fn is_integer(text: &str, bits: u32) -> bool {
     well_spaced && u64::from_str_radix(&digits.replace('_', ""), radix).is_ok_and(|value| value <= limit)
 }
 
-/// The one value in which the branches of a form end.
+/// The common value of a form's branches.
 pub(crate) struct Join {
     wanted: bool,
     want: Option<Val>,
     /// The type of the branches so far that leave a value.
     found: Option<Val>,
-    truth: bool,
-    /// Whether every branch so far goes elsewhere.
+    is_bool: bool,
+    /// If true, control leaves every branch so far before its end.
     never: bool,
 }
 
 impl Join {
-    /// Branches without a value.
+    /// Creates the join of branches without a value.
     pub(crate) fn none() -> Join {
-        Join { wanted: false, want: None, found: None, truth: false, never: true }
+        Join { wanted: false, want: None, found: None, is_bool: false, never: true }
     }
 
-    /// Branches whose value is taken, as one of the type where that is known.
+    /// Creates the join of branches with a value, of this type if it is known.
     pub(crate) fn wanted(want: Option<Val>) -> Join {
-        Join { wanted: true, want, found: None, truth: true, never: true }
+        Join { wanted: true, want, found: None, is_bool: true, never: true }
     }
 
-    /// Branches that leave a value of that type.
+    /// Creates the join of branches with a value of this type.
     pub(crate) fn of(ty: Val) -> Join {
         Join { found: Some(ty), ..Join::wanted(Some(ty)) }
     }
 
-    /// Of the place that a form stands in.
-    pub(crate) fn at(place: Place) -> Join {
-        match place {
-            Place::Statement => Join::none(),
-            Place::Operand(want) => Join::wanted(want),
+    /// Creates the join of a form in this context.
+    pub(crate) fn at(context: Context) -> Join {
+        match context {
+            Context::Statement => Join::none(),
+            Context::Operand(want) => Join::wanted(want),
         }
     }
 
@@ -248,29 +250,29 @@ impl Join {
         self.wanted
     }
 
-    /// The type of the value.
+    /// Returns the type of the value.
     pub(crate) fn ty(&self) -> Option<Val> {
         self.found
     }
 
-    /// Writes what stands in one branch.
-    pub(crate) fn branch(&mut self, emit: &mut Emitter<'_, '_>, at: NodeId, nodes: &mut Nodes) -> Emitted<Flow> {
-        let ends = if self.wanted { Ends::Value(self.want.or(self.found)) } else { Ends::Bare };
-        let out = emit.sequence(nodes, ends)?;
+    /// Emits the nodes of a branch.
+    pub(crate) fn branch(&mut self, emit: &mut Emitter<'_, '_>, at: NodeId, nodes: &mut Nodes) -> EmitResult<Flow> {
+        let tail = if self.wanted { Tail::Value(self.want.or(self.found)) } else { Tail::Discarded };
+        let out = emit.sequence(nodes, tail)?;
         self.never &= out.flow == Flow::Never;
         if !self.wanted || out.flow == Flow::Never {
             return Ok(out.flow);
         }
         match out.flow {
             Flow::Net(count) if count != 1 => {
-                return Err(Fault::new(emit.tree.span(at), words::branch_value(count)));
+                return Err(Fault::new(emit.tree.span(at), form::branch_value(count)));
             }
             _ => {}
         }
-        self.truth &= out.truth;
+        self.is_bool &= out.is_bool;
         match self.found {
             Some(first) if !out.ty.fits(first) => {
-                Err(Fault::new(emit.tree.span(at), words::branch_types(first, out.ty)))
+                Err(Fault::new(emit.tree.span(at), form::branch_types(first, out.ty)))
             }
             Some(first) if first != Val::Any => Ok(out.flow),
             _ => {
@@ -280,22 +282,22 @@ impl Join {
         }
     }
 
-    /// Ends a block whose type belongs at `type_at`, now that it is known.
-    pub(crate) fn close(self, emit: &mut Emitter<'_, '_>, list: NodeId, type_at: usize) -> Out {
+    /// Ends a block. Its type is now known, and is inserted at `type_at`.
+    pub(crate) fn close(self, emit: &mut Emitter<'_, '_>, list: NodeId, type_at: usize) -> Emitted {
         if !self.wanted {
-            return Out::NOTHING;
+            return Emitted::NOTHING;
         }
         match self.found {
             Some(ty) => {
                 let ty = if ty == Val::Any { self.want.unwrap_or(Val::I32) } else { ty };
                 emit.splice(type_at, 0, &format!(" (result {})", ty.name()));
-                Out { truth: self.truth, ..Out::one(ty) }
+                Emitted { is_bool: self.is_bool, ..Emitted::one(ty) }
             }
             None if self.never => {
                 emit.put(list, " (unreachable)");
-                Out::NEVER
+                Emitted::NEVER
             }
-            None => Out::NOTHING,
+            None => Emitted::NOTHING,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What each instruction takes and leaves, with the name, label or number that it is written with.
+//! The operands and results of each instruction, given its name and immediates.
 
 use super::stack::{After, Frame, InstructionEffect};
 use super::{Stop, Walk, Walked};
@@ -7,11 +7,11 @@ use crate::fix::Change;
 use crate::forms::index;
 use crate::forms::value::is_number;
 use crate::ops::{self, Immediate, Val};
-use crate::tree::{Kind, NodeId, Nodes};
-use crate::{nearest, rewrite, wording};
+use crate::tree::{NodeId, NodeKind, Nodes};
+use crate::{messages, nearest, rewrite};
 
 impl<'s> Walk<'_, 's> {
-    /// Reads what an instruction names and tells what it does. `first` is its name.
+    /// Reads the immediates of an instruction and returns its effect. `first` is its name.
     pub(super) fn effect(
         &mut self,
         at: NodeId,
@@ -30,96 +30,11 @@ impl<'s> Walk<'_, 's> {
             given: None,
         };
         match name {
-            "call" | "return_call" => {
-                let callee = self.argument(at, name, "a function's name", "(call $f …)", nodes)?;
-                effect.argument = Some(tree.text(callee));
-                (effect.pops, effect.pushes) = self.function_type(callee)?;
-                if name == "return_call" {
-                    (effect.pushes, effect.after) = (Vec::new(), After::Never);
-                }
-            }
-            "local.get" | "local.set" | "local.tee" => {
-                let node = self.argument(
-                    at,
-                    name,
-                    "a local's name",
-                    &format!("({name} $x …)").replace("get $x …", "get $x"),
-                    nodes,
-                )?;
-                effect.argument = Some(tree.text(node));
-                let ty = self.local(at, name, node)?;
-                if name != "local.get" {
-                    effect.pops.push(ty);
-                }
-                if name != "local.set" {
-                    effect.pushes.push(ty);
-                }
-            }
-            "global.get" | "global.set" => {
-                let node = self.argument(
-                    at,
-                    name,
-                    "a global's name",
-                    &format!("({name} $g …)").replace("get $g …", "get $g"),
-                    nodes,
-                )?;
-                effect.argument = Some(tree.text(node));
-                let Some(global) = self.types.globals.get(tree.text(node)) else {
-                    let known = self.types.globals.by_name.keys().copied();
-                    let is_local = self.func.locals.get(tree.text(node)).is_some();
-                    let near = nearest::names(tree.text(node), known);
-                    let words = wording::unknown_global(tree.text(node), &near, is_local);
-                    let change = match near.as_slice() {
-                        _ if is_local => self.instead_of(at, name, &name.replace("global", "local")),
-                        near => nearest::certain(tree.text(node), near.iter().copied())
-                            .map(|near| Change::Instead(near.to_owned())),
-                    };
-                    return self.fault(node, words.perhaps(change));
-                };
-                let global = global.ok_or(Stop::Unknown)?;
-                match name {
-                    "global.get" => effect.pushes.push(global.ty),
-                    _ if !global.mutable => {
-                        let words = wording::constant_global(tree.text(node), global.ty);
-                        return self.fault(node, words.perhaps(self.mutable(tree.text(node))));
-                    }
-                    _ => effect.pops.push(global.ty),
-                }
-            }
-            "br" | "br_if" => {
-                let node = self.argument(
-                    at,
-                    name,
-                    "a label",
-                    &format!("({name} $label …)").replace("br $label …", "br $label"),
-                    nodes,
-                )?;
-                effect.argument = Some(tree.text(node));
-                effect.pops = self.label(node)?;
-                match name {
-                    "br" => effect.after = After::Never,
-                    _ => {
-                        effect.pushes = effect.pops.clone();
-                        effect.pops.push(Val::I32);
-                    }
-                }
-            }
-            "br_table" => {
-                let mut labels = Vec::new();
-                while let Some(node) = nodes.peek(tree).filter(|node| is_label(tree.atom(*node))) {
-                    labels.push(node);
-                    nodes.next(tree);
-                }
-                let Some(last) = labels.last() else {
-                    return self.fault(at, wording::missing_argument(name, "labels", "(br_table $a $b (expr))"));
-                };
-                effect.pops = self.label(*last)?;
-                for node in &labels {
-                    self.label(*node)?;
-                }
-                effect.pops.push(Val::I32);
-                effect.after = After::Never;
-            }
+            "call" | "return_call" => self.call_effect(&mut effect, nodes)?,
+            "local.get" | "local.set" | "local.tee" => self.local_effect(&mut effect, nodes)?,
+            "global.get" | "global.set" => self.global_effect(&mut effect, nodes)?,
+            "br" | "br_if" => self.branch_effect(&mut effect, nodes)?,
+            "br_table" => self.branch_table_effect(&mut effect, nodes)?,
             "return" => {
                 effect.pops = self.frames.first().map(|frame| frame.results.clone()).unwrap_or_default();
                 effect.after = After::Never;
@@ -155,7 +70,7 @@ impl<'s> Walk<'_, 's> {
             }
             "ref.is_null" => (effect.pops, effect.pushes) = (vec![Val::Any], vec![Val::I32]),
             _ => {
-                let Some(op) = ops::op(name) else { return self.unknown(at, first, name) };
+                let Some(op) = ops::op(name) else { return self.report_unknown(at, first, name) };
                 (effect.pops, effect.pushes) = (op.pops.to_vec(), op.pushes.to_vec());
                 self.immediate(at, name, op.immediate, nodes)?;
             }
@@ -163,11 +78,99 @@ impl<'s> Walk<'_, 's> {
         Ok(effect)
     }
 
-    /// Reads the number or the offset of an instruction.
+    fn call_effect(&self, effect: &mut InstructionEffect<'s>, nodes: &mut Nodes) -> Walked<()> {
+        let callee = self.argument(effect.at, effect.name, "a function's name", "(call $f …)", nodes)?;
+        effect.argument = Some(self.tree.text(callee));
+        (effect.pops, effect.pushes) = self.function_type(callee)?;
+        if effect.name == "return_call" {
+            (effect.pushes, effect.after) = (Vec::new(), After::Never);
+        }
+        Ok(())
+    }
+
+    fn local_effect(&self, effect: &mut InstructionEffect<'s>, nodes: &mut Nodes) -> Walked<()> {
+        let name = effect.name;
+        let operand = if name == "local.get" { "" } else { " …" };
+        let node = self.argument(effect.at, name, "a local's name", &format!("({name} $x{operand})"), nodes)?;
+        effect.argument = Some(self.tree.text(node));
+        let ty = self.local(effect.at, name, node)?;
+        if name != "local.get" {
+            effect.pops.push(ty);
+        }
+        if name != "local.set" {
+            effect.pushes.push(ty);
+        }
+        Ok(())
+    }
+
+    fn global_effect(&self, effect: &mut InstructionEffect<'s>, nodes: &mut Nodes) -> Walked<()> {
+        let name = effect.name;
+        let operand = if name == "global.get" { "" } else { " …" };
+        let node = self.argument(effect.at, name, "a global's name", &format!("({name} $g{operand})"), nodes)?;
+        let text = self.tree.text(node);
+        effect.argument = Some(text);
+        let Some(global) = self.types.globals.get(text) else {
+            let is_local = self.func.locals.get(text).is_some();
+            let near = nearest::names(text, self.types.globals.by_name.keys().copied());
+            let change = match near.as_slice() {
+                _ if is_local => self.rename_instruction(effect.at, name, &name.replace("global", "local")),
+                near => nearest::certain(text, near.iter().copied()).map(|near| Change::Replace(near.to_owned())),
+            };
+            return self.fault(node, messages::unknown_global(text, &near, is_local).maybe_safe(change));
+        };
+        let global = global.ok_or(Stop::Unknown)?;
+        match name {
+            "global.get" => effect.pushes.push(global.ty),
+            _ if !global.mutable => {
+                let message = messages::constant_global(text, global.ty);
+                return self.fault(node, message.maybe_safe(self.make_mutable(text)));
+            }
+            _ => effect.pops.push(global.ty),
+        }
+        Ok(())
+    }
+
+    fn branch_effect(&self, effect: &mut InstructionEffect<'s>, nodes: &mut Nodes) -> Walked<()> {
+        let name = effect.name;
+        let operand = if name == "br" { "" } else { " …" };
+        let node = self.argument(effect.at, name, "a label", &format!("({name} $label{operand})"), nodes)?;
+        effect.argument = Some(self.tree.text(node));
+        effect.pops = self.label(node)?;
+        match name {
+            "br" => effect.after = After::Never,
+            _ => {
+                effect.pushes = effect.pops.clone();
+                effect.pops.push(Val::I32);
+            }
+        }
+        Ok(())
+    }
+
+    fn branch_table_effect(&self, effect: &mut InstructionEffect<'s>, nodes: &mut Nodes) -> Walked<()> {
+        let tree = self.tree;
+        let mut labels = Vec::new();
+        while let Some(node) = nodes.peek(tree).filter(|node| is_label(tree.atom(*node))) {
+            labels.push(node);
+            nodes.next(tree);
+        }
+        let Some(last) = labels.last() else {
+            let usage = "(br_table $a $b (expr))";
+            return self.fault(effect.at, messages::missing_argument(effect.name, "labels", usage));
+        };
+        effect.pops = self.label(*last)?;
+        for node in &labels {
+            self.label(*node)?;
+        }
+        effect.pops.push(Val::I32);
+        effect.after = After::Never;
+        Ok(())
+    }
+
+    /// Reads the numeric or memory immediate of an instruction.
     pub(super) fn immediate(&mut self, at: NodeId, name: &str, immediate: Immediate, nodes: &mut Nodes) -> Walked<()> {
         let tree = self.tree;
         if immediate == Immediate::Memory || name.starts_with("memory.") {
-            // The number of a memory, of which there is one: `memory.copy` may name two.
+            // Skip memory indices. There is only one memory, and `memory.copy` may name it twice.
             while nodes.peek(tree).and_then(|node| tree.atom(node)).and_then(index).is_some() {
                 nodes.next(tree);
             }
@@ -183,10 +186,10 @@ impl<'s> Walk<'_, 's> {
             Immediate::Number(ty) => {
                 let Some(node) = nodes.peek(tree) else {
                     let usage = format!("({name} 0)");
-                    return self.fault(at, wording::missing_argument(name, "a number", &usage));
+                    return self.fault(at, messages::missing_argument(name, "a number", &usage));
                 };
                 nodes.next(tree);
-                let literal = matches!(tree.node(node).kind, Kind::Text | Kind::Block);
+                let literal = matches!(tree.node(node).kind, NodeKind::Text | NodeKind::Block);
                 if literal && ty == Val::I32 {
                     return Ok(());
                 }
@@ -195,41 +198,41 @@ impl<'s> Walk<'_, 's> {
                     let local = self.func.locals.get(&text).is_some();
                     let code = Code::from_name(&text).map(Code::number);
                     let change = self.constant_of(node, &text, local, code);
-                    return self.fault(node, wording::bad_number(name, ty, &text, local, code).perhaps(change));
+                    return self.fault(node, messages::bad_number(name, ty, &text, local, code).maybe_safe(change));
                 }
             }
         }
         Ok(())
     }
 
-    /// What a constant is whose number is none.
+    /// Rewrites a constant whose operand is not a number.
     fn constant_of(&self, node: NodeId, text: &str, local: bool, code: Option<i32>) -> Option<Change> {
         let tree = self.author;
         let inner = self.origin(node)?;
         let list =
             rewrite::parent(tree, inner).filter(|list| tree.head(*list).is_some_and(|h| h.ends_with(".const")))?;
         match text {
-            _ if code.is_some() => code.map(|code| Change::Instead(code.to_string())),
+            _ if code.is_some() => code.map(|code| Change::Replace(code.to_string())),
             _ if local => Some(Change::Edits(vec![(tree.span(list), format!("(local.get {text})"))])),
-            "true" => Some(Change::Instead("1".to_owned())),
-            "false" | "null" | "nil" => Some(Change::Instead("0".to_owned())),
-            _ if tree.node(inner).kind == Kind::List => Some(rewrite::unwrap(tree, list, inner)),
+            "true" => Some(Change::Replace("1".to_owned())),
+            "false" | "null" | "nil" => Some(Change::Replace("0".to_owned())),
+            _ if tree.node(inner).kind == NodeKind::List => Some(rewrite::replace_with_child(tree, list, inner)),
             _ => None,
         }
     }
 
-    /// Another instruction in the place of one.
-    fn instead_of(&self, at: NodeId, name: &str, other: &str) -> Option<Change> {
+    /// Replaces the name of an instruction.
+    fn rename_instruction(&self, at: NodeId, name: &str, other: &str) -> Option<Change> {
         let tree = self.author;
         let node = self.origin(at)?;
         match tree.node(node).kind {
-            Kind::List => rewrite::head(tree, node, other).filter(|_| tree.head(node) == Some(name)),
+            NodeKind::List => rewrite::replace_head(tree, node, other).filter(|_| tree.head(node) == Some(name)),
             _ => Some(Change::Edits(vec![(tree.span(node), other.to_owned())])).filter(|_| tree.text(node) == name),
         }
     }
 
-    /// A global that can be set.
-    fn mutable(&self, name: &str) -> Option<Change> {
+    /// Makes a global mutable.
+    fn make_mutable(&self, name: &str) -> Option<Change> {
         let tree = self.author;
         let mut lists = (0..tree.len()).map(NodeId).filter(|node| tree.head(*node) == Some("global"));
         let global = lists.find(|list| rewrite::items(tree, *list).get(1).and_then(|n| tree.name(*n)) == Some(name))?;
@@ -237,13 +240,13 @@ impl<'s> Walk<'_, 's> {
         Some(Change::Edits(rewrite::around(tree, ty, "(mut ", ")")))
     }
 
-    /// The declaration of a local before the instruction that sets it.
-    fn declared(&self, at: NodeId, name: &str) -> Option<Change> {
+    /// Declares a local before the instruction that sets it.
+    fn declare_local(&self, at: NodeId, name: &str) -> Option<Change> {
         let start = self.author.span(self.origin(at)?).start;
         Some(Change::Edits(vec![(start..start, format!("(local {name} i32) "))]))
     }
 
-    /// The name or number that must follow an instruction's own name.
+    /// Reads the name or number that must follow an instruction's name.
     pub(super) fn argument(
         &self,
         at: NodeId,
@@ -264,7 +267,7 @@ impl<'s> Walk<'_, 's> {
                     self.author.name(*target).map(|_| rewrite::swap(self.author, *value, *target))
                 });
                 let swappable = matches!(name, "local.set" | "local.tee" | "global.set");
-                self.fault(at, wording::missing_argument(name, what, usage).perhaps(change.filter(|_| swappable)))
+                self.fault(at, messages::missing_argument(name, what, usage).maybe_safe(change.filter(|_| swappable)))
             }
         }
     }
@@ -280,7 +283,7 @@ impl<'s> Walk<'_, 's> {
         Ok((signature.pops().map(Val::from).collect(), signature.pushes().map(Val::from).collect()))
     }
 
-    /// The type of a local that an instruction names.
+    /// Returns the type of a local that an instruction names.
     pub(super) fn local(&self, at: NodeId, name: &str, node: NodeId) -> Walked<Val> {
         let text = self.tree.text(node);
         let locals = &self.func.locals;
@@ -294,17 +297,17 @@ impl<'s> Walk<'_, 's> {
                 let near = nearest::names(text, self.local_names());
                 let global = self.types.globals.by_name.contains_key(text);
                 let change = match near.as_slice() {
-                    _ if global => self.instead_of(at, name, &name.replace("local", "global")),
-                    // What is set without a declaration lacks the declaration.
-                    [] if name != "local.get" && text.starts_with('$') => self.declared(at, text),
+                    _ if global => self.rename_instruction(at, name, &name.replace("local", "global")),
+                    // A local that is set but not declared lacks its declaration.
+                    [] if name != "local.get" && text.starts_with('$') => self.declare_local(at, text),
                     _ => self.certain_local(text),
                 };
-                self.fault(node, wording::unknown_local(text, &near, global).perhaps(change))
+                self.fault(node, messages::unknown_local(text, &near, global).maybe_safe(change))
             }
         }
     }
 
-    /// What a branch to a label takes along.
+    /// Returns the types of the values that a branch to a label passes.
     pub(super) fn label(&self, node: NodeId) -> Walked<Vec<Val>> {
         let text = self.tree.text(node);
         let named = |frame: &&Frame<'s>| frame.label == Some(text);
@@ -318,8 +321,8 @@ impl<'s> Walk<'_, 's> {
                 let own = |label: &&str| !label.starts_with("$.");
                 let around: Vec<&str> = self.frames.iter().rev().filter_map(|frame| frame.label).filter(own).collect();
                 let change =
-                    nearest::certain(text, around.iter().copied()).map(|near| Change::Instead(near.to_owned()));
-                self.fault(node, wording::unknown_label(text, &around).perhaps(change))
+                    nearest::certain(text, around.iter().copied()).map(|near| Change::Replace(near.to_owned()));
+                self.fault(node, messages::unknown_label(text, &around).maybe_safe(change))
             }
         }
     }

@@ -1,80 +1,90 @@
-//! What to say where instructions and the stack do not agree.
+//! Faults of instructions that do not match the stack.
 
 use super::stack::{Entry, Frame, FrameKind, InstructionEffect};
 use super::{Stop, Walk, Walked, list_types};
 use crate::fix::Change;
 use crate::forms::value::is_number;
+use crate::messages::Message;
 use crate::ops::{self, Val};
-use crate::tree::{Kind, NodeId};
-use crate::wording::Words;
+use crate::tree::{NodeId, NodeKind};
+use crate::truncate::{excerpt, truncate};
 use crate::{Code, Signature};
-use crate::{forms, habits, nearest, rewrite, wording};
+use crate::{forms, idioms, messages, nearest, rewrite};
+
+/// Maximum length of a list that is quoted whole, in characters.
+const MAX_LIST: usize = 32;
 
 impl<'s> Walk<'_, 's> {
-    /// Says which instruction left a value too many. Values from `first` on are results.
-    pub(super) fn left<T>(&self, entry: &Entry, first: usize) -> Walked<T> {
+    /// Reports a value that nothing uses, with the instruction that left it. Values from `first` on
+    /// are results.
+    pub(super) fn report_unused<T>(&self, entry: &Entry, first: usize) -> Walked<T> {
         if let Some(surplus) = &entry.surplus {
             let (node, usage, wanted, given) = surplus.as_ref();
-            let words = match self.callee(entry.from).filter(|called| called.pushes().count() > 1) {
+            let message = match self.callee(entry.from).filter(|called| called.pushes().count() > 1) {
                 Some(called) => {
-                    let change = self.origin(entry.from).and_then(|call| rewrite::question(self.author, call, called));
-                    wording::results_as_operand(usage, *wanted, *given, called).perhaps(change)
+                    let change =
+                        self.origin(entry.from).and_then(|call| rewrite::add_question_mark(self.author, call, called));
+                    messages::results_as_operand(usage, *wanted, *given, called).maybe_safe(change)
                 }
-                None => wording::operand_count(usage, *wanted, *given, None).perhaps(self.of_many(*node)),
+                None => messages::operand_count(usage, *wanted, *given, None).maybe_safe(self.as_operator(*node)),
             };
-            return self.fault(*node, words);
+            return self.fault(*node, message);
         }
         let count = self.stack.iter().take(first).filter(|other| other.from == entry.from).count();
         let written = self.origin(entry.from).and_then(|node| self.author.head(node));
-        let words = match self.callee(entry.from) {
+        let message = match self.callee(entry.from) {
             Some(signature) if signature.fallible() && written.is_some_and(|head| head != "call") => {
-                let change = self.origin(entry.from).and_then(|call| rewrite::question(self.author, call, signature));
-                wording::call_left(signature).perhaps(change)
+                let change =
+                    self.origin(entry.from).and_then(|call| rewrite::add_question_mark(self.author, call, signature));
+                messages::call_left(signature).maybe_safe(change)
             }
             Some(signature) => {
-                let call = self.origin(entry.from).filter(|call| self.author.node(*call).kind == Kind::List);
+                let call = self.origin(entry.from).filter(|call| self.author.node(*call).kind == NodeKind::List);
                 let all = signature.pushes().count();
                 let change = match call {
-                    // Its err, which nobody took, would be the program's code.
+                    // Otherwise err, which nothing uses, would become the program's error code.
                     Some(call) if all == 2 && self.stack.get(first).is_some_and(|code| code.from == entry.from) => {
-                        rewrite::question(self.author, call, signature)
+                        rewrite::add_question_mark(self.author, call, signature)
                     }
-                    Some(call) if all == 2 && count == 2 => rewrite::question(self.author, call, signature),
-                    Some(_) => wording::taken_up(signature),
+                    Some(call) if all == 2 && count == 2 => rewrite::add_question_mark(self.author, call, signature),
+                    Some(_) => messages::consume_result(signature),
                     None => None,
                 };
-                wording::result_left(signature, entry.nth, count).perhaps(change)
+                messages::result_left(signature, entry.nth, count).maybe_safe(change)
             }
-            None => wording::value_left(&self.excerpt(entry.from), entry.ty),
+            None => messages::value_left(&self.excerpt(entry.from), entry.ty),
         };
-        self.fault(entry.from, words)
+        self.fault(entry.from, message)
     }
 
-    /// An instruction of two operands with more of them, as the operator that takes any number.
-    fn of_many(&self, node: NodeId) -> Option<Change> {
+    /// Rewrites an instruction that has more than its two operands as an operator that takes any
+    /// number.
+    fn as_operator(&self, node: NodeId) -> Option<Change> {
         let list = self.origin(node)?;
         let operator = match self.author.head(list)?.split_once('.')? {
             ("i32" | "i64" | "f64", "add") => "+",
             ("i32" | "i64" | "f64", "mul") => "*",
             _ => return None,
         };
-        rewrite::head(self.author, list, operator)
+        rewrite::replace_head(self.author, list, operator)
     }
 
-    /// A number of another type: the same number of the type that is wanted; or the conversion of an expression.
-    fn converted(&self, words: Words, from: NodeId, wanted: Val, found: Val) -> Words {
+    /// Proposes a conversion: a constant of the expected type, or a conversion instruction around
+    /// the expression.
+    fn propose_conversion(&self, message: Message, from: NodeId, wanted: Val, found: Val) -> Message {
         let constant = self
             .origin(from)
             .filter(|list| self.author.head(*list).is_some_and(|head| head.ends_with(".const")) && found == Val::I32);
-        let change = constant.and_then(|list| rewrite::head(self.author, list, format!("{}.const", wanted.name())));
+        let change =
+            constant.and_then(|list| rewrite::replace_head(self.author, list, format!("{}.const", wanted.name())));
         match (change, ops::conversion(found, wanted)) {
-            (Some(change), _) => words.safe(change),
-            (None, Some(by)) => words.converted(wanted, found, by),
-            (None, None) => words,
+            (Some(change), _) => message.safe(change),
+            (None, Some(by)) => message.convert(wanted, found, by),
+            (None, None) => message,
         }
     }
 
-    /// The names of two `local.set` in a row, each in the place of the other.
+    /// Swaps the names of two consecutive `local.set`.
     fn swapped_pops(&self, at: NodeId) -> Option<Change> {
         let tree = self.author;
         let first = self.origin(at)?;
@@ -86,17 +96,17 @@ impl<'s> Walk<'_, 's> {
         Some(rewrite::swap(tree, name(first)?, name(second)?))
     }
 
-    /// The host function that an instruction calls.
+    /// Returns the host function that an instruction calls.
     pub(super) fn callee(&self, node: NodeId) -> Option<&Signature> {
         let mut nodes = match self.tree.node(node).kind {
-            Kind::List => self.tree.children(node),
+            NodeKind::List => self.tree.children(node),
             _ => self.tree.after(node),
         };
-        if self.tree.node(node).kind == Kind::List {
+        if self.tree.node(node).kind == NodeKind::List {
             nodes.next(self.tree);
         }
         let is_call = match self.tree.node(node).kind {
-            Kind::List => self.tree.head(node) == Some("call"),
+            NodeKind::List => self.tree.head(node) == Some("call"),
             _ => self.tree.text(node) == "call",
         };
         let name = self.tree.name(nodes.next(self.tree).filter(|_| is_call)?)?;
@@ -114,27 +124,22 @@ impl<'s> Walk<'_, 's> {
         }
     }
 
-    /// The author's text for a node, shortened to its head and argument.
+    /// Quotes the source of an instruction. A long list is shortened to its first words.
     pub(super) fn excerpt(&self, node: NodeId) -> String {
         let tree = self.author;
         let Some(node) = self.origin(node) else { return String::new() };
         let text = tree.text(node);
-        if text.chars().count() <= 32 && !text.contains('\n') {
-            return text.to_owned();
-        }
-        if tree.node(node).kind != Kind::List {
-            return format!("{}…", text.lines().next().unwrap_or("").chars().take(24).collect::<String>());
+        if tree.node(node).kind != NodeKind::List || text.chars().count() <= MAX_LIST && !text.contains('\n') {
+            return excerpt(text);
         }
         let mut nodes = tree.children(node);
-        let mut words = Vec::new();
-        while let Some(text) = nodes.next(tree).and_then(|node| tree.atom(node)).filter(|_| words.len() < 2) {
-            words.push(text.chars().take(32).collect::<String>());
-        }
+        let atoms = std::iter::from_fn(|| nodes.next(tree).and_then(|node| tree.atom(node)));
+        let words: Vec<String> = atoms.take(2).map(|word| truncate(word, MAX_LIST).into_owned()).collect();
         format!("({} …)", words.join(" "))
     }
 
-    /// Says that an operand has the wrong type.
-    pub(super) fn mismatch<T>(
+    /// Reports an operand of the wrong type.
+    pub(super) fn report_mismatch<T>(
         &self,
         effect: &InstructionEffect<'s>,
         nth: usize,
@@ -147,24 +152,32 @@ impl<'s> Walk<'_, 's> {
         let err = called.filter(|called| called.fallible() && entry.nth > 0 && entry.nth == called.results.len());
         if matches!(effect.name, "local.set" | "local.tee" | "global.set") {
             let name = effect.argument.unwrap_or("");
-            let words = match err {
-                Some(called) => wording::err_on_top(name, wanted, called).perhaps(self.swapped_pops(effect.at)),
+            let message = match err {
+                Some(called) => messages::err_on_top(name, wanted, called).maybe_safe(self.swapped_pops(effect.at)),
                 None => {
-                    let words = wording::wrong_set(name, wanted, entry.ty, &from, ops::conversion(entry.ty, wanted));
-                    if effect.given.is_some() { self.converted(words, entry.from, wanted, entry.ty) } else { words }
+                    let message = messages::wrong_set(name, wanted, entry.ty, &from, ops::conversion(entry.ty, wanted));
+                    if effect.given.is_some() {
+                        self.propose_conversion(message, entry.from, wanted, entry.ty)
+                    } else {
+                        message
+                    }
                 }
             };
-            return self.fault(at, words);
+            return self.fault(at, message);
         }
         if let Some(called) = err {
-            return self.fault(at, wording::err_as_operand(&self.usage(effect), nth, wanted, called));
+            return self.fault(at, messages::err_as_operand(&self.usage(effect), nth, wanted, called));
         }
         let param = self.host_of(effect).and_then(|signature| signature.params.get(nth)).map(|param| param.name);
         let usage = self.usage(effect);
         let hint = ops::conversion(entry.ty, wanted);
-        let words = wording::operand_type(&usage, nth, param, wanted, entry.ty, &from, hint);
-        let words = if effect.given.is_some() { self.converted(words, entry.from, wanted, entry.ty) } else { words };
-        self.fault(at, words)
+        let message = messages::operand_type(&usage, nth, param, wanted, entry.ty, &from, hint);
+        let message = if effect.given.is_some() {
+            self.propose_conversion(message, entry.from, wanted, entry.ty)
+        } else {
+            message
+        };
+        self.fault(at, message)
     }
 
     pub(super) fn host_of(&self, effect: &InstructionEffect<'s>) -> Option<&Signature> {
@@ -175,7 +188,7 @@ impl<'s> Walk<'_, 's> {
         self.program.aliases.get(name).or_else(|| self.host.get(name.strip_prefix('$')?))
     }
 
-    /// How an instruction is used, as diagnostics show it.
+    /// Returns the usage of an instruction, as diagnostics show it.
     pub(super) fn usage(&self, effect: &InstructionEffect<'s>) -> String {
         if let Some(signature) = self.host_of(effect) {
             return format!("${signature}");
@@ -196,53 +209,54 @@ impl<'s> Walk<'_, 's> {
         }
     }
 
-    /// Says what is wrong with a name that is no instruction; silent about rare ones that are.
-    pub(super) fn unknown<T>(&self, at: NodeId, first: NodeId, name: &'s str) -> Walked<T> {
+    /// Reports a name that is not an instruction. Stops the walk at a rare instruction that it does
+    /// not support.
+    pub(super) fn report_unknown<T>(&self, at: NodeId, first: NodeId, name: &'s str) -> Walked<T> {
         if at == first && (name.starts_with('$') || name.starts_with(|c: char| c.is_ascii_digit() || c == '-')) {
-            return self.bare(first);
+            return self.report_bare(first);
         }
         if is_instruction(name) {
             return Err(Stop::Unknown);
         }
         if let Some(form) = forms::form(name) {
-            let change = self.origin(first).and_then(|atom| habits::in_parentheses(self.author, atom));
-            return self.fault(first, wording::flat_form(name, form.usage).perhaps(change));
+            let change = self.origin(first).and_then(|atom| idioms::in_parentheses(self.author, atom));
+            return self.fault(first, messages::flat_form(name, form.usage).maybe_safe(change));
         }
         let plain = name.strip_prefix('$').unwrap_or(name);
         if let Some(signature) = self.host.get(plain) {
-            return self.fault(first, wording::call_missing(name, signature));
+            return self.fault(first, messages::call_missing(name, signature));
         }
         if self.program.defined.contains_key(name) {
-            return self.fault(first, wording::helper_call_missing(name));
+            return self.fault(first, messages::helper_call_missing(name));
         }
         let near = ops::nearest(name);
         let functions = nearest::functions(plain.trim_end_matches('?'), self.host, Some(self.program));
         let of_wat =
             ["i32.", "i64.", "f32.", "f64.", "v128.", "local.", "global.", "memory.", "table.", "ref.", "elem."];
         let of_host = at != first && plain.contains('.') && !of_wat.iter().any(|module| plain.starts_with(module));
-        let words = match of_host && near.is_empty() {
-            true => wording::unknown_head(name, self.host),
-            false => wording::unknown_instruction(name, &near, functions, Code::from_name(name)),
+        let message = match of_host && near.is_empty() {
+            true => messages::unknown_head(name, self.host),
+            false => messages::unknown_instruction(name, &near, functions, Code::from_name(name)),
         };
-        let prose = self.origin(first).filter(|_| at == first).and_then(|atom| habits::prose(self.author, atom));
+        let prose = self.origin(first).filter(|_| at == first).and_then(|atom| idioms::prose(self.author, atom));
         if let Some(change) = prose {
-            return self.fault(first, words.safe(change));
+            return self.fault(first, message.safe(change));
         }
         let list = self.origin(first).filter(|_| at != first).and_then(|first| rewrite::parent(self.author, first));
-        self.fault(first, words.perhaps(list.and_then(|list| self.meant(list, name, &near))))
+        self.fault(first, message.maybe_safe(list.and_then(|list| self.rewrite_list(list, name, &near))))
     }
 
-    /// What a list is whose head is nothing that is known.
-    fn meant(&self, list: NodeId, name: &str, near: &[String]) -> Option<Change> {
-        if let Some(change) = habits::list(self.author, list, self.host) {
+    /// Rewrites a list with an unknown head, if it has one possible meaning.
+    fn rewrite_list(&self, list: NodeId, name: &str, near: &[String]) -> Option<Change> {
+        if let Some(change) = idioms::list(self.author, list, self.host) {
             return Some(change);
         }
         let forms = forms::forms().map(|form| form.name);
         if let Some(form) = nearest::certain(name, forms) {
-            return rewrite::head(self.author, list, form);
+            return rewrite::replace_head(self.author, list, form);
         }
         if let Some(meant) = ops::meant(name).or_else(|| nearest::certain(name, near.iter().map(String::as_str))) {
-            return rewrite::head(self.author, list, meant);
+            return rewrite::replace_head(self.author, list, meant);
         }
         let (plain, question) = match name.strip_suffix('?') {
             Some(plain) => (plain, "?"),
@@ -250,44 +264,44 @@ impl<'s> Walk<'_, 's> {
         };
         let function = nearest::certain_function(plain.trim_start_matches('$'), self.host, Some(self.program))?;
         let known = function.strip_prefix('$').filter(|known| self.host.get(known).is_some());
-        rewrite::head(self.author, list, format!("{}{question}", known.unwrap_or(&function)))
+        rewrite::replace_head(self.author, list, format!("{}{question}", known.unwrap_or(&function)))
     }
 
-    /// The names of the author's locals.
+    /// Returns the names of the program's own locals.
     pub(super) fn local_names(&self) -> impl Iterator<Item = &'s str> {
         self.func.locals.by_name.keys().copied().filter(|name| !name.starts_with("$."))
     }
 
-    /// The local that a name is a slip of.
+    /// Returns the local that a name is a typo of.
     pub(super) fn certain_local(&self, name: &str) -> Option<Change> {
-        nearest::certain(name, self.local_names()).map(|near| Change::Instead(near.to_owned()))
+        nearest::certain(name, self.local_names()).map(|near| Change::Replace(near.to_owned()))
     }
 
-    /// Says how a bare name or number is written where an instruction is expected.
-    pub(super) fn bare<T>(&self, node: NodeId) -> Walked<T> {
+    /// Reports a bare name or number in place of an instruction.
+    pub(super) fn report_bare<T>(&self, node: NodeId) -> Walked<T> {
         let text = self.tree.text(node);
-        let words = match self.func.locals.get(text) {
-            Some(_) => wording::bare_operand(text, &format!("(local.get {text})")),
-            None if is_number(Val::I32, text) => wording::bare_operand(text, &format!("(i32.const {text})")),
-            None if is_number(Val::F64, text) => wording::bare_operand(text, &format!("(f64.const {text})")),
+        let message = match self.func.locals.get(text) {
+            Some(_) => messages::bare_operand(text, &format!("(local.get {text})")),
+            None if is_number(Val::I32, text) => messages::bare_operand(text, &format!("(i32.const {text})")),
+            None if is_number(Val::F64, text) => messages::bare_operand(text, &format!("(f64.const {text})")),
             None if self.types.globals.by_name.contains_key(text) => {
-                wording::bare_operand(text, &format!("(global.get {text})"))
+                messages::bare_operand(text, &format!("(global.get {text})"))
             }
-            None if self.program.defined.contains_key(text) => wording::helper_call_missing(text),
+            None if self.program.defined.contains_key(text) => messages::helper_call_missing(text),
             None => match text.strip_prefix('$').and_then(|plain| self.host.get(plain)) {
-                Some(signature) => wording::call_missing(text, signature),
+                Some(signature) => messages::call_missing(text, signature),
                 None if text.starts_with('$') => {
                     let near = nearest::names(text, self.local_names());
-                    wording::unknown_local(text, &near, false).perhaps(self.certain_local(text))
+                    messages::unknown_local(text, &near, false).maybe_safe(self.certain_local(text))
                 }
-                None => return self.unknown(NodeId(u32::MAX), node, text),
+                None => return self.report_unknown(NodeId(u32::MAX), node, text),
             },
         };
-        self.fault(node, words)
+        self.fault(node, message)
     }
 }
 
-/// Whether WAT has an instruction of that name, by the engine's own reader.
+/// Returns true if WAT has an instruction of this name, according to the WAT parser.
 fn is_instruction(name: &str) -> bool {
     if !name.starts_with(|c: char| c.is_ascii_lowercase()) {
         return false;

@@ -1,29 +1,30 @@
-//! A walk over the instructions of a module's text that keeps the types on the stack, to say what is wrong with them and
-//! where in the author's text.
+//! A walk over the instructions of a module's text. It tracks the types on the stack, and reports
+//! faults at their positions in the source.
 //!
-//! It knows WAT alone: forms were expanded when the module was written, and every place in it leads back to the source. It
-//! accepts what the engine accepts. An instruction that it does not know ends it without a finding.
+//! The walk sees only WAT, because forms are already expanded, and every piece maps back to the
+//! source. It accepts everything that the engine accepts. At an unknown instruction, it stops
+//! without a fault.
 
 mod effect;
 mod finding;
 mod stack;
 
 use self::stack::{After, Entry, Frame, FrameKind, InstructionEffect};
-use super::locate;
-use super::module::Module;
-use super::ops::Val;
-use super::program::{self, Func, Program};
-use super::tree::{Kind, NodeId, Nodes, Tree};
-use super::types::{FuncType, Types};
-use super::wording::{self, Fault, Words};
-use super::{habits, rewrite};
 use crate::Signatures;
+use crate::locate;
+use crate::messages::{self, Fault, Message};
+use crate::module::Module;
+use crate::ops::Val;
+use crate::program::{self, Func, Program};
+use crate::tree::{NodeId, NodeKind, Nodes, Tree};
+use crate::types::{FuncType, Types};
+use crate::{idioms, rewrite};
 
-/// Why a walk ended early.
+/// The reason why a walk ended early.
 #[derive(Debug)]
 pub(super) enum Stop {
     Fault(Box<Fault>),
-    /// At an instruction that the walk does not know.
+    /// The walk does not support an instruction.
     Unknown,
 }
 
@@ -35,17 +36,17 @@ impl From<Box<Fault>> for Stop {
 
 pub(super) type Walked<T> = Result<T, Stop>;
 
-/// How a function ends.
+/// The end of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// With its results.
+    /// The function ends with its results.
     Complete,
-    /// The program with nothing on the stack: its code is missing.
+    /// The program ends with an empty stack: its error code is missing.
     LacksCode,
 }
 
-/// The functions of a module as they were written, each piece with its place in the author's text.
-pub(super) struct Written<'m, 'a> {
+/// The parsed text of a module. Each piece maps back to the source.
+pub(super) struct ParsedModule<'m, 'a> {
     tree: Tree<'m>,
     program: Program<'m>,
     types: Types<'m>,
@@ -54,22 +55,23 @@ pub(super) struct Written<'m, 'a> {
     module: &'m Module,
 }
 
-impl<'m, 'a> Written<'m, 'a> {
-    /// Reads what was written for the author's tree.
+impl<'m, 'a> ParsedModule<'m, 'a> {
+    /// Parses the module that was emitted for the source tree.
     pub(super) fn read(author: &'a Tree<'a>, module: &'m Module, host: &'a Signatures) -> Result<Self, Box<Fault>> {
         let text = module.text.get(module.body.clone()).unwrap_or("");
-        // What is read here was made from a text that was accepted: a fault in it has no place in that.
+        // The module was emitted for a source that was accepted, so any fault is reported at the
+        // source node.
         let placed = |fault: Box<Fault>| {
             let node = locate::origin(module, module.body.start + fault.span.start);
-            Fault::new(node.map_or(0..0, |node| author.span(node)), fault.words)
+            Fault::new(node.map_or(0..0, |node| author.span(node)), fault.message)
         };
         let mut tree = Tree::read_within(text, usize::MAX).map_err(placed)?;
         let program = program::read(&mut tree, host).map_err(placed)?;
         let types = Types::read(&tree, &program);
-        Ok(Written { tree, program, types, host, author, module })
+        Ok(ParsedModule { tree, program, types, host, author, module })
     }
 
-    /// Walks over each function but the program, in the order of the text.
+    /// Walks over every helper function, in the order of the text.
     pub(super) fn walk_helpers(&self) -> impl Iterator<Item = Walked<End>> {
         (0..self.program.funcs.len().saturating_sub(1)).map(|at| self.walk(at))
     }
@@ -95,7 +97,7 @@ impl<'m, 'a> Written<'m, 'a> {
             unreachable: false,
             node,
         };
-        let Written { tree, program, types, host, author, module } = self;
+        let ParsedModule { tree, program, types, host, author, module } = self;
         let (stack, frames) = (Vec::new(), vec![frame]);
         let mut walk = Walk { tree, program, types, host, author, module, func, run, stack, frames, floor: 1 };
         let mut body = func.body;
@@ -121,29 +123,30 @@ pub(super) struct Walk<'a, 's> {
     run: bool,
     stack: Vec<Entry>,
     frames: Vec<Frame<'s>>,
-    /// How many frames the list around has opened or found: a flat `end` closes none of them.
+    /// The number of frames at the start of the enclosing list. A flat `end` must not close them.
     floor: usize,
 }
 
 impl<'s> Walk<'_, 's> {
-    fn fault<T>(&self, node: NodeId, words: Words) -> Walked<T> {
+    fn fault<T>(&self, node: NodeId, message: Message) -> Walked<T> {
         let span = self.origin(node).map_or(0..0, |node| self.author.span(node));
-        Err(Stop::Fault(Fault::new(span, words)))
+        Err(Stop::Fault(Fault::new(span, message)))
     }
 
-    /// What an instruction was written for.
+    /// Returns the source node that a node was emitted for.
     pub(super) fn origin(&self, node: NodeId) -> Option<NodeId> {
         locate::origin(self.module, self.module.body.start + self.tree.span(node).start)
     }
 
-    /// Walks over the instructions of a list or function; the flat blocks in it must end in it.
+    /// Walks over the instructions of a list or function. Flat blocks that begin in it must end in
+    /// it.
     fn inside(&mut self, nodes: &mut Nodes) -> Walked<()> {
         let before = std::mem::replace(&mut self.floor, self.frames.len());
         self.sequence(nodes)?;
         if self.frames.len() > self.floor
             && let Some(frame) = self.frames.last()
         {
-            return self.fault(frame.node, wording::no_end(self.tree.text(frame.node)));
+            return self.fault(frame.node, messages::missing_end(self.tree.text(frame.node)));
         }
         self.floor = before;
         Ok(())
@@ -152,22 +155,22 @@ impl<'s> Walk<'_, 's> {
     fn sequence(&mut self, nodes: &mut Nodes) -> Walked<()> {
         while let Some(node) = nodes.next(self.tree) {
             match self.tree.node(node).kind {
-                Kind::List => self.list(node)?,
-                Kind::Text | Kind::Block => self.push(&[Val::I32], node),
-                Kind::Atom => self.flat(node, nodes)?,
+                NodeKind::List => self.list(node)?,
+                NodeKind::Text | NodeKind::Block => self.push(&[Val::I32], node),
+                NodeKind::Atom => self.flat(node, nodes)?,
             }
         }
         Ok(())
     }
 
-    /// Walks over a folded instruction or a form.
+    /// Walks over a list.
     pub(super) fn list(&mut self, list: NodeId) -> Walked<()> {
         let tree = self.tree;
         let mut nodes = tree.children(list);
-        let Some(first) = nodes.next(tree) else { return self.fault(list, wording::empty_form()) };
+        let Some(first) = nodes.next(tree) else { return self.fault(list, messages::empty_form()) };
         let Some(name) = tree.atom(first) else {
-            let change = self.origin(list).map(|list| rewrite::splice(self.author, list));
-            return self.fault(list, wording::headless_form().perhaps(change));
+            let change = self.origin(list).map(|list| rewrite::remove_parentheses(self.author, list));
+            return self.fault(list, messages::headless_form().maybe_safe(change));
         };
         match name {
             "block" | "loop" => {
@@ -179,10 +182,10 @@ impl<'s> Walk<'_, 's> {
             "if" => self.folded_if(list, nodes),
             "then" | "else" => {
                 let change = self.origin(list).filter(|_| name == "else");
-                let change = change.and_then(|other| habits::late_else(self.author, other));
-                self.fault(list, wording::arm_outside(name).perhaps(change))
+                let change = change.and_then(|other| idioms::late_else(self.author, other));
+                self.fault(list, messages::arm_outside(name).maybe_safe(change))
             }
-            "end" => self.fault(list, wording::stray_end(name)),
+            "end" => self.fault(list, messages::stray_end(name)),
             _ => {
                 let mut effect = self.effect(list, first, name, &mut nodes)?;
                 let operands = nodes.peek(tree).is_some();
@@ -212,7 +215,7 @@ impl<'s> Walk<'_, 's> {
                 skip_name(tree, nodes);
                 let open = self.frames.len() > self.floor;
                 let Some(frame) = self.frames.last().filter(|f| open && f.kind == FrameKind::If).cloned() else {
-                    return self.fault(node, wording::stray_end(name));
+                    return self.fault(node, messages::stray_end(name));
                 };
                 self.finish(node)?;
                 self.enter(Frame { kind: FrameKind::Else, unreachable: false, ..frame });
@@ -221,11 +224,11 @@ impl<'s> Walk<'_, 's> {
             "end" => {
                 skip_name(tree, nodes);
                 if self.frames.len() <= self.floor {
-                    return self.fault(node, wording::stray_end(name));
+                    return self.fault(node, messages::stray_end(name));
                 }
                 self.close(node)
             }
-            "then" => self.fault(node, wording::arm_outside(name)),
+            "then" => self.fault(node, messages::arm_outside(name)),
             _ => {
                 let effect = self.effect(node, node, name, nodes)?;
                 self.apply(effect)
@@ -240,13 +243,13 @@ impl<'s> Walk<'_, 's> {
         let base = self.stack.len();
         let mut operands = false;
         let then = loop {
-            let Some(node) = nodes.next(tree) else { return self.fault(list, wording::no_then()) };
+            let Some(node) = nodes.next(tree) else { return self.fault(list, messages::missing_then()) };
             match tree.head(node) {
                 Some("then") => break node,
-                Some("else") => return self.fault(node, wording::no_then()),
-                _ if tree.node(node).kind == Kind::List => self.list(node)?,
-                _ if matches!(tree.node(node).kind, Kind::Text | Kind::Block) => self.push(&[Val::I32], node),
-                _ => return self.bare(node),
+                Some("else") => return self.fault(node, messages::missing_then()),
+                _ if tree.node(node).kind == NodeKind::List => self.list(node)?,
+                _ if matches!(tree.node(node).kind, NodeKind::Text | NodeKind::Block) => self.push(&[Val::I32], node),
+                _ => return self.report_bare(node),
             }
             operands = true;
         };
@@ -258,10 +261,10 @@ impl<'s> Walk<'_, 's> {
         self.inside(&mut arm)?;
         let Some(other) = nodes.next(tree) else { return self.close(then) };
         if tree.head(other) != Some("else") {
-            return self.fault(other, wording::after_then());
+            return self.fault(other, messages::after_then());
         }
         if let Some(more) = nodes.next(tree) {
-            return self.fault(more, wording::after_else());
+            return self.fault(more, messages::after_else());
         }
         if let Some(frame) = self.frames.last().cloned() {
             self.finish(then)?;
@@ -273,13 +276,13 @@ impl<'s> Walk<'_, 's> {
         self.close(other)
     }
 
-    /// Takes the condition of an `if`.
+    /// Pops the condition of an `if`.
     fn condition(&mut self, at: NodeId, given: Option<usize>) -> Walked<()> {
         let (pops, pushes) = (vec![Val::I32], Vec::new());
         self.apply(InstructionEffect { at, name: "if", argument: None, pops, pushes, after: After::Next, given })
     }
 
-    /// Reads what follows the name of a block.
+    /// Reads the label and type of a block.
     fn block_type(&mut self, nodes: &mut Nodes) -> Walked<(Option<&'s str>, FuncType)> {
         let tree = self.tree;
         let label = nodes.peek(tree).and_then(|node| tree.name(node));
@@ -297,7 +300,7 @@ fn skip_name(tree: &Tree<'_>, nodes: &mut Nodes) {
     }
 }
 
-/// Types as diagnostics list them.
+/// Formats types as a list.
 pub(super) fn list_types(types: &[Val]) -> String {
     types.iter().map(|ty| ty.name()).collect::<Vec<_>>().join(", ")
 }

@@ -1,27 +1,29 @@
-//! The stack as a walk sees it: its values, each with the instruction that left it, and the blocks they are left in.
+//! The stack during a walk: its values, each with the instruction that left it, and the open
+//! blocks.
 
 use super::{Stop, Walk, Walked, list_types};
 use crate::ops::{self, Val};
 use crate::tree::NodeId;
 use crate::types::FuncType;
-use crate::{habits, wording};
+use crate::{idioms, messages};
 
-/// The most values on the stack of a walk. A program with more of them is none that is compiled.
+/// Maximum number of values on the stack. No program with more values is compiled.
 const MAX_STACK: usize = 100_000;
 
-/// A value.
+/// A value on the stack.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) ty: Val,
     /// The instruction that left it.
     pub(super) from: NodeId,
-    /// Which of that instruction's results it is.
+    /// The index of the value among that instruction's results.
     pub(super) nth: usize,
-    /// The form that it was given to as one operand too many: its place, its signature, how many it takes and got.
+    /// The instruction that has this value as a surplus operand: its node, its usage, and the
+    /// expected and actual number of operands.
     pub(super) surplus: Option<Box<(NodeId, String, usize, usize)>>,
 }
 
-/// What a frame is of.
+/// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FrameKind {
     Func,
@@ -38,24 +40,24 @@ pub(super) struct Frame<'s> {
     pub(super) label: Option<&'s str>,
     pub(super) params: Vec<Val>,
     pub(super) results: Vec<Val>,
-    /// How many values lie below it.
+    /// The number of values below the frame.
     pub(super) height: usize,
-    /// Whether the code from here on is never reached, so that any value may be taken.
+    /// If true, the code from here on is never reached, so operands of any type may be popped.
     pub(super) unreachable: bool,
     pub(super) node: NodeId,
 }
 
 impl Frame<'_> {
-    /// What a branch to the frame takes along.
+    /// Returns the types of the values that a branch to the frame passes.
     pub(super) fn branch(&self) -> &[Val] {
         if self.kind == FrameKind::Loop { &self.params } else { &self.results }
     }
 }
 
-/// What an instruction takes and leaves.
+/// The operands and results of an instruction.
 #[derive(Clone, Debug)]
 pub(super) struct InstructionEffect<'s> {
-    /// The list of a folded instruction, the name of a flat one.
+    /// The list of a folded instruction, or the name of a flat one.
     pub(super) at: NodeId,
     pub(super) name: &'s str,
     /// The function, local or label that it names.
@@ -63,17 +65,17 @@ pub(super) struct InstructionEffect<'s> {
     pub(super) pops: Vec<Val>,
     pub(super) pushes: Vec<Val>,
     pub(super) after: After,
-    /// For a folded instruction with operands: how many values they left.
+    /// For a folded instruction with operands, the number of values that they leave.
     pub(super) given: Option<usize>,
 }
 
-/// What follows an instruction.
+/// The continuation after an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum After {
     Next,
-    /// Nothing: control goes elsewhere.
+    /// Control does not continue.
     Never,
-    /// The next one, and the types are those of the values found.
+    /// Control continues. The types are those of the values on the stack.
     Select,
 }
 
@@ -108,20 +110,20 @@ impl<'s> Walk<'_, 's> {
         self.push(&params, node);
     }
 
-    /// Closes the innermost frame and leaves its results.
+    /// Closes the innermost frame and pushes its results.
     pub(super) fn close(&mut self, end: NodeId) -> Walked<()> {
         if let Some(frame) = self.frames.last()
             && frame.kind == FrameKind::If
             && frame.params != frame.results
         {
-            return self.fault(frame.node, wording::if_without_else(&list_types(&frame.results)));
+            return self.fault(frame.node, messages::if_without_else(&list_types(&frame.results)));
         }
         let Some(frame) = self.finish(end)? else { return Ok(()) };
         self.push(&frame.results, frame.node);
         Ok(())
     }
 
-    /// Checks that the innermost frame ends with its results, and takes them and it away.
+    /// Checks the results of the innermost frame, and removes them and the frame.
     pub(super) fn finish(&mut self, end: NodeId) -> Walked<Option<Frame<'s>>> {
         let Some(frame) = self.frames.last().cloned() else { return Ok(None) };
         let available = self.stack.len().saturating_sub(frame.height);
@@ -129,7 +131,7 @@ impl<'s> Walk<'_, 's> {
         if available < wanted && !frame.unreachable {
             let at = if frame.kind == FrameKind::Func { frame.node } else { end };
             let found: Vec<Val> = self.stack.iter().skip(frame.height).map(|entry| entry.ty).collect();
-            return self.fault(at, wording::lacks_result(&self.frame_name(&frame), &frame.results, &found));
+            return self.fault(at, messages::missing_frame_result(&self.frame_name(&frame), &frame.results, &found));
         }
         let first = self.stack.len() - wanted.min(available);
         for (result, entry) in
@@ -138,7 +140,7 @@ impl<'s> Walk<'_, 's> {
             if !entry.ty.fits(*result) {
                 let hint = ops::conversion(entry.ty, *result);
                 let run = self.run && frame.kind == FrameKind::Func;
-                let words = wording::wrong_result(
+                let message = messages::wrong_result(
                     &self.frame_name(&frame),
                     *result,
                     entry.ty,
@@ -146,23 +148,23 @@ impl<'s> Walk<'_, 's> {
                     run,
                     hint,
                 );
-                return self.fault(entry.from, words);
+                return self.fault(entry.from, message);
             }
         }
         if let Some(left) = self.stack.get(frame.height).filter(|_| available > wanted).cloned() {
-            return self.left(&left, first);
+            return self.report_unused(&left, first);
         }
         self.stack.truncate(frame.height);
         self.frames.pop();
         Ok(Some(frame))
     }
 
-    /// Puts values on the stack.
+    /// Pushes values.
     pub(super) fn push(&mut self, types: &[Val], from: NodeId) {
         self.stack.extend(types.iter().enumerate().map(|(nth, ty)| Entry { ty: *ty, from, nth, surplus: None }));
     }
 
-    /// Lets an instruction take its operands and leave its results.
+    /// Pops the operands of an instruction and pushes its results.
     pub(super) fn apply(&mut self, mut effect: InstructionEffect<'s>) -> Walked<()> {
         if self.stack.len() > MAX_STACK {
             return Err(Stop::Unknown);
@@ -176,31 +178,32 @@ impl<'s> Walk<'_, 's> {
             (effect.pops, effect.pushes) = (vec![ty, ty, Val::I32], vec![ty]);
         }
         let wanted = effect.pops.len();
-        // Where parentheses are missing, operands that do not fit show that more than the last ones are.
+        // If the program lacks parentheses, too many or too few operands mean that this form is not
+        // closed.
         let all_open = &self.author.open;
         let open = self.origin(effect.at).is_some_and(|node| all_open.contains(&node));
         let unfit = |given| given > wanted && !all_open.is_empty() || given < wanted && open;
         if effect.given.is_some_and(unfit) {
-            return self.fault(effect.at, wording::unclosed_form(effect.name, None));
+            return self.fault(effect.at, messages::unclosed_form(effect.name, None));
         }
         if available < wanted && !unreachable {
             let usage = self.usage(&effect);
-            let words = match effect.given {
+            let message = match effect.given {
                 Some(given) if given <= available => {
-                    wording::operand_count(&usage, wanted, given, self.host_of(&effect))
+                    messages::operand_count(&usage, wanted, given, self.host_of(&effect))
                 }
-                _ => wording::value_missing(&usage, wanted, available, effect.name, effect.argument),
+                _ => messages::value_missing(&usage, wanted, available, effect.name, effect.argument),
             };
             let called = self.host_of(&effect);
-            let change = self.origin(effect.at).and_then(|at| habits::lacking(self.author, at, effect.name, called));
-            return self.fault(effect.at, words.perhaps(change));
+            let change = self.origin(effect.at).and_then(|at| idioms::lacking(self.author, at, effect.name, called));
+            return self.fault(effect.at, message.maybe_safe(change));
         }
         let taken = wanted.min(available);
         let first = self.stack.len() - taken;
         for (nth, ty) in effect.pops.iter().enumerate().skip(wanted - taken) {
             let Some(entry) = self.stack.get(first + nth - (wanted - taken)) else { continue };
             if !entry.ty.fits(*ty) {
-                return self.mismatch(&effect, nth, *ty, entry);
+                return self.report_mismatch(&effect, nth, *ty, entry);
             }
         }
         if let Some(given) = effect.given.filter(|given| *given > wanted) {

@@ -1,4 +1,5 @@
-//! The host functions that programs in these tests may call: the fixed signatures of the program interface.
+//! The host functions that programs in these tests may call, with the fixed signatures of the
+//! program interface.
 
 use wattle_lang::{Code, Names, Param, Signature, Signatures, Ty};
 
@@ -56,7 +57,7 @@ const HOST: &[Signature] = host! {
     dbg.log(ptr: Str) -> ();
 };
 
-/// The host of these tests.
+/// Returns the signatures of the host functions.
 pub(crate) fn host() -> Signatures {
     Signatures::new(HOST.iter().copied())
 }

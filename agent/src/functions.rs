@@ -1,0 +1,41 @@
+//! The catalog's programs as functions that a model calls.
+
+use wattle_catalog::{Arg, Catalog, Entry, TypeHint};
+use wattle_machine::{Offer, Param, ParamKind, ProgramFunction};
+use wattle_rt::Grants;
+
+use crate::listing::Listing;
+
+/// Returns the catalog's programs as functions. Only the programs that the listing offers are
+/// described to the model; programs that need a missing grant are withheld.
+pub(crate) fn functions(catalog: &Catalog, listing: &Listing, grants: &Grants) -> Vec<ProgramFunction> {
+    let offer = |entry: &Entry| match entry.meta().uses.iter().flatten().all(|capability| grants.allows(capability)) {
+        false => Offer::Withheld,
+        true if listing.offers(entry.name().as_str()) => Offer::Told,
+        true => Offer::Untold,
+    };
+    catalog.iter().map(|entry| function(entry, offer(entry))).collect()
+}
+
+fn function(entry: &Entry, offer: Offer) -> ProgramFunction {
+    let meta = entry.meta();
+    ProgramFunction {
+        program: entry.name().to_string(),
+        description: meta.description.trim().to_owned(),
+        params: meta.args.iter().map(param).collect(),
+        offer,
+        exclusive: meta.exclusive,
+        silent: meta.silent,
+    }
+}
+
+fn param(arg: &Arg) -> Param {
+    let kind = match arg.type_hint {
+        TypeHint::Int => ParamKind::Integer,
+        TypeHint::Float => ParamKind::Number,
+        TypeHint::Bool => ParamKind::Boolean,
+        TypeHint::Json => ParamKind::Json,
+        TypeHint::String | TypeHint::Path | TypeHint::Url => ParamKind::Text,
+    };
+    Param { name: arg.name.clone(), kind, description: arg.description.trim().to_owned(), default: arg.default.clone() }
+}

@@ -1,0 +1,273 @@
+//! The chat-completions protocol, with the variations of its endpoints.
+
+use serde::Serialize;
+use serde_json::Value;
+use wattle_machine::{FunctionCall, Message, Role, Usage};
+
+use super::protocol::{LengthField, OptionalFields, ReplyBuilder, ReplyFault, admit_call, read_usage};
+use super::provider_error::reported_error;
+use super::{FunctionTool, ModelReply, ModelRequest};
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    messages: Vec<RequestMessage<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u32>,
+    stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_options: Option<StreamOptions>,
+}
+
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+}
+
+/// A message of the conversation.
+#[derive(Serialize)]
+struct RequestMessage<'a> {
+    role: Role,
+    content: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<ToolCall<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct ToolCall<'a> {
+    id: &'a str,
+    r#type: &'static str,
+    function: ToolCallFunction<'a>,
+}
+
+#[derive(Serialize)]
+struct ToolCallFunction<'a> {
+    name: &'a str,
+    arguments: &'a str,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    r#type: &'static str,
+    function: &'a FunctionTool,
+}
+
+impl<'a> From<&'a Message> for RequestMessage<'a> {
+    fn from(message: &'a Message) -> Self {
+        let tool_call = |call: &'a FunctionCall| ToolCall {
+            id: &call.id,
+            r#type: "function",
+            function: ToolCallFunction { name: &call.name, arguments: &call.arguments },
+        };
+        RequestMessage {
+            role: message.role,
+            content: &message.content,
+            tool_calls: message.calls.iter().map(tool_call).collect(),
+            tool_call_id: message.answers.as_deref(),
+        }
+    }
+}
+
+/// Serializes a request's body.
+pub(super) fn body(
+    model: &str,
+    request: &ModelRequest<'_>,
+    fields: OptionalFields,
+    stream: bool,
+) -> Result<Vec<u8>, serde_json::Error> {
+    let length = |field| (fields.length == field).then_some(request.max_tokens);
+    serde_json::to_vec(&Body {
+        model,
+        messages: request.messages.iter().map(RequestMessage::from).collect(),
+        tools: request.functions.iter().map(|function| Tool { r#type: "function", function }).collect(),
+        temperature: fields.temperature.then_some(request.temperature),
+        max_tokens: length(LengthField::MaxTokens),
+        max_completion_tokens: length(LengthField::MaxCompletionTokens),
+        stream,
+        stream_options: (stream && fields.stream_options).then_some(StreamOptions { include_usage: true }),
+    })
+}
+
+/// A builder of a message from frames.
+#[derive(Debug)]
+pub(super) struct ChatBuilder {
+    /// The fields that contain the model's reasoning.
+    reasoning_fields: Vec<String>,
+    text: String,
+    reasoning: String,
+    calls: Vec<(u64, FunctionCall)>,
+    usage: Usage,
+    finish: Option<String>,
+    /// If true, a part of a chat completion arrived.
+    has_begun: bool,
+    /// If true, the provider marked the end of the stream.
+    done: bool,
+}
+
+impl ReplyBuilder for ChatBuilder {
+    /// Frames that are not JSON objects (`ping`) are skipped.
+    fn absorb(&mut self, frame: &str) -> Result<(), ReplyFault> {
+        let frame = frame.trim();
+        if frame == "[DONE]" {
+            self.done = true;
+            return Ok(());
+        }
+        if !frame.starts_with(['{', '[']) {
+            return Ok(());
+        }
+        match serde_json::from_str::<Value>(frame) {
+            Ok(value) => self.absorb_value(&value),
+            // Some servers omit the empty line between events.
+            Err(_) if frame.contains('\n') && !frame.starts_with('[') => {
+                for line in frame.lines().map(str::trim).filter(|line| !line.is_empty()) {
+                    if line == "[DONE]" {
+                        self.done = true;
+                        return Ok(());
+                    }
+                    let value = serde_json::from_str(line).map_err(|why| ReplyFault::NotJson(why.to_string()))?;
+                    self.absorb_value(&value)?;
+                }
+                Ok(())
+            }
+            Err(why) => Err(ReplyFault::NotJson(why.to_string())),
+        }
+    }
+
+    fn text(&self) -> &str {
+        &self.text
+    }
+
+    fn is_done(&self) -> bool {
+        self.done
+    }
+
+    fn is_whole(&self) -> bool {
+        self.done || self.finish.is_some()
+    }
+
+    fn into_reply(self: Box<Self>) -> Option<ModelReply> {
+        let Self { text, reasoning, calls, usage, finish, has_begun, .. } = *self;
+        let is_empty = text.is_empty() && reasoning.is_empty() && calls.is_empty() && finish.is_none();
+        (has_begun && !is_empty).then(|| ModelReply {
+            text,
+            calls: calls.into_iter().map(|(_, call)| call).collect(),
+            reasoning: (!reasoning.is_empty()).then_some(reasoning),
+            usage,
+            finish,
+        })
+    }
+}
+
+impl ChatBuilder {
+    pub(super) fn new(reasoning_fields: Vec<String>) -> Self {
+        let (text, reasoning) = (String::new(), String::new());
+        let (calls, usage, finish) = (Vec::new(), Usage::default(), None);
+        Self { reasoning_fields, text, reasoning, calls, usage, finish, has_begun: false, done: false }
+    }
+
+    fn absorb_value(&mut self, value: &Value) -> Result<(), ReplyFault> {
+        let value = value.as_array().and_then(|list| list.first()).unwrap_or(value);
+        if let Some(fault) = reported_error(value) {
+            return Err(fault);
+        }
+        if let Some(usage) = value.get("usage").filter(|usage| usage.is_object()) {
+            self.usage = read_usage(usage);
+            self.has_begun = true;
+        }
+        let choices = value.get("choices").and_then(Value::as_array).into_iter().flatten();
+        let Some(choice) = choices.into_iter().find(|choice| index(choice) == 0) else { return Ok(()) };
+        if let Some(fault) = reported_error(choice) {
+            return Err(fault);
+        }
+        self.has_begun = true;
+        if choice.get("finish_reason").and_then(Value::as_str) == Some("error") {
+            // A relay reports a failure of its provider in the middle of a message.
+            let message = "the provider ended the answer with an error".to_owned();
+            return Err(ReplyFault::Reported { unavailable: true, status: None, message });
+        }
+        if let Some(finish) = choice.get("finish_reason").and_then(Value::as_str).filter(|reason| !reason.is_empty()) {
+            self.finish = Some(finish.to_owned());
+        }
+        if let Some(delta) = choice.get("delta").filter(|delta| delta.is_object()) {
+            self.absorb_message(delta)?;
+        } else if self.text.is_empty() && self.calls.is_empty() {
+            // A complete message; at the end of a stream it only repeats the pieces.
+            match choice.get("message") {
+                Some(message) if message.is_object() => self.absorb_message(message)?,
+                _ => self.text.push_str(choice.get("text").and_then(Value::as_str).unwrap_or_default()),
+            }
+        }
+        Ok(())
+    }
+
+    fn absorb_message(&mut self, message: &Value) -> Result<(), ReplyFault> {
+        let reasoning = self.reasoning_fields.iter().find_map(|name| message.get(name)?.as_str());
+        self.reasoning.push_str(reasoning.unwrap_or_default());
+        let before = self.text.len();
+        match message.get("content") {
+            Some(Value::String(text)) => self.text.push_str(text),
+            Some(Value::Array(parts)) => parts.iter().for_each(|part| self.absorb_part(part)),
+            _ => {}
+        }
+        let calls = message.get("tool_calls").and_then(Value::as_array);
+        calls.into_iter().flatten().enumerate().try_for_each(|(at, call)| self.absorb_call(at, call))?;
+        if self.text.len() == before {
+            self.text.push_str(message.get("refusal").and_then(Value::as_str).unwrap_or_default());
+        }
+        Ok(())
+    }
+
+    /// Adds a complete call, or a piece of the call with the same index.
+    fn absorb_call(&mut self, position: usize, piece: &Value) -> Result<(), ReplyFault> {
+        let text = |pointer: &str| piece.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let index = piece.get("index").and_then(Value::as_u64).unwrap_or(position as u64);
+        // Some servers send the index 0 for every call and distinguish calls by id only.
+        let same = |id: &str| id.is_empty() || text("/id").is_empty() || id == text("/id");
+        let at = match self.calls.iter().rposition(|(known, call)| *known == index && same(&call.id)) {
+            Some(at) => at,
+            None => {
+                admit_call(self.calls.len())?;
+                let empty = FunctionCall { id: String::new(), name: String::new(), arguments: String::new() };
+                self.calls.push((index, empty));
+                self.calls.len() - 1
+            }
+        };
+        let Some((_, call)) = self.calls.get_mut(at) else { return Ok(()) };
+        for (field, piece) in [(&mut call.id, text("/id")), (&mut call.name, text("/function/name"))] {
+            // Some servers repeat these fields in every piece.
+            if field.is_empty() {
+                field.push_str(piece);
+            }
+        }
+        match piece.pointer("/function/arguments") {
+            Some(Value::String(piece)) => call.arguments.push_str(piece),
+            // Some servers send the object itself instead of its text.
+            Some(whole @ Value::Object(_)) => call.arguments = whole.to_string(),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn absorb_part(&mut self, part: &Value) {
+        if let Some(text) = part.as_str().or_else(|| part.get("text")?.as_str()) {
+            self.text.push_str(text);
+        }
+        let thoughts = part.get("thinking");
+        let thoughts = thoughts.and_then(Value::as_array).into_iter().flatten().chain(thoughts);
+        for thought in thoughts.filter_map(|thought| thought.as_str().or_else(|| thought.get("text")?.as_str())) {
+            self.reasoning.push_str(thought);
+        }
+    }
+}
+
+fn index(choice: &Value) -> u64 {
+    choice.get("index").and_then(Value::as_u64).unwrap_or(0)
+}

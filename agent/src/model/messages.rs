@@ -1,0 +1,252 @@
+//! The messages protocol: the system text in its own field, content in blocks, results of functions
+//! as blocks of the user's messages.
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use wattle_machine::{FunctionCall, Message, Role, Usage};
+
+use super::protocol::{OptionalFields, ReplyBuilder, ReplyFault, admit_call};
+use super::provider_error::reported_error;
+use super::{FunctionTool, ModelReply, ModelRequest};
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    max_tokens: u32,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    system: Vec<Value>,
+    messages: Vec<Turn>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f32>,
+    stream: bool,
+}
+
+/// A turn: all consecutive messages of one side.
+#[derive(Serialize)]
+struct Turn {
+    role: &'static str,
+    content: Vec<Value>,
+}
+
+/// Serializes a request's body. The parts that repeat from turn to turn are marked for the
+/// provider's cache: the system text, and the conversation so far.
+pub(super) fn body(
+    model: &str,
+    request: &ModelRequest<'_>,
+    fields: OptionalFields,
+    stream: bool,
+) -> Result<Vec<u8>, serde_json::Error> {
+    let system = request.messages.iter().filter(|message| message.role == Role::System && !message.content.is_empty());
+    let mut system: Vec<Value> = system.map(|message| text(&message.content)).collect();
+    let mut messages = turns(request.messages);
+    system.last_mut().into_iter().for_each(mark);
+    messages.last_mut().and_then(|turn| turn.content.last_mut()).into_iter().for_each(mark);
+    serde_json::to_vec(&Body {
+        model,
+        max_tokens: request.max_tokens,
+        system,
+        messages,
+        tools: request.functions.iter().map(tool).collect(),
+        // The protocol allows temperatures up to 1.
+        temperature: fields.temperature.then_some(request.temperature.min(1.0)),
+        stream,
+    })
+}
+
+fn tool(function: &FunctionTool) -> Value {
+    json!({"name": function.name, "description": function.description, "input_schema": function.parameters})
+}
+
+fn text(text: &str) -> Value {
+    json!({"type": "text", "text": text})
+}
+
+fn mark(block: &mut Value) {
+    if let Some(fields) = block.as_object_mut() {
+        fields.insert("cache_control".to_owned(), json!({"type": "ephemeral"}));
+    }
+}
+
+/// Merges consecutive messages of one side. A turn without content is dropped.
+fn turns(messages: &[Message]) -> Vec<Turn> {
+    let mut turns: Vec<Turn> = Vec::new();
+    for message in messages.iter().filter(|message| message.role != Role::System) {
+        let role = if message.role == Role::Assistant { "assistant" } else { "user" };
+        let content = blocks(message);
+        match turns.last_mut() {
+            Some(last) if last.role == role => last.content.extend(content),
+            _ if content.is_empty() => {}
+            _ => turns.push(Turn { role, content }),
+        }
+    }
+    turns
+}
+
+fn blocks(message: &Message) -> Vec<Value> {
+    if let Some(id) = &message.answers {
+        return vec![json!({"type": "tool_result", "tool_use_id": plain(id), "content": message.content})];
+    }
+    let spoken = Some(text(&message.content)).filter(|_| !message.content.trim().is_empty());
+    let call = |FunctionCall { id, name, arguments }: &FunctionCall| {
+        let input: Value = serde_json::from_str(arguments).unwrap_or_default();
+        let input = if input.is_object() { input } else { Value::Object(Map::new()) };
+        json!({"type": "tool_use", "id": plain(id), "name": name, "input": input})
+    };
+    spoken.into_iter().chain(message.calls.iter().map(call)).collect()
+}
+
+/// Replaces the characters of an id that the protocol does not allow.
+fn plain(id: &str) -> String {
+    id.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect()
+}
+
+/// A builder of a message from events, or from one body.
+#[derive(Debug, Default)]
+pub(super) struct MessagesBuilder {
+    text: String,
+    reasoning: String,
+    calls: Vec<(u64, FunctionCall)>,
+    usage: TokenCounts,
+    finish: Option<String>,
+    has_begun: bool,
+    done: bool,
+}
+
+/// Token counts, each as reported last.
+#[derive(Debug, Default)]
+struct TokenCounts {
+    fresh: u64,
+    written: u64,
+    cached: u64,
+    completion: u64,
+}
+
+impl TokenCounts {
+    fn read(&mut self, usage: &Value) {
+        let fields = [
+            (&mut self.fresh, "input_tokens"),
+            (&mut self.written, "cache_creation_input_tokens"),
+            (&mut self.cached, "cache_read_input_tokens"),
+            (&mut self.completion, "output_tokens"),
+        ];
+        for (count, name) in fields {
+            *count = usage.get(name).and_then(Value::as_u64).unwrap_or(*count);
+        }
+    }
+
+    fn usage(&self) -> Usage {
+        let prompt = self.fresh.saturating_add(self.written).saturating_add(self.cached);
+        Usage { prompt, completion: self.completion, cached: self.cached, cost: None }
+    }
+}
+
+impl MessagesBuilder {
+    fn event(&mut self, value: &Value) -> Result<(), ReplyFault> {
+        let at = value.get("index").and_then(Value::as_u64).unwrap_or(0);
+        match value.get("type").and_then(Value::as_str).unwrap_or_default() {
+            "message_start" => {
+                self.has_begun = true;
+                self.message(value.get("message").unwrap_or(&Value::Null))?;
+            }
+            "message" => {
+                self.has_begun = true;
+                self.message(value)?;
+                self.done = true;
+            }
+            "content_block_start" => self.block(at, value.get("content_block").unwrap_or(&Value::Null))?,
+            "content_block_delta" => self.delta(at, value.get("delta").unwrap_or(&Value::Null)),
+            "message_delta" => {
+                self.has_begun = true;
+                self.stop(value.get("delta").unwrap_or(&Value::Null));
+                value.get("usage").into_iter().for_each(|usage| self.usage.read(usage));
+            }
+            "message_stop" => self.done = true,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn message(&mut self, message: &Value) -> Result<(), ReplyFault> {
+        message.get("usage").into_iter().for_each(|usage| self.usage.read(usage));
+        self.stop(message);
+        let content = message.get("content").and_then(Value::as_array);
+        (0..).zip(content.into_iter().flatten()).try_for_each(|(at, block)| self.block(at, block))
+    }
+
+    fn stop(&mut self, value: &Value) {
+        if let Some(reason) = value.get("stop_reason").and_then(Value::as_str) {
+            self.finish = Some(reason.to_owned());
+        }
+    }
+
+    fn block(&mut self, at: u64, block: &Value) -> Result<(), ReplyFault> {
+        let field = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default();
+        match field("type") {
+            "text" => self.text.push_str(field("text")),
+            "thinking" => self.reasoning.push_str(field("thinking")),
+            "tool_use" => {
+                admit_call(self.calls.len())?;
+                let input =
+                    block.get("input").filter(|input| input.as_object().is_some_and(|fields| !fields.is_empty()));
+                let arguments = input.map(Value::to_string).unwrap_or_default();
+                self.calls
+                    .push((at, FunctionCall { id: field("id").to_owned(), name: field("name").to_owned(), arguments }));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn delta(&mut self, at: u64, delta: &Value) {
+        let field = |name: &str| delta.get(name).and_then(Value::as_str).unwrap_or_default();
+        match field("type") {
+            "text_delta" => self.text.push_str(field("text")),
+            "thinking_delta" => self.reasoning.push_str(field("thinking")),
+            "input_json_delta" => {
+                let call = self.calls.iter_mut().rev().find(|(index, _)| *index == at);
+                call.into_iter().for_each(|(_, call)| call.arguments.push_str(field("partial_json")));
+            }
+            _ => {}
+        }
+    }
+}
+
+impl ReplyBuilder for MessagesBuilder {
+    fn absorb(&mut self, frame: &str) -> Result<(), ReplyFault> {
+        let frame = frame.trim();
+        if !frame.starts_with('{') {
+            return Ok(());
+        }
+        let value: Value = serde_json::from_str(frame).map_err(|why| ReplyFault::NotJson(why.to_string()))?;
+        match reported_error(&value) {
+            Some(fault) => Err(fault),
+            None => self.event(&value),
+        }
+    }
+
+    fn text(&self) -> &str {
+        &self.text
+    }
+
+    fn is_done(&self) -> bool {
+        self.done
+    }
+
+    fn is_whole(&self) -> bool {
+        self.done
+    }
+
+    fn into_reply(self: Box<Self>) -> Option<ModelReply> {
+        let Self { text, reasoning, calls, usage, finish, has_begun, .. } = *self;
+        let is_empty = text.is_empty() && reasoning.is_empty() && calls.is_empty() && finish.is_none();
+        (has_begun && !is_empty).then(|| ModelReply {
+            text,
+            calls: calls.into_iter().map(|(_, call)| call).collect(),
+            reasoning: (!reasoning.is_empty()).then_some(reasoning),
+            usage: usage.usage(),
+            finish,
+        })
+    }
+}

@@ -1,0 +1,141 @@
+//! The parts that the protocols of endpoints have in common.
+
+use serde::Deserialize;
+use serde_json::Value;
+use wattle_machine::{Dollars, Usage};
+
+use super::ModelReply;
+
+/// The field for an answer's maximum length, whose name differs between endpoints.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum LengthField {
+    #[default]
+    MaxTokens,
+    MaxCompletionTokens,
+}
+
+/// The protocol of an endpoint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Protocol {
+    /// The chat-completions protocol.
+    #[default]
+    Chat,
+    /// The messages protocol.
+    Messages,
+}
+
+impl Protocol {
+    /// Returns the path below the base URL.
+    pub(super) fn path(self) -> &'static str {
+        match self {
+            Self::Chat => "chat/completions",
+            Self::Messages => "messages",
+        }
+    }
+}
+
+/// A builder of a message from the frames of a response, implemented per protocol.
+pub(super) trait ReplyBuilder: Send {
+    /// Adds the data of one event, or a whole body.
+    fn absorb(&mut self, frame: &str) -> Result<(), ReplyFault>;
+
+    /// Returns the text so far.
+    fn text(&self) -> &str;
+
+    /// If true, the provider marked the end of the stream.
+    fn is_done(&self) -> bool;
+
+    /// If true, the message is complete, even if the connection breaks now.
+    fn is_whole(&self) -> bool;
+
+    /// Returns the message, or `None` if no part of one arrived.
+    fn into_reply(self: Box<Self>) -> Option<ModelReply>;
+}
+
+/// The optional fields that an endpoint accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct OptionalFields {
+    pub(super) length: LengthField,
+    pub(super) temperature: bool,
+    pub(super) stream_options: bool,
+}
+
+impl OptionalFields {
+    /// Returns the fields without the one that the endpoint rejects, or `None` if its message is
+    /// about something else.
+    pub(super) fn without_rejected(self, message: &str) -> Option<Self> {
+        const SIGNS: &[&str] = &[
+            "support",
+            "unknown",
+            "unrecognized",
+            "unexpected",
+            "permitted",
+            "allowed",
+            "deprecated",
+            "extra",
+            "invalid",
+        ];
+        let message = message.to_ascii_lowercase();
+        if !SIGNS.iter().any(|sign| message.contains(sign)) {
+            return None;
+        }
+        let mut fields = self;
+        if message.contains("stream_options") {
+            fields.stream_options = false;
+        } else if message.contains("max_completion_tokens") {
+            let names_both = message.replace("max_completion_tokens", "").contains("max_tokens");
+            fields.length = if names_both { LengthField::MaxCompletionTokens } else { LengthField::MaxTokens };
+        } else if message.contains("temperature") {
+            fields.temperature = false;
+        }
+        (fields != self).then_some(fields)
+    }
+}
+
+/// A fault of a response body.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum ReplyFault {
+    /// The provider reports a failure. If `unavailable` is true, a retry may succeed.
+    Reported { unavailable: bool, status: Option<u16>, message: String },
+    /// The frame is not JSON.
+    NotJson(String),
+    /// The message exceeds a limit; the text names it.
+    Excessive(String),
+    /// The message began and its end is missing.
+    BrokeOff,
+    /// There is no message.
+    Nothing,
+}
+
+/// Maximum number of calls in one message.
+pub(super) const MAX_CALLS: usize = 256;
+
+/// Checks that a message with `known` calls may have another one.
+pub(super) fn admit_call(known: usize) -> Result<(), ReplyFault> {
+    if known < MAX_CALLS { Ok(()) } else { Err(ReplyFault::Excessive(format!("it has more than {MAX_CALLS} calls"))) }
+}
+
+/// Parses the token counts of a response, in any of the known spellings.
+pub(super) fn read_usage(usage: &Value) -> Usage {
+    let count = |value: &Value| {
+        value
+            .as_u64()
+            .or_else(|| value.as_f64().map(|count| count as u64))
+            .or_else(|| value.as_str()?.trim().parse().ok())
+    };
+    let field = |names: &[&str]| names.iter().find_map(|name| count(usage.pointer(name)?)).unwrap_or(0);
+    Usage {
+        prompt: field(&["/prompt_tokens", "/input_tokens"]),
+        completion: field(&["/completion_tokens", "/output_tokens"]),
+        cached: field(&[
+            "/prompt_tokens_details/cached_tokens",
+            "/input_tokens_details/cached_tokens",
+            "/prompt_cache_hit_tokens",
+            "/cached_tokens",
+        ]),
+        // Some relays report the cost of a request.
+        cost: usage.get("cost").and_then(Value::as_f64).and_then(Dollars::new),
+    }
+}

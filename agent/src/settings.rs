@@ -1,0 +1,54 @@
+//! The settings of an agent.
+
+use std::time::Duration;
+
+use wattle_capability::ai::Budget;
+
+use crate::dialect::DialectSetting;
+use crate::model::{Prices, Timeouts};
+use crate::moderation::Moderation;
+
+/// The configuration of an agent, shared by all its runs.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The agent's name in the trace.
+    pub agent: String,
+    /// Bounds and policies of the loop.
+    pub machine: wattle_machine::Settings,
+    /// Maximum duration of a run; unlimited if `None`.
+    pub timeout: Option<Duration>,
+    /// The sampling temperature; 0 to 2.
+    pub temperature: f32,
+    /// Maximum number of tokens of one answer.
+    pub max_tokens: u32,
+    /// Deadlines and retries of model requests.
+    pub timeouts: Timeouts,
+    /// The model budget of a run's programs.
+    pub ai: Budget,
+    /// Text that the deployment adds to the prompt: a role, house rules.
+    pub preamble: Option<String>,
+    /// The dialect in which the model calls programs.
+    pub dialect: DialectSetting,
+    /// Model prices that replace or extend the built-in table.
+    pub prices: Prices,
+    /// The content guard that checks messages before their runs begin.
+    pub moderation: Option<Moderation>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            agent: "wattle".to_owned(),
+            machine: wattle_machine::Settings::default(),
+            timeout: None,
+            temperature: 0.3,
+            max_tokens: 4_096,
+            timeouts: Timeouts::default(),
+            ai: Budget::default(),
+            preamble: None,
+            dialect: DialectSetting::default(),
+            prices: Prices::default(),
+            moderation: None,
+        }
+    }
+}

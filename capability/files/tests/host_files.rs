@@ -1,0 +1,196 @@
+//! The host's own files in a workdir: no run sees a store or a key, or changes a project file, by whatever name.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
+
+mod common;
+
+use std::os::unix::fs::symlink;
+
+use common::tree;
+use wattle_files::{ErrorKind, Files, FilesError, HostFiles, OVERLAY_LIMIT};
+
+const SECRET: &str = "what the store holds";
+
+/// A workdir that has a store, keys and a project file in it.
+struct Place {
+    dir: tempfile::TempDir,
+    host: HostFiles,
+}
+
+impl Place {
+    fn new() -> Place {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().join("work");
+        std::fs::create_dir_all(top.join("data/keys")).unwrap();
+        for name in ["data/store.db", "data/store.db-wal", "data/keys/ada.key"] {
+            std::fs::write(top.join(name), SECRET).unwrap();
+        }
+        std::fs::write(top.join("wattle.toml"), "steps = 3\n").unwrap();
+        std::fs::write(top.join("data/notes.txt"), "mine").unwrap();
+        let host = HostFiles::default()
+            .hide_database(top.join("data/store.db"), "the store")
+            .hide(top.join("data/keys"), "the folder of keys")
+            .protect(top.join("wattle.toml"), "the project file");
+        Place { dir, host }
+    }
+
+    fn top(&self) -> std::path::PathBuf {
+        self.dir.path().join("work")
+    }
+
+    fn runs(&self) -> [Files; 2] {
+        let open = || Files::open_base(&self.top()).unwrap().protecting(self.host.clone());
+        [Files::overlay(Some(open()), OVERLAY_LIMIT), Files::write_through(open())]
+    }
+}
+
+fn names(files: &Files, folder: &str) -> Vec<String> {
+    files.list(folder).unwrap().into_iter().map(|entry| entry.name).collect()
+}
+
+#[test]
+fn a_store_in_the_workdir_is_neither_read_nor_listed_nor_changed() {
+    let place = Place::new();
+    let before = tree(&place.top());
+    for files in place.runs() {
+        assert_eq!(names(&files, "/data"), ["notes.txt"]);
+        for path in [
+            "data/store.db",
+            "/data/./store.db",
+            "data/x/../store.db",
+            "data/store.db-wal",
+            "data/store.db-shm",
+            "data/store.db-journal",
+            "data/keys",
+            "data/keys/ada.key",
+            "data/keys/new",
+        ] {
+            let all: [Result<(), FilesError>; 9] = [
+                files.read(path).map(drop),
+                files.stat(path).map(drop),
+                files.stat_link(path).map(drop),
+                files.list(path).map(drop),
+                files.write(path, b"x"),
+                files.append(path, b"x"),
+                files.mkdir(path),
+                files.remove_all(path),
+                files.rename("data/notes.txt", path),
+            ];
+            for refused in all {
+                assert_eq!(refused.unwrap_err().kind(), ErrorKind::Denied, "{path}");
+            }
+        }
+        let words = files.read("data/store.db").unwrap_err().to_string();
+        assert_eq!(words, "read blocked: `data/store.db` is the store, which belongs to the host");
+        for refused in [files.remove_all("data"), files.rename("data", "moved")] {
+            let words = refused.unwrap_err().to_string();
+            assert!(words.contains("the folder `data` holds `data/store.db`, which is the store"), "{words}");
+        }
+        files.apply().unwrap();
+    }
+    assert_eq!(tree(&place.top()), before);
+}
+
+#[test]
+fn another_name_of_the_store_does_not_help() {
+    let place = Place::new();
+    let top = place.top();
+    symlink("data/store.db", top.join("soft")).unwrap();
+    symlink("data", top.join("folder")).unwrap();
+    std::fs::hard_link(top.join("data/store.db"), top.join("hard")).unwrap();
+    std::fs::hard_link(top.join("data/keys/ada.key"), top.join("data/hard_key")).unwrap();
+    for files in place.runs() {
+        for path in ["soft", "folder/store.db", "hard", "data/hard_key", "folder/keys/ada.key"] {
+            assert!(files.read(path).is_err(), "{path}");
+        }
+        assert!(!names(&files, "/").contains(&"hard".to_owned()));
+        assert_eq!(names(&files, "folder"), ["notes.txt"]);
+        let _ = files.write("hard", b"forged");
+        let _ = files.append("data/hard_key", b"forged");
+        let _ = files.apply();
+    }
+    assert_eq!(std::fs::read_to_string(top.join("data/store.db")).unwrap(), SECRET);
+    assert_eq!(std::fs::read_to_string(top.join("data/keys/ada.key")).unwrap(), SECRET);
+    // The same store under the name of a link to it.
+    let other = HostFiles::default().hide_database(top.join("soft"), "the store");
+    let files = Files::overlay(Some(Files::open_base(&top).unwrap().protecting(other)), OVERLAY_LIMIT);
+    assert!(files.read("data/store.db").is_err() && files.read("soft").is_err());
+}
+
+#[test]
+fn a_protected_file_is_read_but_not_changed() {
+    let place = Place::new();
+    symlink("wattle.toml", place.top().join("alias")).unwrap();
+    for files in place.runs() {
+        assert_eq!(files.read("wattle.toml").unwrap(), "steps = 3\n");
+        for path in ["wattle.toml", "./wattle.toml", "alias"] {
+            let refused = files.write(path, b"steps = 99").unwrap_err().to_string();
+            assert_eq!(refused, "write blocked: `wattle.toml` is a project file, which only the host writes");
+        }
+        assert!(files.remove("wattle.toml").is_err() && files.rename("data/notes.txt", "wattle.toml").is_err());
+    }
+}
+
+#[test]
+fn a_file_that_the_host_makes_later_is_kept_from_the_beginning() {
+    let place = Place::new();
+    std::fs::remove_file(place.top().join("wattle.toml")).unwrap();
+    for files in place.runs() {
+        assert!(files.write("wattle.toml", b"session = \"x\"").is_err());
+        assert!(files.write("data/store.db-shm", b"x").is_err());
+    }
+}
+
+#[test]
+fn what_is_hidden_is_not_committed() {
+    let place = Place::new();
+    let listed = place.host.not_committed(&place.top());
+    for name in ["_steps.jsonl", "data/store.db", "data/store.db-wal", "data/keys"] {
+        assert!(listed.iter().any(|path| path.to_str() == Some(name)), "{name}: {listed:?}");
+    }
+    assert!(!listed.iter().any(|path| path.to_str() == Some("wattle.toml")));
+}
+
+/// A folder that came with a workdir can have anything in it, records of a killed process among them.
+#[test]
+fn forged_records_of_a_killed_process_change_nothing_that_is_there() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = Place::new();
+    let top = place.top();
+    std::fs::create_dir(top.join(".git")).unwrap();
+    std::fs::write(top.join(".git/config"), "[core]").unwrap();
+    std::fs::write(place.dir.path().join("secret"), SECRET).unwrap();
+    let own = r#"{"File":[{"device":1,"inode":2,"size":4,"modified":[1,1],"changed":[1,1]},"0000000000000000000000000000000000000000000000000000000000000000"]}"#;
+    for (path, staged, own) in [
+        (".git/config", "W/s0", "null"),
+        (".git/hooks", "W/s0", "null"),
+        (".GIT/hooks", "W/s0", "null"),
+        ("data/store.db", "W/s0", own),
+        ("data/notes.txt", "W/s0", own),
+        ("../secret", "W/s0", "null"),
+        ("new", "../secret", "null"),
+        ("new", "data/notes.txt", "null"),
+        ("new", "/etc/passwd", own),
+        ("data/notes.txt", "W/../data/store.db", "null"),
+    ] {
+        let working = top.join(".wattle-tmp-00000000000000aa");
+        std::fs::create_dir(&working).unwrap();
+        std::fs::write(working.join("s0"), "evil").unwrap();
+        symlink("../secret", working.join("b0")).unwrap();
+        symlink("data/notes.txt", working.join("b1")).unwrap();
+        let staged = staged.replace('W', ".wattle-tmp-00000000000000aa");
+        let plan = format!(r#"[{{"path":"{path}","staged":"{staged}","own":{own},"old":"Other"}}]"#);
+        std::fs::write(working.join("plan"), plan).unwrap();
+        std::fs::set_permissions(&working, std::fs::Permissions::from_mode(0o700)).unwrap();
+        drop(Files::open_base(&top).unwrap());
+        for (path, text) in
+            [(".git/config", "[core]"), ("data/store.db", SECRET), ("data/notes.txt", "mine"), ("../secret", SECRET)]
+        {
+            assert_eq!(std::fs::read_to_string(top.join(path)).unwrap(), text, "{path} by {staged}");
+        }
+        assert!(!top.join(".git/hooks").exists() && !top.join("new").exists());
+        let _ = std::fs::remove_dir_all(&working);
+        let _ = std::fs::remove_file(top.join("data/notes.txt.wattle-saved"));
+        let _ = std::fs::remove_file(top.join("data/store.db.wattle-saved"));
+    }
+}

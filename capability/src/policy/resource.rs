@@ -1,0 +1,107 @@
+//! The resources that calls name, parsed as the host parses them.
+
+use std::net::Ipv4Addr;
+
+use url::Host;
+use wattle_rt::{Service, Target, Text};
+
+use crate::egress::Url;
+
+/// A resource outside a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Resource {
+    /// A host in lowercase, without a final dot, and a port.
+    Host { host: String, port: u16 },
+    /// A path of the run's files, from the top. If `whole`, also everything below it.
+    Path { names: Vec<String>, read: bool, write: bool, whole: bool },
+    /// A key; if `whole`, all keys with that prefix.
+    Key { key: String, whole: bool },
+    /// A catalog program; empty for a program without a name.
+    Program(String),
+    /// An agent.
+    Agent(String),
+    /// A service that the operator configured, with its host and port if known.
+    Service { service: Service, at: Option<(String, u16)> },
+}
+
+impl Resource {
+    /// Parses the text of a target; returns `None` if it is invalid.
+    pub(super) fn of(target: Target, text: &str) -> Option<Resource> {
+        let path = |read, write, whole| Some(Resource::Path { names: names(text)?, read, write, whole });
+        Some(match target {
+            Target::Url => {
+                let (host, port) = host_and_port(text)?;
+                Resource::Host { host, port }
+            }
+            Target::Read => path(true, false, false)?,
+            Target::ReadTree => path(true, false, true)?,
+            Target::Write => path(false, true, false)?,
+            Target::Tree => path(true, true, true)?,
+            Target::Key => Resource::Key { key: text.to_owned(), whole: false },
+            Target::Keys => Resource::Key { key: text.to_owned(), whole: true },
+            Target::Program => Resource::Program(text.to_owned()),
+            Target::Agent => Resource::Agent(text.to_owned()),
+            Target::Service(service) => Resource::Service { service, at: host_and_port(text) },
+        })
+    }
+
+    /// Parses a text of which only the prefix may be known; returns `None` if the rest could change
+    /// the resource.
+    pub(super) fn of_text(target: Target, text: &Text) -> Option<Resource> {
+        match (text.whole(), target) {
+            (Some(whole), _) => Resource::of(target, whole),
+            // After the first `/` of its path, a URL cannot name another host.
+            (None, Target::Url) => {
+                let prefix = text.prefix();
+                let scheme = ["https://", "http://"]
+                    .into_iter()
+                    .find(|scheme| prefix.get(..scheme.len()).is_some_and(|own| own.eq_ignore_ascii_case(scheme)))?;
+                let rest = prefix.get(scheme.len()..)?;
+                let end = rest.find(['/', '?', '#'])?;
+                let authority = rest.get(..end)?;
+                let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | '[' | ']');
+                let sound = !authority.is_empty() && authority.chars().all(plain);
+                Resource::of(Target::Url, &format!("{scheme}{}/", sound.then_some(authority)?))
+            }
+            (None, _) => None,
+        }
+    }
+}
+
+fn host_and_port(url: &str) -> Option<(String, u16)> {
+    let url = Url::parse(url).ok()?;
+    Some((host_name(&url.host()?), url.port_or_known_default()?))
+}
+
+/// Returns the canonical name of a host: in lowercase, without a final dot, and an IPv6 address
+/// that leads to an IPv4 address as the latter.
+pub(super) fn host_name(host: &Host<&str>) -> String {
+    match host {
+        Host::Domain(name) => name.trim_end_matches('.').to_ascii_lowercase(),
+        Host::Ipv4(address) => address.to_string(),
+        Host::Ipv6(address) => {
+            match address.segments() {
+                // Mapped, translated, and NAT64: traffic reaches the IPv4 address.
+                [0, 0, 0, 0, 0, 0xffff, high, low]
+                | [0, 0, 0, 0, 0xffff, 0, high, low]
+                | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
+                    Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)).to_string()
+                }
+                _ => format!("[{address}]"),
+            }
+        }
+    }
+}
+
+/// Returns the names of a path, from the top; `None` if it climbs above the top.
+pub(super) fn names(text: &str) -> Option<Vec<String>> {
+    let mut names: Vec<String> = Vec::new();
+    for name in text.split('/') {
+        match name {
+            "" | "." => {}
+            ".." => drop(names.pop()?),
+            name => names.push(name.to_owned()),
+        }
+    }
+    Some(names)
+}

@@ -1,0 +1,30 @@
+//! Ranked lists of passages, and their fusion.
+
+use std::collections::HashMap;
+
+/// Maximum number of passages taken from a list before lists are fused.
+pub(super) const POOL: usize = 60;
+
+/// The usual constant of reciprocal rank fusion.
+const OFFSET: f64 = 60.0;
+
+/// The identifier of a passage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct PassageId {
+    /// If true, the passage is of a file in the run's overlay.
+    pub(super) own: bool,
+    pub(super) id: i64,
+}
+
+/// Fuses two ranked lists by reciprocal rank.
+pub(super) fn fuse(one: &[(PassageId, f64)], other: &[(PassageId, f64)]) -> Vec<(PassageId, f64)> {
+    let mut scores: HashMap<PassageId, f64> = HashMap::new();
+    for list in [one, other] {
+        for (rank, (id, _)) in (1_u32..).zip(list) {
+            *scores.entry(*id).or_default() += 1.0 / (OFFSET + f64::from(rank));
+        }
+    }
+    let mut fused: Vec<(PassageId, f64)> = scores.into_iter().collect();
+    fused.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    fused
+}

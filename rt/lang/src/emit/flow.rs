@@ -1,0 +1,72 @@
+//! The effect of emitted code on the stack and on control flow.
+
+use crate::ops::Val;
+
+/// The context in which a node is emitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Context {
+    /// A sequence of instructions. No value is expected.
+    Statement,
+    /// An operand. One value is expected, of this type if it is known.
+    Operand(Option<Val>),
+}
+
+impl Context {
+    /// Returns the expected type.
+    pub(crate) fn want(self) -> Option<Val> {
+        match self {
+            Context::Statement => None,
+            Context::Operand(want) => want,
+        }
+    }
+}
+
+/// The way control leaves a piece of code, and the number of values on the stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flow {
+    /// Control reaches the end, with this many more values on the stack.
+    Net(i32),
+    /// Control does not reach the end.
+    Never,
+    /// The effect is not known.
+    Unknown,
+}
+
+impl Flow {
+    /// Returns the flow of this code followed by `next`.
+    pub(crate) fn then(self, next: Flow) -> Flow {
+        match (self, next) {
+            (Flow::Never, _) | (_, Flow::Never) => Flow::Never,
+            (Flow::Net(first), Flow::Net(second)) => Flow::Net(first.saturating_add(second)),
+            _ => Flow::Unknown,
+        }
+    }
+}
+
+/// The result of emitting a piece of code.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Emitted {
+    pub(crate) flow: Flow,
+    /// The type of the first value that the code leaves.
+    pub(crate) ty: Val,
+    /// If true, the first value is 0 or 1.
+    pub(crate) is_bool: bool,
+    /// If true, the value is dropped if nothing uses it.
+    pub(crate) droppable: bool,
+}
+
+impl Emitted {
+    pub(crate) const NOTHING: Emitted = Emitted::net(0, Val::Any);
+    pub(crate) const NEVER: Emitted = Emitted { flow: Flow::Never, ..Emitted::NOTHING };
+    pub(crate) const UNKNOWN: Emitted = Emitted { flow: Flow::Unknown, ..Emitted::NOTHING };
+    /// A value that is 0 or 1.
+    pub(crate) const BOOL: Emitted = Emitted { is_bool: true, ..Emitted::one(Val::I32) };
+
+    pub(crate) const fn net(count: i32, ty: Val) -> Emitted {
+        Emitted { flow: Flow::Net(count), ty, is_bool: false, droppable: false }
+    }
+
+    pub(crate) const fn one(ty: Val) -> Emitted {
+        Emitted::net(1, ty)
+    }
+}
