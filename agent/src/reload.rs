@@ -87,7 +87,7 @@ impl CatalogReloader {
         if reported.checked.elapsed() >= MIN_INTERVAL {
             let (folders, runtime) = (self.folders(), runtime.clone());
             let host = tokio::runtime::Handle::current();
-            let reload = move || folders.look(&|entry| host.block_on(check(&runtime, entry)));
+            let reload = move || folders.rescan(&|entry| host.block_on(check(&runtime, entry)));
             if let Ok(Some(folders)) = tokio::task::spawn_blocking(reload).await {
                 self.put(folders);
             }

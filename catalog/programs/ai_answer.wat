@@ -23,7 +23,7 @@
 (argv 0 $text)
 (argv 1 $question)
 (unless (str.len (str.trim? $question)) (fail EBOUND "there is no question"))
-;; Of a long text only what each part has on the question is kept.
+;; A long text is reduced to notes on what each part says about the question.
 (let $parts (str.chunk? $text 24000))
 (when (> (arr.len $parts) 1)
   (let $notes (arr.new))

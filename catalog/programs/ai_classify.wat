@@ -1,5 +1,5 @@
 ;;; name = "ai_classify"
-;;; description = "Tell which of some labels fits a text best"
+;;; description = "Return the label that fits a text best"
 ;;; returns = "the label"
 ;;; uses = ["str", "ai"]
 ;;; tags = ["label", "sort", "category", "model"]
@@ -10,7 +10,7 @@
 ;;; [[args]]
 ;;; name = "labels"
 ;;; type_hint = "string"
-;;; description = "The labels, with commas between them"
+;;; description = "The labels, separated by commas"
 ;;; [[example]]
 ;;; args = ["You won a prize!", "ham, spam"]
 ;;; ai = ["spam"]

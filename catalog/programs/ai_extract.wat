@@ -10,7 +10,7 @@
 ;;; [[args]]
 ;;; name = "schema"
 ;;; type_hint = "json"
-;;; description = "A JSON Schema of what is wanted"
+;;; description = "A JSON Schema of the data"
 ;;; [[example]]
 ;;; args = ["Ada is 36.", '{"type":"object","required":["name"],"properties":{"name":{"type":"string"}}}']
 ;;; ai = ['{"name":"Ada"}']

@@ -29,7 +29,8 @@
 
 (let $text (fs.read? (arg 0)))
 (unless (str.len (str.trim? $text)) (fail EBOUND "there is no text to summarize"))
-;; A long text is noted piece by piece, and the notes take its place. A model that writes more than it reads must not keep this going.
+;; A long text is replaced by notes on each part. The number of rounds is limited, because a model may
+;; write more than it reads.
 (for $round 0 4
   (let $parts (str.chunk? $text 24000))
   (when (= (arr.len $parts) 1) (break))

@@ -1,6 +1,6 @@
 ;;; name = "csv_filter"
 ;;; description = "Return the rows of a CSV file that match"
-;;; returns = "the matching rows as CSV, with the head line; nothing where none matches"
+;;; returns = "the matching rows as CSV, with the header line; empty if no row matches"
 ;;; uses = ["fs", "str", "arr", "json"]
 ;;; tags = ["select", "where", "table", "spreadsheet"]
 ;;; [[args]]
@@ -18,7 +18,7 @@
 ;;; [[args]]
 ;;; name = "value"
 ;;; type_hint = "string"
-;;; description = "What the column is held against"
+;;; description = "The value to compare the column with"
 ;;; [[args]]
 ;;; name = "separator"
 ;;; type_hint = "string"

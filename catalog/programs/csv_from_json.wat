@@ -1,6 +1,6 @@
 ;;; name = "csv_from_json"
 ;;; description = "Write a JSON array of objects as CSV"
-;;; returns = "the CSV text with a head line"
+;;; returns = "the CSV text with a header line"
 ;;; uses = ["json"]
 ;;; tags = ["convert", "table", "spreadsheet", "export"]
 ;;; [[args]]

@@ -10,7 +10,7 @@
 ;;; [[args]]
 ;;; name = "count"
 ;;; type_hint = "int"
-;;; description = "How many units; negative goes back"
+;;; description = "The number of units; negative goes back"
 ;;; [[args]]
 ;;; name = "unit"
 ;;; type_hint = "string"

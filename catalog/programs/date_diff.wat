@@ -1,6 +1,6 @@
 ;;; name = "date_diff"
-;;; description = "Return how much time lies between two dates"
-;;; returns = "how many whole units; below 0 where the second date is the earlier one"
+;;; description = "Return the time between two dates"
+;;; returns = "the number of whole units; negative if the second date is earlier"
 ;;; uses = ["date", "str"]
 ;;; tags = ["days", "age", "time", "between"]
 ;;; [[args]]

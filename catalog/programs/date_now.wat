@@ -1,5 +1,5 @@
 ;;; name = "date_now"
-;;; description = "Return the present date and time"
+;;; description = "Return the current date and time"
 ;;; returns = "the time, to the second"
 ;;; uses = ["date"]
 ;;; tags = ["time", "today", "clock"]

@@ -1,6 +1,6 @@
 ;;; name = "done"
 ;;; description = "End the run with a result: the answer to the user"
-;;; returns = "the result, which is the run's"
+;;; returns = "the result"
 ;;; uses = []
 ;;; tags = ["answer", "finish", "response", "end"]
 ;;; [[args]]

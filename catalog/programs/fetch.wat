@@ -1,6 +1,6 @@
 ;;; name = "fetch"
 ;;; description = "Fetch a web page and return its readable text"
-;;; returns = "4,000 characters of the page as Markdown, or of another text as it is; the last line tells how much there is and where to read on"
+;;; returns = "4,000 characters of the page as Markdown, or of another text as it is; the last line says how much there is and where to continue"
 ;;; uses = ["web", "str"]
 ;;; tags = ["http", "page", "url", "read", "html", "article"]
 ;;; [[args]]
@@ -10,7 +10,7 @@
 ;;; [[args]]
 ;;; name = "offset"
 ;;; type_hint = "int"
-;;; description = "Where to read on, in characters"
+;;; description = "The offset to continue from, in characters"
 ;;; default = 0
 ;;; [[example]]
 ;;; args = ["https://a.example/cats"]

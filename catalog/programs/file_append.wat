@@ -1,16 +1,16 @@
 ;;; name = "file_append"
-;;; description = "Add a text at the end of a file"
-;;; returns = "how many bytes were added"
+;;; description = "Append a text to the end of a file"
+;;; returns = "the number of bytes added"
 ;;; uses = ["fs", "str"]
 ;;; tags = ["log", "add"]
 ;;; [[args]]
 ;;; name = "path"
 ;;; type_hint = "path"
-;;; description = "The file to add to, made where absent"
+;;; description = "The file to append to; created if missing"
 ;;; [[args]]
 ;;; name = "content"
 ;;; type_hint = "string"
-;;; description = "The text, with its own line ends"
+;;; description = "The text, including line breaks"
 ;;; [[example]]
 ;;; args = ["log.txt", "två\n"]
 ;;; files = { "log.txt" = "one\n" }

@@ -10,7 +10,7 @@
 ;;; [[args]]
 ;;; name = "to"
 ;;; type_hint = "path"
-;;; description = "The new file; one that is there is replaced"
+;;; description = "The new file; an existing one is replaced"
 ;;; [[example]]
 ;;; args = ["a.txt", "old/a.txt"]
 ;;; files = { "a.txt" = "é\r\n" }

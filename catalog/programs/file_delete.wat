@@ -6,7 +6,7 @@
 ;;; [[args]]
 ;;; name = "path"
 ;;; type_hint = "path"
-;;; description = "What to delete"
+;;; description = "The path to delete"
 ;;; [[example]]
 ;;; args = ["a.txt"]
 ;;; files = { "a.txt" = "one", "b.txt" = "two" }

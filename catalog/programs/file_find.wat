@@ -1,6 +1,6 @@
 ;;; name = "file_find"
 ;;; description = "Find files and folders by a part of their name"
-;;; returns = "one path a line, sorted, folders with a / behind; nothing where none is found"
+;;; returns = "one path per line, sorted, folders with a trailing /; empty if none is found"
 ;;; uses = ["fs", "str", "arr"]
 ;;; tags = ["folder", "search", "tree", "below"]
 ;;; [[args]]
@@ -10,7 +10,7 @@
 ;;; [[args]]
 ;;; name = "path"
 ;;; type_hint = "path"
-;;; description = "The folder to begin in; all folders below it are searched"
+;;; description = "The folder to search, with all folders in it"
 ;;; default = "."
 ;;; [[example]]
 ;;; args = [".txt"]
@@ -35,12 +35,12 @@
   ((str.eq $top ".") (set $top ""))
   ((not (str.ends $top "/")) (set $top (str.cat? $top "/"))))
 (let $found (arr.new))
-;; The folders to look into grow while they are gone through.
+;; The list of folders to search grows during the loop.
 (let $folders (arr.new))
 (arr.push? $folders $top)
 (each $folder $folders
   (catch $names $err (fs.list (str.cat? "/" $folder)))
-  ;; A folder below that may not be looked into does not hide the others.
+  ;; A folder that cannot be read is skipped.
   (when (and (= $err EACCESS) (not (str.eq $folder $top))) (continue))
   (check $err)
   (each $name $names

@@ -1,6 +1,6 @@
 ;;; name = "file_grep"
 ;;; description = "Return the lines of a file that contain a text"
-;;; returns = "one match a line with its number, such as 12:text; `no line matches` where there is none"
+;;; returns = "one match per line with its number, such as 12:text; `no line matches` if there is none"
 ;;; uses = ["fs", "str", "arr"]
 ;;; tags = ["search", "find", "filter"]
 ;;; [[args]]
@@ -10,16 +10,16 @@
 ;;; [[args]]
 ;;; name = "text"
 ;;; type_hint = "string"
-;;; description = "What to look for; plain text, no pattern"
+;;; description = "The text to look for; not a pattern"
 ;;; [[args]]
 ;;; name = "ignore_case"
 ;;; type_hint = "bool"
-;;; description = "Whether small and capital letters are the same"
+;;; description = "If true, case is ignored"
 ;;; default = false
 ;;; [[args]]
 ;;; name = "max"
 ;;; type_hint = "int"
-;;; description = "How many matches are shown at the most; the rest is counted"
+;;; description = "Maximum number of matches to show; the rest is counted"
 ;;; default = 100
 ;;; [[example]]
 ;;; args = ["app.log", "error"]

@@ -1,6 +1,6 @@
 ;;; name = "file_lines"
 ;;; description = "Return some lines of a file, from beginning or end"
-;;; returns = "the lines, with a line feed between them"
+;;; returns = "the lines, separated by line feeds"
 ;;; uses = ["fs", "str", "arr"]
 ;;; tags = ["head", "tail", "page"]
 ;;; [[args]]
@@ -15,7 +15,7 @@
 ;;; [[args]]
 ;;; name = "count"
 ;;; type_hint = "int"
-;;; description = "How many lines at the most"
+;;; description = "Maximum number of lines"
 ;;; default = 100
 ;;; [[example]]
 ;;; args = ["a.txt", 2, 2]

@@ -1,6 +1,6 @@
 ;;; name = "file_list"
 ;;; description = "List the names in a folder"
-;;; returns = "one name a line, sorted, folders with a / behind; nothing where the folder is empty"
+;;; returns = "one name per line, sorted, folders with a trailing /; empty if the folder is empty"
 ;;; uses = ["fs", "str"]
 ;;; tags = ["folder", "directory", "ls"]
 ;;; [[args]]

@@ -6,7 +6,7 @@
 ;;; [[args]]
 ;;; name = "from"
 ;;; type_hint = "path"
-;;; description = "What to move"
+;;; description = "The path to move"
 ;;; [[args]]
 ;;; name = "to"
 ;;; type_hint = "path"

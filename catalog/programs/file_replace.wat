@@ -1,6 +1,6 @@
 ;;; name = "file_replace"
 ;;; description = "Replace a text in a file"
-;;; returns = "how many places were replaced; ENOENT, and the file as it was, where there is none"
+;;; returns = "the number of replacements; ENOENT, and the file unchanged, if the text is not in the file"
 ;;; uses = ["fs", "str", "arr"]
 ;;; tags = ["edit", "substitute", "change"]
 ;;; [[args]]
@@ -10,11 +10,11 @@
 ;;; [[args]]
 ;;; name = "old"
 ;;; type_hint = "string"
-;;; description = "The text to replace, exactly as it stands in the file"
+;;; description = "The text to replace, exactly as it is in the file"
 ;;; [[args]]
 ;;; name = "new"
 ;;; type_hint = "string"
-;;; description = "The text to put in its place"
+;;; description = "The new text"
 ;;; [[args]]
 ;;; name = "mode"
 ;;; type_hint = "string"

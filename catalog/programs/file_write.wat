@@ -1,16 +1,16 @@
 ;;; name = "file_write"
 ;;; description = "Write a text to a file, replacing what was there"
-;;; returns = "how many bytes were written"
+;;; returns = "the number of bytes written"
 ;;; uses = ["fs", "str"]
 ;;; tags = ["save", "create"]
 ;;; [[args]]
 ;;; name = "path"
 ;;; type_hint = "path"
-;;; description = "The file to write; missing folders are made"
+;;; description = "The file to write; missing folders are created"
 ;;; [[args]]
 ;;; name = "content"
 ;;; type_hint = "string"
-;;; description = "The text, with its own line ends"
+;;; description = "The text, including line breaks"
 ;;; [[example]]
 ;;; args = ["notes/today.txt", "sun\n"]
 ;;; files = { "notes/today.txt" = "rain\n" }

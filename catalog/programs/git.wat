@@ -1,6 +1,6 @@
 ;;; name = "git"
 ;;; description = "Commit everything in the workdir and push it to the operator's remote"
-;;; returns = "what became of it"
+;;; returns = "the outcome"
 ;;; uses = ["git"]
 ;;; tags = ["commit", "push", "repository", "version"]
 ;;; [[args]]

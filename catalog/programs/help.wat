@@ -1,12 +1,12 @@
 ;;; name = "help"
-;;; description = "Tell all about a function, program, form or error code"
-;;; returns = "the manual's page about what has that name, or the best matches for words"
+;;; description = "Explain a function, program, form or error code"
+;;; returns = "the manual page with that name, or the best matches for words"
 ;;; uses = ["help"]
 ;;; tags = ["manual", "documentation", "find", "search"]
 ;;; [[args]]
 ;;; name = "topic"
 ;;; type_hint = "string"
-;;; description = "A name such as str.cat, http_get or ENOENT, or words to look for; empty lists what there is"
+;;; description = "A name such as str.cat, http_get or ENOENT, or search words; empty lists everything"
 ;;; default = ""
 ;;; [[example]]
 ;;; args = ["str.cat"]

@@ -1,6 +1,6 @@
 ;;; name = "http_download"
 ;;; description = "Fetch a URL and save it as a file"
-;;; returns = "how many bytes were saved"
+;;; returns = "the number of bytes saved"
 ;;; uses = ["http", "fs", "str"]
 ;;; tags = ["web", "fetch", "save", "download"]
 ;;; [[args]]
@@ -10,7 +10,7 @@
 ;;; [[args]]
 ;;; name = "path"
 ;;; type_hint = "path"
-;;; description = "The file to write; one that is there is replaced"
+;;; description = "The file to write; an existing one is replaced"
 ;;; [[example]]
 ;;; args = ["https://example.org/data.csv", "in/data.csv"]
 ;;; http = [{ url = "https://example.org/data.csv", headers = { content-type = "text/csv" }, body = "a,b\n1,2\n" }]

@@ -1,12 +1,12 @@
 ;;; name = "http_get_all"
 ;;; description = "Fetch several URLs at the same time"
-;;; returns = "a JSON array in the order of the URLs: {url, status, body}, or {url, code, error} where one fails"
+;;; returns = "a JSON array in the order of the URLs: {url, status, body}, or {url, code, error} for one that fails"
 ;;; uses = ["http", "str", "json"]
 ;;; tags = ["web", "fetch", "many", "parallel"]
 ;;; [[args]]
 ;;; name = "urls"
 ;;; type_hint = "string"
-;;; description = "The URLs, with blanks or line ends between them"
+;;; description = "The URLs, separated by spaces or line breaks"
 ;;; [[example]]
 ;;; args = ["https://example.org/a\nhttps://example.org/b\n"]
 ;;; http = [{ url = "https://example.org/a", body = "one" }, { url = "https://example.org/b", status = 404 }]

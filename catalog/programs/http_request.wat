@@ -10,11 +10,11 @@
 ;;; [[args]]
 ;;; name = "url"
 ;;; type_hint = "url"
-;;; description = "The URL to ask"
+;;; description = "The URL of the request"
 ;;; [[args]]
 ;;; name = "headers"
 ;;; type_hint = "json"
-;;; description = "A JSON object of header names and values; ${secret:NAME} in one stands for a secret of the operator's"
+;;; description = "A JSON object of header names and values; ${secret:NAME} in one is replaced by a secret of the operator"
 ;;; default = "{}"
 ;;; [[args]]
 ;;; name = "body"

@@ -1,5 +1,5 @@
 ;;; name = "image"
-;;; description = "Make a picture of a prompt and write it to a file; at most two a run"
+;;; description = "Make a picture of a prompt and write it to a file; at most two per run"
 ;;; returns = "the file with its size and kind"
 ;;; uses = ["image"]
 ;;; tags = ["picture", "banner", "draw", "illustration"]

@@ -1,6 +1,6 @@
 ;;; name = "json_query"
 ;;; description = "Apply a jq filter to a JSON document"
-;;; returns = "one value a line, strings without quotes"
+;;; returns = "one value per line, strings without quotes"
 ;;; uses = ["json"]
 ;;; tags = ["jq", "filter", "select"]
 ;;; [[args]]

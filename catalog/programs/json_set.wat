@@ -10,7 +10,7 @@
 ;;; [[args]]
 ;;; name = "path"
 ;;; type_hint = "string"
-;;; description = "Such as items[0].name; objects on the way are made"
+;;; description = "Such as items[0].name; missing objects are created"
 ;;; [[args]]
 ;;; name = "value"
 ;;; type_hint = "string"

@@ -1,6 +1,6 @@
 ;;; name = "json_table"
 ;;; description = "Write a JSON array of objects as a Markdown table"
-;;; returns = "the table; a column for each key, in the order of first occurrence; nothing for no rows"
+;;; returns = "the table; a column for each key, in the order of first occurrence; empty if there are no rows"
 ;;; uses = ["str", "arr", "map", "json"]
 ;;; tags = ["markdown", "report", "show"]
 ;;; [[args]]

@@ -6,7 +6,7 @@
 ;;; [[args]]
 ;;; name = "key"
 ;;; type_hint = "string"
-;;; description = "The key; one that is absent counts from 0"
+;;; description = "The key; a missing one counts from 0"
 ;;; [[args]]
 ;;; name = "by"
 ;;; type_hint = "int"

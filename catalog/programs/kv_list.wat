@@ -1,12 +1,12 @@
 ;;; name = "kv_list"
 ;;; description = "List the keys of the session's state"
-;;; returns = "one key a line, sorted; nothing where there is none"
+;;; returns = "one key per line, sorted; empty if there is none"
 ;;; uses = ["kv", "str"]
 ;;; tags = ["memory", "keys"]
 ;;; [[args]]
 ;;; name = "prefix"
 ;;; type_hint = "string"
-;;; description = "What the keys begin with; empty for all"
+;;; description = "The prefix of the keys; empty for all"
 ;;; default = ""
 ;;; [[example]]
 ;;; kv = { "user.name" = "Ada", "city" = "Oslo", "user.age" = "36" }

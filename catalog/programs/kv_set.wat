@@ -6,7 +6,7 @@
 ;;; [[args]]
 ;;; name = "key"
 ;;; type_hint = "string"
-;;; description = "The key; the value that it has is replaced"
+;;; description = "The key; its current value is replaced"
 ;;; [[args]]
 ;;; name = "value"
 ;;; type_hint = "string"

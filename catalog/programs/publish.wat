@@ -1,6 +1,6 @@
 ;;; name = "publish"
 ;;; description = "Copy the files below content/ and blog/ to the public folder"
-;;; returns = "which files are new there"
+;;; returns = "the files that are new there"
 ;;; uses = ["publish"]
 ;;; tags = ["site", "web", "blog", "public"]
 ;;; [[example]]

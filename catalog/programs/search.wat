@@ -1,6 +1,6 @@
 ;;; name = "search"
 ;;; description = "Find the passages of the files that are about something"
-;;; returns = "JSON [{path, lines, passage, score}], best first; [] where nothing fits"
+;;; returns = "JSON [{path, lines, passage, score}], best first; [] if nothing fits"
 ;;; uses = ["search", "str"]
 ;;; tags = ["find", "files", "recall", "question", "grep"]
 ;;; [[args]]
@@ -10,7 +10,7 @@
 ;;; [[args]]
 ;;; name = "max"
 ;;; type_hint = "int"
-;;; description = "How many passages at the most, up to 20"
+;;; description = "Maximum number of passages, up to 20"
 ;;; default = 5
 ;;; [[example]]
 ;;; args = ["How long do cats sleep?"]

@@ -1,6 +1,6 @@
 ;;; name = "shell"
 ;;; description = "Run a line of the shell over the run's files: pipelines, variables, loops; coreutils, grep, sed, awk, find, jq"
-;;; returns = "the standard output, then the standard error, then [exit code N] where it is not 0"
+;;; returns = "the standard output, then the standard error, then [exit code N] if it is not 0"
 ;;; uses = ["shell", "json", "str"]
 ;;; tags = ["bash", "sh", "command", "pipe", "terminal", "exec"]
 ;;; [[args]]

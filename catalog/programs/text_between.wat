@@ -1,6 +1,6 @@
 ;;; name = "text_between"
 ;;; description = "Return every piece of a text between two markers"
-;;; returns = "one result for each piece; ENOENT where there is none"
+;;; returns = "one result for each piece; ENOENT if there is none"
 ;;; uses = ["str"]
 ;;; tags = ["html", "parse", "extract"]
 ;;; [[args]]
@@ -14,7 +14,7 @@
 ;;; [[args]]
 ;;; name = "after"
 ;;; type_hint = "string"
-;;; description = "The marker behind a piece, such as </b>"
+;;; description = "The marker after a piece, such as </b>"
 ;;; [[example]]
 ;;; args = ["<li>one</li>\n<li>två</li><li></li>", "<li>", "</li>"]
 ;;; results = ["one", "två", ""]

@@ -1,6 +1,6 @@
 ;;; name = "text_count"
 ;;; description = "Count the lines, words, characters and bytes of a text"
-;;; returns = "JSON {lines, words, characters, bytes}; words are what blanks and line ends part"
+;;; returns = "JSON {lines, words, characters, bytes}; words are separated by whitespace"
 ;;; uses = ["str", "arr", "json"]
 ;;; tags = ["wc", "length", "how many words"]
 ;;; [[args]]

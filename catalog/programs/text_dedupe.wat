@@ -1,6 +1,6 @@
 ;;; name = "text_dedupe"
 ;;; description = "Remove repeated lines, keeping the first of each"
-;;; returns = "the lines that are left, in their order"
+;;; returns = "the remaining lines, in order"
 ;;; uses = ["str", "arr"]
 ;;; tags = ["unique", "duplicates", "uniq"]
 ;;; [[args]]

@@ -1,6 +1,6 @@
 ;;; name = "text_frequency"
 ;;; description = "Count how often each word occurs"
-;;; returns = "one word a line with its count, such as 3 the; the most frequent first"
+;;; returns = "one word per line with its count, such as 3 the; the most frequent first"
 ;;; uses = ["str", "arr", "map"]
 ;;; tags = ["frequency", "histogram", "common"]
 ;;; [[args]]
@@ -10,7 +10,7 @@
 ;;; [[args]]
 ;;; name = "max"
 ;;; type_hint = "int"
-;;; description = "How many words at the most"
+;;; description = "Maximum number of words"
 ;;; default = 20
 ;;; [[example]]
 ;;; args = ["The cat. The Café, the cat's café!", 3]

@@ -1,6 +1,6 @@
 ;;; name = "text_links"
 ;;; description = "Return the http and https links in a text"
-;;; returns = "one link a line, in the order of the text, each once; nothing where there is none"
+;;; returns = "one link per line, in the order of the text, each once; empty if there is none"
 ;;; uses = ["str", "arr"]
 ;;; tags = ["url", "html", "markdown", "extract"]
 ;;; [[args]]

@@ -1,6 +1,6 @@
 ;;; name = "text_match"
 ;;; description = "Return every match of a regular expression"
-;;; returns = "one match a line; nothing where there is none"
+;;; returns = "one match per line; empty if there is none"
 ;;; uses = ["str"]
 ;;; tags = ["regex", "pattern", "search", "extract"]
 ;;; [[args]]

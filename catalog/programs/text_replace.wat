@@ -10,11 +10,11 @@
 ;;; [[args]]
 ;;; name = "old"
 ;;; type_hint = "string"
-;;; description = "What to replace"
+;;; description = "The text to replace"
 ;;; [[args]]
 ;;; name = "new"
 ;;; type_hint = "string"
-;;; description = "What to put in its place"
+;;; description = "The new text"
 ;;; default = ""
 ;;; [[example]]
 ;;; args = ["red car, red bus", "red", "blue"]

@@ -1,5 +1,5 @@
 ;;; name = "text_template"
-;;; description = "Fill the {{name}} places of a template"
+;;; description = "Fill in the {{name}} placeholders of a template"
 ;;; returns = "the text with the values in it"
 ;;; uses = ["str", "arr", "json"]
 ;;; tags = ["fill", "format", "mail"]

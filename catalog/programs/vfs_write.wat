@@ -1,12 +1,12 @@
 ;;; name = "vfs_write"
 ;;; description = "Write a file of the run, replacing it"
-;;; returns = "how many bytes were written"
+;;; returns = "the number of bytes written"
 ;;; uses = ["vfs", "str"]
 ;;; tags = ["file", "save", "create"]
 ;;; [[args]]
 ;;; name = "path"
 ;;; type_hint = "path"
-;;; description = "The file, relative to the workdir; folders above it are made as needed"
+;;; description = "The file, relative to the workdir; missing folders are created"
 ;;; [[args]]
 ;;; name = "content"
 ;;; type_hint = "string"

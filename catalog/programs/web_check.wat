@@ -1,12 +1,12 @@
 ;;; name = "web_check"
-;;; description = "Tell which of some links are dead"
-;;; returns = "one dead link a line with its status or the reason; `no link is dead` where all work"
+;;; description = "Return the links that are dead"
+;;; returns = "one dead link per line with its status or the reason; `no link is dead` if all work"
 ;;; uses = ["http", "str", "arr", "json"]
 ;;; tags = ["broken", "links", "test", "404"]
 ;;; [[args]]
 ;;; name = "links"
 ;;; type_hint = "string"
-;;; description = "The links, with blanks or line ends between them"
+;;; description = "The links, separated by spaces or line breaks"
 ;;; [[example]]
 ;;; args = ["https://a.example/ https://b.example/\nhttps://a.example/"]
 ;;; http = [{ url = "https://a.example/", body = "fine" }, { url = "https://b.example/", status = 404 }]

@@ -1,6 +1,6 @@
 ;;; name = "web_links"
 ;;; description = "Return the links of a web page"
-;;; returns = "one absolute http or https link a line, in the order of the page, each once; nothing where there is none"
+;;; returns = "one absolute http or https link per line, in the order of the page, each once; empty if there is none"
 ;;; uses = ["http", "str", "arr"]
 ;;; tags = ["html", "page", "url", "href"]
 ;;; [[args]]
@@ -27,7 +27,7 @@
 ;;; results = []
 
 (argv 0 $url)
-;; The page's address in its parts: all but the query, up to the last /, up to the path, the scheme.
+;; The parts of the page's URL: without the query, up to the last /, up to the path, the scheme.
 (let $page (arr.get? (str.match? $url "^[^?#]*") 0))
 (let $origin (arr.get? (str.match? $page "^\\w+://[^/]*") 0))
 (let $folder (str.replace_re? $page "(://.*/)[^/]*$" "$1"))

@@ -1,6 +1,6 @@
 ;;; name = "web_title"
 ;;; description = "Return the title of a web page"
-;;; returns = "the title on one line; ENOENT where there is none"
+;;; returns = "the title on one line; ENOENT if there is none"
 ;;; uses = ["http", "str", "arr"]
 ;;; tags = ["html", "page", "name"]
 ;;; [[args]]

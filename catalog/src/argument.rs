@@ -1,12 +1,12 @@
-//! The check of a call's arguments: defaults filled in, each text held against its type.
+//! The check of a call's arguments: defaults are filled in, and each text is checked against its type.
 
 use std::fmt;
 
 use crate::{Arg, Entry, Name, TypeHint};
 
-/// Why a call's arguments do not fit: text that is the call's result, for the model to read.
+/// An error in a call's arguments. Its text is the result of the call, which the model reads.
 ///
-/// [`hint`](ArgumentError::hint) says what to do about it.
+/// [`hint`](ArgumentError::hint) says how to fix the call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArgumentError {
     program: Name,
@@ -16,34 +16,23 @@ pub struct ArgumentError {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Every argument is given as a text, so what is missing is one, whatever its type.
-    Missing {
-        arg: String,
-        type_hint: TypeHint,
-    },
-    Unfit {
-        arg: String,
-        type_hint: TypeHint,
-        required: bool,
-        given: String,
-    },
-    TooMany {
-        takes: usize,
-        given: usize,
-    },
+    Missing { arg: String, type_hint: TypeHint },
+    Invalid { arg: String, type_hint: TypeHint, required: bool, given: String },
+    TooMany { takes: usize, given: usize },
 }
 
 impl Entry {
-    /// The arguments that the program gets for the given ones: omitted optional ones filled in, each checked against its
-    /// type. An empty text for an optional argument whose type has no empty value stands for its default.
+    /// Returns the arguments that the program gets: each given one is checked against its type, and the
+    /// missing optional ones are filled in. An empty text for an optional argument stands for its
+    /// default, unless the type is `string`.
     ///
     /// # Errors
-    /// Where a required argument is missing, one does not fit its type, or there are too many.
+    /// If a required argument is missing, an argument does not match its type, or there are too many.
     pub fn arguments(&self, given: &[String]) -> Result<Vec<String>, ArgumentError> {
         check(self.name(), &self.meta().args, given)
     }
 
-    /// How the program is called, such as `file_grep(path: path, text: string, max: int = 100)`.
+    /// Returns the usage line, such as `file_grep(path: path, text: string, max: int = 100)`.
     #[must_use]
     pub fn usage(&self) -> String {
         usage(self.name(), &self.meta().args)
@@ -70,7 +59,7 @@ fn argument(arg: &Arg, given: Option<&String>) -> Result<String, Kind> {
     match (given, &arg.default) {
         (None, Some(default)) => Ok(default.clone()),
         (None, None) => Err(Kind::Missing { arg: name(), type_hint }),
-        (Some(text), default) => type_hint.accept(text).map(Into::into).ok_or_else(|| Kind::Unfit {
+        (Some(text), default) => type_hint.accept(text).map(Into::into).ok_or_else(|| Kind::Invalid {
             arg: name(),
             type_hint,
             required: default.is_none(),
@@ -79,41 +68,42 @@ fn argument(arg: &Arg, given: Option<&String>) -> Result<String, Kind> {
     }
 }
 
-/// The beginning of a text, quoted, as a message shows it.
+/// Quotes a text for a message, and truncates it if it is long.
 pub(crate) fn excerpt(text: &str) -> String {
     wattle_rt::quote(text, 60)
 }
 
-/// What texts a type takes, as a message says it.
-fn wanted(type_hint: TypeHint) -> &'static str {
+/// Describes the texts that a type accepts.
+fn expected(type_hint: TypeHint) -> &'static str {
     match type_hint {
         TypeHint::String => "a text",
         TypeHint::Int => "an integer such as 42",
         TypeHint::Float => "a number such as 2.5",
         TypeHint::Bool => "true or false",
         TypeHint::Json => "a JSON text",
-        TypeHint::Path => "a path that is not empty",
-        TypeHint::Url => "an absolute URL that begins with http:// or https://",
+        TypeHint::Path => "a non-empty path",
+        TypeHint::Url => "an absolute URL that starts with http:// or https://",
     }
 }
 
-/// The type's word as errors say it: `an int`, `a url`.
+/// Returns the type's name with its article: `an int`, `a url`.
 pub(crate) fn with_article(type_hint: TypeHint) -> String {
     let article = if type_hint == TypeHint::Int { "an" } else { "a" };
     format!("{article} {type_hint}")
 }
 
 impl ArgumentError {
-    /// What to do about it, without a leading `hint:`: what was found, what is expected, how the program is called.
+    /// Returns the hint, without a leading `hint:`. It says what is expected, what was found, and how
+    /// the program is called.
     #[must_use]
     pub fn hint(&self) -> String {
         let usage = &self.usage;
         match &self.kind {
-            Kind::Missing { type_hint, .. } => format!("expected {}; usage: {usage}", wanted(*type_hint)),
-            Kind::Unfit { type_hint, given, .. } => {
-                format!("expected {}, found {given}; usage: {usage}", wanted(*type_hint))
+            Kind::Missing { type_hint, .. } => format!("expected {}; usage: {usage}", expected(*type_hint)),
+            Kind::Invalid { type_hint, given, .. } => {
+                format!("expected {}, found {given}; usage: {usage}", expected(*type_hint))
             }
-            Kind::TooMany { .. } => "quote an argument that has blanks or commas of its own".to_owned(),
+            Kind::TooMany { .. } => "quote an argument that contains spaces or commas".to_owned(),
         }
     }
 }
@@ -123,10 +113,10 @@ impl fmt::Display for ArgumentError {
         write!(f, "{} error: ", self.program)?;
         match &self.kind {
             Kind::Missing { arg, .. } => write!(f, "required arg `{arg}` missing or not a string"),
-            Kind::Unfit { arg, type_hint, required: true, .. } => {
+            Kind::Invalid { arg, type_hint, required: true, .. } => {
                 write!(f, "required arg `{arg}` missing or not {}", with_article(*type_hint))
             }
-            Kind::Unfit { arg, type_hint, .. } => write!(f, "optional arg `{arg}` not {}", with_article(*type_hint)),
+            Kind::Invalid { arg, type_hint, .. } => write!(f, "optional arg `{arg}` not {}", with_article(*type_hint)),
             Kind::TooMany { takes, given } => {
                 let takes = match takes {
                     0 => "no arguments".to_owned(),

@@ -1,4 +1,4 @@
-//! The programs that are compiled into the binary: one line per file of `programs/`.
+//! The built-in programs, which are compiled into the binary: one line per file of `programs/`.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ macro_rules! files {
     ($($file:literal)*) => { &[$(($file, include_str!(concat!("../programs/", $file)))),*] };
 }
 
-/// File names and texts, sorted.
+/// The names and texts of the files, sorted by name.
 const FILES: &[(&str, &str)] = files! {
     "ai_answer.wat"
     "ai_classify.wat"
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_file_has_its_line() {
+    fn every_file_is_listed() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/programs");
         let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let mut names: Vec<String> = names.collect();

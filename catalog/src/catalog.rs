@@ -8,36 +8,38 @@ use crate::folder::Folder;
 use crate::problem::{Fault, Problem};
 use crate::{Entry, Folders, Index, Name, builtin, nearest};
 
-/// The most names that a suggestion has.
-const SUGGESTED: usize = 3;
+/// Maximum number of suggested names.
+const MAX_SUGGESTIONS: usize = 3;
 
-/// All programs by name, and what was wrong with the files that are left out. A value that does not change: a reload makes
-/// another one. Cheap to clone.
+/// All programs by name, and the problems of the files that are left out. A catalog never changes: a
+/// reload creates a new one. It is cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     entries: Arc<BTreeMap<Name, Arc<Entry>>>,
     problems: Arc<[Problem]>,
-    /// What searches look into, made at the first one.
+    /// The search index, which is built at the first search.
     index: Arc<OnceLock<Index<Arc<Entry>>>>,
 }
 
 impl Catalog {
-    /// The programs that are compiled into the binary.
+    /// Returns the catalog of the built-in programs.
     #[must_use]
     pub fn built_in() -> Catalog {
         Catalog::of_folders(&[])
     }
 
-    /// The built-in programs and over them those of the folders: a program takes the place of one of its name in an earlier
-    /// folder, and of a built-in one where its front matter has `replaces`. Files are the `.wat` files directly in a folder.
+    /// Loads the built-in programs and the programs of the folders: all `.wat` files directly in a
+    /// folder. A program replaces one with the same name in an earlier folder, and a built-in one if its
+    /// front matter has `replaces`.
     ///
-    /// Never fails: files and folders that cannot be used are left out, and [`problems`](Catalog::problems) says why.
+    /// This never fails. Files and folders that cannot be used are left out, and
+    /// [`problems`](Catalog::problems) lists them.
     #[must_use]
     pub fn load<P: AsRef<Path>>(folders: &[P]) -> Catalog {
         Folders::open(folders, &|_| Ok(())).catalog().clone()
     }
 
-    /// The built-in programs, and over them those of the folders.
+    /// Creates a catalog of the built-in programs and the programs of the folders.
     pub(crate) fn of_folders(folders: &[Folder]) -> Catalog {
         let mut entries: BTreeMap<Name, Arc<Entry>> = BTreeMap::new();
         let mut problems = Vec::new();
@@ -57,8 +59,8 @@ impl Catalog {
             for (name, mut same) in named {
                 match (same.pop(), same.is_empty()) {
                     (Some(only), true) => drop(entries.insert(name, only)),
-                    // None of several can be preferred, so what an earlier layer has stays.
-                    (Some(last), false) => problems.extend(same.iter().map(|other| twice(&last, other))),
+                    // None of several programs is preferred, so the one of an earlier layer is kept.
+                    (Some(last), false) => problems.extend(same.iter().map(|other| duplicate(&last, other))),
                     (None, _) => {}
                 }
             }
@@ -69,62 +71,64 @@ impl Catalog {
         Catalog { entries: Arc::new(entries), problems: problems.into(), index: Arc::default() }
     }
 
-    /// The program of exactly that name.
+    /// Returns the program with exactly this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<Entry>> {
         self.entries.get(name)
     }
 
-    /// The programs that a name comes close to, closest first, three at the most; for a suggestion, never for a call.
-    /// Case, separators, the order of words and a namespace before the name do not count.
+    /// Returns the names that are similar to a name, closest first, at most three. They are
+    /// suggestions only; a call needs the exact name. Case, separators, the order of words and a
+    /// namespace before the name are ignored.
     #[must_use]
     pub fn nearest(&self, name: &str) -> Vec<&Name> {
-        let apart = |known: &Name| nearest::distance(name, known.as_str());
+        let distance = |known: &Name| nearest::distance(name, known.as_str());
         let mut close: Vec<(usize, &Name)> =
-            self.entries.keys().filter_map(|known| Some((apart(known)?, known))).collect();
+            self.entries.keys().filter_map(|known| Some((distance(known)?, known))).collect();
         close.sort();
-        close.into_iter().take(SUGGESTED).map(|(_, known)| known).collect()
+        close.into_iter().take(MAX_SUGGESTIONS).map(|(_, known)| known).collect()
     }
 
-    /// The programs that some words are about, most relevant first: by name, tags, description, arguments and results, in this
-    /// order of weight. The words may be a whole message.
+    /// Searches for programs by words, and returns them by relevance, most relevant first. Matches in
+    /// the name weigh most, followed by tags, description, arguments and results. The words may be a
+    /// whole message.
     #[must_use]
     pub fn search(&self, words: &str) -> Vec<&Arc<Entry>> {
         let index = self.index.get_or_init(|| Index::new(self.iter().map(|entry| (Arc::clone(entry), entry.fields()))));
         index.rank(words).into_iter().map(|(entry, _)| entry).collect()
     }
 
-    /// All programs, sorted by name.
+    /// Returns all programs, sorted by name.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<Entry>> {
         self.entries.values()
     }
 
-    /// Whether the other one is this one, and not only like it.
+    /// Returns true if both are the same catalog, and not merely equal ones.
     #[must_use]
     pub fn is(&self, other: &Catalog) -> bool {
         Arc::ptr_eq(&self.entries, &other.entries)
     }
 
-    /// How many programs there are.
+    /// Returns the number of programs.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there is no program.
+    /// Returns true if there are no programs.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// What is wrong with the files and folders that were left out, in the order of the folders.
+    /// Returns the problems of the files and folders that were left out, in the order of the folders.
     #[must_use]
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
 }
 
-/// Checks a program of a folder against the names of the built-in ones: it takes the place of one only where it says so.
+/// Checks that a program of a folder replaces a built-in one exactly if its front matter says so.
 fn shadowing(entry: &Entry, built_in: &BTreeSet<Name>) -> Option<Problem> {
     let name = entry.name().to_string();
     let fault = match (&entry.meta().replaces, built_in.contains(entry.name())) {
@@ -135,7 +139,7 @@ fn shadowing(entry: &Entry, built_in: &BTreeSet<Name>) -> Option<Problem> {
     Some(Problem::new(entry.origin().to_string(), None, fault))
 }
 
-fn twice(entry: &Entry, other: &Entry) -> Problem {
-    let fault = Fault::Twice { name: entry.name().to_string(), other: other.origin().to_string() };
+fn duplicate(entry: &Entry, other: &Entry) -> Problem {
+    let fault = Fault::Duplicate { name: entry.name().to_string(), other: other.origin().to_string() };
     Problem::new(entry.origin().to_string(), None, fault)
 }

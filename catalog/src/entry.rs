@@ -1,4 +1,4 @@
-//! One program of the catalog.
+//! A program of the catalog.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,17 +10,17 @@ use crate::problem::{Fault, Problem};
 use crate::rank::Field;
 use crate::{Meta, Name, folder, front};
 
-/// Where a program comes from.
+/// The origin of a program.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
-    /// Compiled into the binary, from the file of that name.
+    /// A file that is compiled into the binary.
     BuiltIn(&'static str),
-    /// Read from that file.
+    /// A file on disk.
     File(PathBuf),
 }
 
 impl Origin {
-    /// The file that the program was read from; `None` for a built-in one.
+    /// Returns the file that the program was read from; `None` for a built-in program.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match self {
@@ -39,8 +39,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// One program of the catalog: its name, what its front matter says, and its text. Cheap to clone through the catalog's
-/// [`Arc`].
+/// A program of the catalog: its name, its front matter and its text.
 #[derive(Clone, Debug)]
 pub struct Entry {
     name: Name,
@@ -54,9 +53,10 @@ impl Entry {
     /// Reads a program from the text of a file.
     ///
     /// # Errors
-    /// Where the front matter is missing, is no TOML, or breaks a rule: the problem names the origin and the line.
+    /// If the front matter is missing, is not TOML or breaks a rule. The problem names the origin and the
+    /// line.
     pub fn parse(text: &str, origin: Origin) -> Result<Entry, Problem> {
-        // A byte order mark would be a character of the program.
+        // A byte order mark would become a part of the program.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         match front::read(text) {
             Ok(front) => {
@@ -66,52 +66,53 @@ impl Entry {
         }
     }
 
-    /// Whether a text is that of a catalog program, in order or not: its first line that is not blank and no plain comment
-    /// begins with `;;;`.
+    /// Returns true if a text has front matter, valid or not: its first line that is neither empty nor
+    /// a plain comment starts with `;;;`.
     #[must_use]
     pub fn has_front_matter(text: &str) -> bool {
         front::is_there(text)
     }
 
-    /// Reads the program of a file.
+    /// Reads a program from a file.
     ///
     /// # Errors
-    /// Where it is no plain file, cannot be read, or as with [`parse`](Entry::parse).
+    /// If it is not a regular file or cannot be read, and as [`parse`](Entry::parse).
     pub fn read(path: &Path) -> Result<Entry, Problem> {
         folder::program(path)
     }
 
-    /// The name that the program is called by.
+    /// Returns the name by which the program is called.
     #[must_use]
     pub fn name(&self) -> &Name {
         &self.name
     }
 
-    /// What the front matter says.
+    /// Returns the front matter.
     #[must_use]
     pub fn meta(&self) -> &Meta {
         &self.meta
     }
 
-    /// The whole text of the file. Front matter is comment to the runtime, so the positions in diagnostics are the file's.
+    /// Returns the whole text of the file. For the runtime, front matter is a comment, so positions in
+    /// diagnostics are positions in the file.
     #[must_use]
     pub fn source(&self) -> &Arc<str> {
         &self.source
     }
 
-    /// The text behind the front matter.
+    /// Returns the text after the front matter.
     #[must_use]
     pub fn body(&self) -> &str {
         self.source.get(self.body..).unwrap_or_default()
     }
 
-    /// Where the program comes from.
+    /// Returns the origin of the program.
     #[must_use]
     pub fn origin(&self) -> &Origin {
         &self.origin
     }
 
-    /// What searches look at, each part with its weight.
+    /// Returns the fields that searches look at, with their weights.
     #[must_use]
     pub fn fields(&self) -> Vec<Field<'_>> {
         let meta = &self.meta;
@@ -126,7 +127,7 @@ impl Entry {
             .collect()
     }
 
-    /// That the program does not compile, as a problem of its file.
+    /// Returns the problem that the program does not compile.
     #[must_use]
     pub fn refused(&self, diagnostic: &Diagnostic) -> Problem {
         let line = usize::try_from(diagnostic.position.line).ok();
@@ -134,11 +135,11 @@ impl Entry {
         Problem::new(self.origin.to_string(), line, fault)
     }
 
-    /// Holds `uses` against the host functions that the compiled program imports. `sys` needs no mention. Without `uses` in
-    /// the front matter everything is in order.
+    /// Checks `uses` against the host functions that the compiled program imports. `sys` need not be
+    /// listed. Without `uses` in the front matter, nothing is checked.
     ///
     /// # Errors
-    /// Where the body calls a capability that `uses` lacks, or `uses` names one that the body does not call.
+    /// If the body calls a capability that `uses` does not list, or the reverse.
     pub fn check_uses(&self, imports: &[Signature]) -> Result<(), Problem> {
         let Some(declared) = &self.meta.uses else { return Ok(()) };
         let called: Vec<&str> = imports.iter().map(|import| import.module).filter(|module| *module != "sys").collect();

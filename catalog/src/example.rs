@@ -1,111 +1,112 @@
-//! Examples: a call, the world that it meets, and what it gives.
+//! Examples: a call, its fixtures and its expected result.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use wattle_rt::Code;
 
-/// One `[[example]]`: a call of the program on fixtures, with what is expected of it. It runs as a test and shows in the manual.
+/// An `[[example]]`: a call of the program on fixtures, with its expected result. It is run as a test
+/// and shown in the manual.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Example {
-    /// The line of the file that it begins in.
+    /// The line of the file in which the example starts.
     pub line: usize,
-    /// The arguments as a caller gives them; defaults are not filled in.
+    /// The arguments of the call, without defaults.
     pub args: Vec<String>,
-    /// The world that the call meets.
+    /// The fixtures of the call.
     pub fixtures: Fixtures,
-    /// What the call gives.
+    /// The expected result.
     pub expected: Expected,
 }
 
-/// The world that an example's call meets; what is not here is not there.
+/// The environment of an example's call. It contains nothing else.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fixtures {
-    /// Files by path, relative to the top of the run's files.
+    /// The files by path, relative to the top of the run's files.
     pub files: BTreeMap<String, String>,
     /// The session's state by key.
     pub kv: BTreeMap<String, String>,
-    /// Answers to HTTP requests. A request that none of them is for fails; several for one method and URL are given in
-    /// their order, the last one again and again.
+    /// The responses to HTTP requests. A request without a response fails. Several responses for the
+    /// same method and URL are used in order, and the last one is repeated.
     pub http: Vec<HttpAnswer>,
-    /// The time that the clock shows, in RFC 3339; it goes on as ever where the example does not say.
+    /// The time of the clock, in RFC 3339. Without it, the clock shows the real time.
     pub now: Option<String>,
-    /// What random numbers are made from: the number, cut to what is asked for; in turn, the last one again and again.
-    /// Unpredictable where the example has none.
+    /// The numbers that the random generator returns in order, reduced to the range asked for. The last
+    /// one is repeated. Without them, random numbers are unpredictable.
     pub random: Vec<u32>,
-    /// The answers to what programs ask of a model. A call that none of them is for fails.
+    /// The model's answers to programs. A call without an answer fails.
     pub ai: Vec<AiAnswer>,
-    /// What lines of the shell leave behind. A line that none of them is for fails.
+    /// The results of shell lines. A line without a result fails.
     pub shell: Vec<ShellAnswer>,
 }
 
-/// What a line of the shell leaves behind.
+/// The result of a shell line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShellAnswer {
-    /// The line, as it is written.
+    /// The line, exactly as written.
     pub line: String,
-    /// Its standard output.
+    /// The standard output.
     #[serde(default)]
     pub stdout: String,
-    /// Its standard error.
+    /// The standard error.
     #[serde(default)]
     pub stderr: String,
-    /// Its status; 0 where the example does not say.
+    /// The exit status. Default 0.
     #[serde(default)]
     pub status: u8,
 }
 
-/// An answer to what a program asks of a model.
+/// An answer of the model to a program.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged, expecting = "an answer is a text, or a table with `when` and `reply`")]
 pub enum AiAnswer {
-    /// The next answer to whatever is asked; each is given once, in their order.
+    /// The answer to the next question. Each is used once, in order.
     Next(String),
-    /// The answer to everything that is asked about a text, or with an instruction, that has `when` in it.
+    /// The answer to every question whose text or instruction contains `when`.
     When {
-        /// What is looked for, as it is written.
+        /// The text to look for.
         when: String,
         /// The answer.
         reply: String,
     },
 }
 
-/// An answer to the HTTP requests of one method and URL.
+/// The response to HTTP requests with a method and a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpAnswer {
-    /// The URL that is asked for.
+    /// The URL of the request.
     pub url: String,
-    /// The method in capital letters; `GET` where the example does not say.
+    /// The method in upper case. Default `GET`.
     pub method: String,
-    /// The status, 100 to 599; 200 where the example does not say.
+    /// The status, 100 to 599. Default 200.
     pub status: u16,
-    /// Its headers by name.
+    /// The headers by name.
     pub headers: BTreeMap<String, String>,
     /// The body.
     pub body: String,
 }
 
-/// What an example's call gives.
+/// The expected result of an example's call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expected {
-    /// What the program leaves with.
+    /// The code that the program returns.
     pub code: Code,
-    /// What it puts out.
+    /// The results that it prints.
     pub results: Results,
-    /// Files by path that have this content afterwards; others may be there.
+    /// The content of files after the call, by path. There may be other files.
     pub files: BTreeMap<String, String>,
-    /// State by key that has this value afterwards; other keys may be there.
+    /// The values of state keys after the call. There may be other keys.
     pub kv: BTreeMap<String, String>,
 }
 
-/// What is expected of a call's results.
+/// The expected results of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Results {
-    /// Nothing is said of them.
+    /// Any results.
     Any,
     /// Exactly these, in this order.
     Exactly(Vec<String>),
-    /// Each of these texts occurs in some result.
+    /// Results that contain each of these texts.
     Containing(Vec<String>),
 }

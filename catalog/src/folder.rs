@@ -1,4 +1,4 @@
-//! One folder of programs: what is in it, and what of that changed since it was looked at.
+//! A folder of programs, as it was when it was last scanned.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
@@ -10,10 +10,10 @@ use std::time::SystemTime;
 use crate::problem::{Fault, Problem};
 use crate::{Entry, Origin};
 
-/// The largest file of a program, in bytes.
-pub(crate) const LARGEST: u64 = 1 << 20;
+/// Maximum size of a program's file, in bytes.
+pub(crate) const MAX_FILE: u64 = 1 << 20;
 
-/// What a look at a folder gave: its programs, or why it has none.
+/// A scanned folder: its files, or the problem that it cannot be read.
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
@@ -24,18 +24,18 @@ pub(crate) struct Folder {
 #[derive(Clone, Debug)]
 struct File {
     stamp: Option<Stamp>,
-    /// The last version that was in order.
+    /// The last valid version.
     entry: Option<Arc<Entry>>,
-    /// What is wrong with the version that is there.
+    /// The problem of the current version, if it has one.
     problem: Option<Problem>,
 }
 
-/// What changes with a file's content, without a look into it.
+/// The metadata of a file, which changes whenever its content does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     length: u64,
     written: Option<SystemTime>,
-    /// On Unix: which file it is, and when anything about it changed; nobody can set that back.
+    /// On Unix, the inode number and the time of the last change, which cannot be set back.
     #[cfg(unix)]
     node: (u64, i64, i64),
 }
@@ -53,18 +53,18 @@ impl Stamp {
     }
 }
 
-/// Says of a program that could be read whether it may be used.
+/// A check of a program that was read. It returns the problem if the program cannot be used.
 pub(crate) type Check<'a> = &'a dyn Fn(&Entry) -> Result<(), Problem>;
 
 impl Folder {
-    /// Reads the `.wat` files that lie directly in a folder. Hidden files are passed over.
+    /// Reads the `.wat` files directly in a folder. Hidden files are skipped.
     pub(crate) fn read(path: &Path, check: Check<'_>) -> Folder {
-        Folder { path: path.to_owned(), files: Ok(BTreeMap::new()) }.look(check).0
+        Folder { path: path.to_owned(), files: Ok(BTreeMap::new()) }.rescan(check).0
     }
 
-    /// Looks again: reads the files that changed, and says whether there were any. A file whose new version is not in order
-    /// keeps the one before.
-    pub(crate) fn look(&self, check: Check<'_>) -> (Folder, bool) {
+    /// Scans the folder again, and reads the changed files. Also returns true if there were any. If the
+    /// new version of a file is invalid, the previous version is kept.
+    pub(crate) fn rescan(&self, check: Check<'_>) -> (Folder, bool) {
         let path = self.path.clone();
         let paths = match list(&path) {
             Ok(paths) => paths,
@@ -93,19 +93,19 @@ impl Folder {
         (Folder { path, files: Ok(files) }, changed)
     }
 
-    /// The same without the files that those problems are about.
+    /// Returns the folder without the files that the problems are about.
     pub(crate) fn refuse(&self, problems: &[Problem]) -> Folder {
         let mut folder = self.clone();
         for (path, file) in folder.files.iter_mut().flatten() {
-            let place = path.display().to_string();
-            if let Some(problem) = problems.iter().find(|problem| problem.place() == place) {
+            let path = path.display().to_string();
+            if let Some(problem) = problems.iter().find(|problem| problem.path() == path) {
                 *file = File { stamp: file.stamp, entry: None, problem: Some(problem.clone()) };
             }
         }
         folder
     }
 
-    /// The programs and problems of the folder, in the order of the files' names.
+    /// Returns the programs and problems of the folder, in the order of the file names.
     pub(crate) fn contents(&self) -> Vec<Result<Arc<Entry>, Problem>> {
         let files = match &self.files {
             Ok(files) => files,
@@ -116,20 +116,20 @@ impl Folder {
     }
 }
 
-/// Reads a file; `known` is what was there before.
+/// Reads a file. `known` is its previous state.
 fn file(path: &Path, stamp: Option<Stamp>, known: Option<&File>, check: Check<'_>) -> File {
     let read = program(path).and_then(|entry| check(&entry).map(|()| entry));
     match read {
         Ok(entry) => File { stamp, entry: Some(Arc::new(entry)), problem: None },
         Err(problem) => {
             let entry = known.and_then(|file| file.entry.clone());
-            let problem = if entry.is_some() { problem.kept() } else { problem };
+            let problem = if entry.is_some() { problem.with_previous() } else { problem };
             File { stamp, entry, problem: Some(problem) }
         }
     }
 }
 
-/// The paths of a folder's programs, sorted.
+/// Returns the paths of a folder's programs, sorted.
 fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths = fs::read_dir(folder)?.map(|entry| entry.map(|e| e.path())).collect::<io::Result<Vec<_>>>()?;
     paths.retain(|path| is_program(path));
@@ -142,7 +142,7 @@ fn is_program(path: &Path) -> bool {
     !hidden && path.extension().is_some_and(|extension| extension == "wat")
 }
 
-/// Reads the program of a file.
+/// Reads a program from a file.
 pub(crate) fn program(path: &Path) -> Result<Entry, Problem> {
     match text(path) {
         Ok(text) => Entry::parse(&text, Origin::File(path.to_owned())),
@@ -151,7 +151,7 @@ pub(crate) fn program(path: &Path) -> Result<Entry, Problem> {
 }
 
 fn text(path: &Path) -> Result<String, Fault> {
-    // What is no plain file is never opened: a pipe would block, a link may lead anywhere.
+    // Only regular files are opened: a pipe would block, and a link may point anywhere.
     let kind = fs::symlink_metadata(path).map_err(|e| unreadable(&e))?.file_type();
     if kind.is_symlink() {
         return Err(Fault::Link);
@@ -161,19 +161,19 @@ fn text(path: &Path) -> Result<String, Fault> {
     }
     let mut bytes = Vec::new();
     let file = fs::File::open(path).map_err(|e| unreadable(&e))?;
-    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|e| unreadable(&e))?;
-    if bytes.len() as u64 > LARGEST {
+    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(|e| unreadable(&e))?;
+    if bytes.len() as u64 > MAX_FILE {
         return Err(Fault::TooLarge);
     }
     String::from_utf8(bytes).map_err(|e| Fault::NotUtf8(e.utf8_error().valid_up_to()))
 }
 
 fn unreadable(error: &io::Error) -> Fault {
-    let words = match error.kind() {
-        io::ErrorKind::NotFound => "nothing is there".to_owned(),
+    let reason = match error.kind() {
+        io::ErrorKind::NotFound => "not found".to_owned(),
         io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
         io::ErrorKind::NotADirectory => "not a folder".to_owned(),
         _ => error.to_string(),
     };
-    Fault::Unreadable(words)
+    Fault::Unreadable(reason)
 }

@@ -1,4 +1,4 @@
-//! The folders of a catalog, and the catalog as they are now.
+//! The folders of a catalog, and the catalog read from them.
 
 use std::path::Path;
 
@@ -6,10 +6,10 @@ use crate::folder::Folder;
 use crate::problem::Problem;
 use crate::{Catalog, Entry};
 
-/// A catalog and the folders that it was read from. A value that does not change: a further look makes another one.
+/// A catalog and the folders from which it was read. This never changes: a rescan creates a new value.
 ///
-/// A file whose new version is not in order keeps the version before, as long as the process knows it, and the catalog's
-/// [`problems`](Catalog::problems) say so.
+/// If the new version of a file is invalid, its previous version is kept for as long as the process
+/// runs, and the catalog's [`problems`](Catalog::problems) say so.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -19,11 +19,11 @@ use crate::{Catalog, Entry};
 /// let program = |body: &str| format!(";;; name = \"hello\"\n;;; description = \"Greet\"\n{body}\n");
 /// std::fs::write(dir.path().join("hello.wat"), program("(resv \"hello\")"))?;
 /// let before = Folders::open(&[dir.path()], &|_| Ok(()));
-/// assert!(before.look(&|_| Ok(())).is_none(), "nothing changed");
+/// assert!(before.rescan(&|_| Ok(())).is_none(), "nothing changed");
 ///
 /// std::fs::write(dir.path().join("hello.wat"), program("(resv \"good day\")"))?;
-/// let after = before.look(&|_| Ok(())).expect("a file changed");
-/// assert!(after.catalog().get("hello").expect("it is there").body().contains("good day"));
+/// let after = before.rescan(&|_| Ok(())).expect("a file changed");
+/// assert!(after.catalog().get("hello").expect("the program exists").body().contains("good day"));
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -33,8 +33,8 @@ pub struct Folders {
 }
 
 impl Folders {
-    /// Reads the built-in programs and over them those of the folders, as [`Catalog::load`] does. A program of a folder that
-    /// `check` refuses is left out.
+    /// Reads the built-in programs and the programs of the folders, as [`Catalog::load`] does. A program
+    /// of a folder that `check` refuses is left out.
     #[must_use]
     pub fn open<P: AsRef<Path>>(folders: &[P], check: &dyn Fn(&Entry) -> Result<(), Problem>) -> Folders {
         Folders::of(folders.iter().map(|folder| Folder::read(folder.as_ref(), check)).collect())
@@ -45,34 +45,35 @@ impl Folders {
         Folders { folders, catalog }
     }
 
-    /// The catalog as the folders were at the last look.
+    /// Returns the catalog as of the last scan.
     #[must_use]
     pub fn catalog(&self) -> &Catalog {
         &self.catalog
     }
 
-    /// Looks at the folders again and reads the files that changed; `None` where nothing did. Costs the reading of the
-    /// folders' entries where nothing did.
+    /// Scans the folders again, and reads the changed files. Returns `None` if nothing changed, which
+    /// costs only the listing of the folders.
     #[must_use]
-    pub fn look(&self, check: &dyn Fn(&Entry) -> Result<(), Problem>) -> Option<Folders> {
-        let mut any = false;
+    pub fn rescan(&self, check: &dyn Fn(&Entry) -> Result<(), Problem>) -> Option<Folders> {
+        let mut any_changed = false;
         let folders = self.folders.iter().map(|folder| {
-            let (folder, changed) = folder.look(check);
-            any |= changed;
+            let (folder, changed) = folder.rescan(check);
+            any_changed |= changed;
             folder
         });
         let folders: Vec<Folder> = folders.collect();
-        any.then(|| Folders::of(folders))
+        any_changed.then(|| Folders::of(folders))
     }
 
-    /// The same without the files that those problems are about: what a check refuses that came after the look.
+    /// Returns the folders without the files that the problems are about, for checks that run after the
+    /// scan.
     #[must_use]
     pub fn refuse(&self, problems: &[Problem]) -> Folders {
         Folders::of(self.folders.iter().map(|folder| folder.refuse(problems)).collect())
     }
 }
 
-/// A catalog that comes from no folder never changes.
+/// Creates folders that never change, for a catalog that has no folders.
 impl From<Catalog> for Folders {
     fn from(catalog: Catalog) -> Folders {
         Folders { folders: Vec::new(), catalog }

@@ -1,4 +1,4 @@
-//! Front matter: from the text of a file to its name, its [`Meta`] and where its body begins.
+//! Front matter: from the text of a file to its name, its [`Meta`] and the start of its body.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -15,10 +15,10 @@ mod block;
 mod examples;
 mod keys;
 
-/// A fault and the line that it stands in, counted from 1.
-pub(crate) type Wrong = (usize, Fault);
+/// A fault with its line, counted from 1.
+pub(crate) type LineFault = (usize, Fault);
 
-/// A file's front matter, checked, and the offset of its body.
+/// The checked front matter of a file, and the offset of its body.
 pub(crate) struct Front {
     pub(crate) name: Name,
     pub(crate) meta: Meta,
@@ -26,10 +26,10 @@ pub(crate) struct Front {
 }
 
 /// Reads the front matter of a file.
-pub(crate) fn read(text: &str) -> Result<Front, Wrong> {
+pub(crate) fn read(text: &str) -> Result<Front, LineFault> {
     let block = block(text)?;
-    let raw = RawProgram::deserialize(toml::Deserializer::parse(&block.toml).map_err(|e| block.wrong(&e))?)
-        .map_err(|e| block.wrong(&e))?;
+    let raw = RawProgram::deserialize(toml::Deserializer::parse(&block.toml).map_err(|e| block.fault(&e))?)
+        .map_err(|e| block.fault(&e))?;
     let (name, meta) = check(raw, &block)?;
     let body = text.get(block.end..).unwrap_or_default();
     if body.lines().all(|line| line.trim_start().is_empty() || line.trim_start().starts_with(";;")) {
@@ -38,14 +38,15 @@ pub(crate) fn read(text: &str) -> Result<Front, Wrong> {
     Ok(Front { name, meta, body: block.end })
 }
 
-/// Whether a text has front matter: its first line that is not blank and no plain comment begins with `;;;`.
+/// Returns true if a text has front matter: its first line that is neither empty nor a plain comment
+/// starts with `;;;`.
 pub(crate) fn is_there(text: &str) -> bool {
     let mut lines = text.trim_start_matches('\u{feff}').lines().map(str::trim_start);
     let is_comment = |line: &&str| line.is_empty() || (line.starts_with(";;") && !line.starts_with(";;;"));
     lines.find(|line| !is_comment(line)).is_some_and(|line| line.starts_with(";;;"))
 }
 
-/// A file as the comments above its front matter, the front matter as TOML, and the body.
+/// Splits a file into the comments above its front matter, the front matter as TOML, and the body.
 pub(crate) fn split(text: &str) -> Option<(String, String, &str)> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let block = block(text).ok()?;
@@ -54,7 +55,7 @@ pub(crate) fn split(text: &str) -> Option<(String, String, &str)> {
     Some((above, toml, body))
 }
 
-fn check(raw: RawProgram, block: &Block) -> Result<(Name, Meta), Wrong> {
+fn check(raw: RawProgram, block: &Block) -> Result<(Name, Meta), LineFault> {
     let name: Name =
         raw.name.get_ref().parse().map_err(|_| (block.line_of(&raw.name), Fault::Name(raw.name.get_ref().clone())))?;
     if raw.description.get_ref().trim().is_empty() {
@@ -67,7 +68,7 @@ fn check(raw: RawProgram, block: &Block) -> Result<(Name, Meta), Wrong> {
         }
     }
     if let Some(time) = raw.timeout_ms.as_ref().filter(|time| *time.get_ref() == 0) {
-        return Err((block.line_of(time), Fault::NoTime));
+        return Err((block.line_of(time), Fault::ZeroTimeout));
     }
     if let Some(replaced) = raw.replaces.as_ref().filter(|replaced| *replaced.get_ref() != name.as_str()) {
         let fault = Fault::ReplacesOther { name: name.to_string(), replaced: replaced.get_ref().clone() };
@@ -89,12 +90,12 @@ fn check(raw: RawProgram, block: &Block) -> Result<(Name, Meta), Wrong> {
     examples::check(name, meta, raw.examples, block)
 }
 
-/// Whether the text names an argument or a capability: a name without dots.
+/// Returns true if the text is a valid name of an argument or a capability: a name without dots.
 fn is_word(text: &str) -> bool {
     text.parse::<Name>().is_ok() && !text.contains('.')
 }
 
-fn args(raw: Vec<RawArg>, block: &Block) -> Result<Vec<Arg>, Wrong> {
+fn args(raw: Vec<RawArg>, block: &Block) -> Result<Vec<Arg>, LineFault> {
     let mut args: Vec<Arg> = Vec::with_capacity(raw.len());
     let mut names = HashSet::new();
     for raw in raw {
@@ -104,7 +105,7 @@ fn args(raw: Vec<RawArg>, block: &Block) -> Result<Vec<Arg>, Wrong> {
             return Err((line, Fault::ArgName(name)));
         }
         if !names.insert(name.clone()) {
-            return Err((line, Fault::ArgTwice(name)));
+            return Err((line, Fault::DuplicateArg(name)));
         }
         if raw.description.get_ref().trim().is_empty() {
             return Err((block.line_of(&raw.description), Fault::Empty("description")));
@@ -139,5 +140,5 @@ fn default(arg: &str, hint: TypeHint, value: Scalar) -> Result<String, Fault> {
     })
 }
 
-/// A table of texts in the order of its keys.
+/// A table of texts, sorted by key.
 type Texts = BTreeMap<String, String>;

@@ -1,4 +1,5 @@
-//! The standard layout of a program's file: front matter in the order of its keys, then the body in the language's layout.
+//! The standard layout of a program's file: front matter with its keys in order, then the formatted
+//! body.
 
 use std::fmt;
 
@@ -8,7 +9,7 @@ use wattle_rt::Diagnostic;
 use crate::problem::Problem;
 use crate::{Entry, Origin, front};
 
-/// The keys of the whole program, of an argument and of an example, in their order.
+/// The order of the keys in each table.
 const ORDER: &[(&str, &[&str])] = &[
     (
         "",
@@ -51,12 +52,12 @@ const ORDER: &[(&str, &[&str])] = &[
     ("shell", &["line", "stdout", "stderr", "status"]),
 ];
 
-/// Why a file was not formatted.
+/// The reason why a file cannot be formatted.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FormatError {
-    /// Its front matter is not in order.
+    /// The front matter is invalid.
     FrontMatter(Problem),
-    /// Its program cannot be read.
+    /// The program cannot be parsed.
     Program(Box<Diagnostic>),
 }
 
@@ -71,9 +72,10 @@ impl fmt::Display for FormatError {
 
 impl std::error::Error for FormatError {}
 
-/// Puts the text of a program's file in its standard layout: the keys of the front matter in their order, one blank line, and the
-/// body as [`wattle_rt::format`] lays it out. A text without front matter is a body. What the file says does not change, and
-/// comments stay; a comment between lines of front matter becomes one of TOML.
+/// Formats the text of a program's file: the front matter with its keys in order, an empty line, and
+/// the body as [`wattle_rt::format`] formats it. A text without front matter is a body. The meaning of
+/// the file does not change. Comments are kept, and a comment between lines of front matter becomes a
+/// TOML comment.
 ///
 /// ```
 /// use wattle_catalog::{Origin, format};
@@ -85,21 +87,21 @@ impl std::error::Error for FormatError {}
 /// ```
 ///
 /// # Errors
-/// Where the front matter is not in order, or the program cannot be read. `origin` is where problems are said to be.
+/// If the front matter is invalid or the program cannot be parsed. Problems name `origin`.
 pub fn format(text: &str, origin: Origin) -> Result<String, FormatError> {
     let has_front = front::is_there(text);
     if has_front {
         Entry::parse(text, origin).map_err(FormatError::FrontMatter)?;
     }
-    let laid_out = wattle_rt::format(text).map_err(FormatError::Program)?;
-    let Some((above, toml, body)) = front::split(text).filter(|_| has_front) else { return Ok(laid_out) };
+    let formatted = wattle_rt::format(text).map_err(FormatError::Program)?;
+    let Some((above, toml, body)) = front::split(text).filter(|_| has_front) else { return Ok(formatted) };
     let body = wattle_rt::format(body).map_err(FormatError::Program)?;
-    // It was read a moment ago, so it is TOML.
-    let Ok(mut document) = toml.parse::<DocumentMut>() else { return Ok(laid_out) };
+    // The front matter was parsed above, so it is valid TOML.
+    let Ok(mut document) = toml.parse::<DocumentMut>() else { return Ok(formatted) };
     let trailing = notes(document.trailing());
     document.set_trailing(trailing);
     let mut position = 0;
-    tidy(document.as_table_mut(), "", &mut position);
+    sort_table(document.as_table_mut(), "", &mut position);
     let mut out = above;
     for line in document.to_string().lines() {
         out.push_str(if line.is_empty() { ";;;" } else { ";;; " });
@@ -111,8 +113,8 @@ pub fn format(text: &str, origin: Origin) -> Result<String, FormatError> {
     Ok(out)
 }
 
-/// Orders a table and those below it, and gives all of them their places in the document.
-fn tidy(table: &mut Table, name: &str, position: &mut isize) {
+/// Sorts the keys of a table and of the tables in it, and sets their positions in the document.
+fn sort_table(table: &mut Table, name: &str, position: &mut isize) {
     let order = ORDER.iter().find(|(of, _)| *of == name).map_or(&[][..], |(_, order)| *order);
     let rank = |key: &str| order.iter().position(|known| *known == key).unwrap_or(order.len());
     if !table.is_dotted() {
@@ -134,23 +136,25 @@ fn tidy(table: &mut Table, name: &str, position: &mut isize) {
     keys.sort_by_key(|key| rank(key));
     for key in keys {
         match table.get_mut(&key) {
-            Some(Item::Table(inner)) => section(inner, &key, position),
-            Some(Item::ArrayOfTables(tables)) => tables.iter_mut().for_each(|inner| section(inner, &key, position)),
+            Some(Item::Table(inner)) => sort_section(inner, &key, position),
+            Some(Item::ArrayOfTables(tables)) => {
+                tables.iter_mut().for_each(|inner| sort_section(inner, &key, position))
+            }
             _ => {}
         }
     }
 }
 
-/// Tidies a table that has a header.
-fn section(table: &mut Table, name: &str, position: &mut isize) {
+/// Sorts a table that has a header.
+fn sort_section(table: &mut Table, name: &str, position: &mut isize) {
     let above = table.decor().prefix().map(notes).unwrap_or_default();
     let beside = table.decor().suffix().and_then(RawString::as_str).unwrap_or("").trim();
     let beside = if beside.is_empty() { String::new() } else { format!(" {beside}") };
     *table.decor_mut() = Decor::new(above, beside);
-    tidy(table, name, position);
+    sort_table(table, name, position);
 }
 
-/// The comments above a key, one a line, without the blank lines between.
+/// Returns the comments above a key, one per line, without empty lines.
 fn notes(above: &RawString) -> String {
     let lines = above.as_str().unwrap_or("").lines().map(str::trim).filter(|line| !line.is_empty());
     lines.fold(String::new(), |notes, line| notes + line + "\n")

@@ -6,13 +6,13 @@ use crate::argument::excerpt;
 use crate::{AiAnswer, Entry, Example, Results, ShellAnswer};
 
 impl Entry {
-    /// The program's manual page: how it is called, what it does, its arguments, what it gives, and its examples.
+    /// Returns the program's manual page: its usage, description, arguments, results and examples.
     ///
     /// ```
     /// let catalog = wattle_catalog::Catalog::built_in();
     /// let page = catalog.get("http_get").expect("a built-in program").manual();
     /// assert!(page.starts_with("http_get(url: url)\n  Fetch a URL"));
-    /// assert!(page.contains("  http_get(\"https://example.org/\") gives \"hello\", where GET https://example.org/ answers 200"));
+    /// assert!(page.contains("  http_get(\"https://example.org/\") returns \"hello\" if GET https://example.org/ answers 200"));
     /// ```
     #[must_use]
     pub fn manual(&self) -> String {
@@ -23,7 +23,7 @@ impl Entry {
             _ = writeln!(page, "  {}: {}{default}", arg.name, arg.description);
         }
         if let Some(returns) = &meta.returns {
-            _ = writeln!(page, "  gives {returns}");
+            _ = writeln!(page, "  returns {returns}");
         }
         for (word, list) in [("uses", meta.uses.as_deref().unwrap_or_default()), ("tags", &meta.tags)] {
             if !list.is_empty() {
@@ -34,10 +34,10 @@ impl Entry {
             _ = writeln!(page, "  may take {} ms", time.as_millis());
         }
         if meta.exclusive {
-            page.push_str("  runs with no other call beside it\n");
+            page.push_str("  cannot run at the same time as another call\n");
         }
         if meta.silent {
-            page.push_str("  its results stay out of the conversation\n");
+            page.push_str("  its results are not shown in the conversation\n");
         }
         if let Some(version) = &meta.version {
             _ = writeln!(page, "  version {version}");
@@ -55,18 +55,18 @@ impl Entry {
     }
 }
 
-/// An example in one line: the call, what it gives, and the world that it meets.
+/// Formats an example as one line: the call, its result and its fixtures.
 fn call(entry: &Entry, example: &Example) -> String {
     let args: Vec<String> = example.args.iter().map(|arg| excerpt(arg)).collect();
     let mut line = format!("{}({})", entry.name(), args.join(", "));
     let expected = &example.expected;
     if !expected.code.is_success() {
-        _ = write!(line, " leaves with {}", expected.code);
+        _ = write!(line, " exits with {}", expected.code);
     }
     let quoted = |texts: &[String]| texts.iter().map(|text| excerpt(text)).collect::<Vec<_>>().join(", ");
     match &expected.results {
-        Results::Exactly(results) if !results.is_empty() => _ = write!(line, " gives {}", quoted(results)),
-        Results::Containing(parts) => _ = write!(line, " gives a text with {}", quoted(parts)),
+        Results::Exactly(results) if !results.is_empty() => _ = write!(line, " returns {}", quoted(results)),
+        Results::Containing(parts) => _ = write!(line, " returns a text that contains {}", quoted(parts)),
         Results::Exactly(_) | Results::Any => {}
     }
     for (path, content) in &expected.files {
@@ -82,21 +82,24 @@ fn call(entry: &Entry, example: &Example) -> String {
         let body = excerpt(&answer.body);
         format!("{} {} answers {} {body}", answer.method, answer.url, answer.status)
     });
-    let said = fixtures.ai.iter().map(|answer| match answer {
+    let replies = fixtures.ai.iter().map(|answer| match answer {
         AiAnswer::Next(reply) => format!("the model says {}", excerpt(reply)),
-        AiAnswer::When { when, reply } => format!("the model says {} to what has {}", excerpt(reply), excerpt(when)),
+        AiAnswer::When { when, reply } => {
+            format!("the model says {} to a text that contains {}", excerpt(reply), excerpt(when))
+        }
     });
     let lines = fixtures.shell.iter().map(|answer| {
         let ShellAnswer { line, stdout, stderr, status } = answer;
-        let stderr = if stderr.is_empty() { String::new() } else { format!(", complains {}", excerpt(stderr)) };
+        let stderr =
+            if stderr.is_empty() { String::new() } else { format!(", prints {} to standard error", excerpt(stderr)) };
         format!("the line {} prints {}{stderr} and ends with {status}", excerpt(line), excerpt(stdout))
     });
     let now = fixtures.now.iter().map(|now| format!("it is {now}"));
     let random = (!fixtures.random.is_empty()).then(|| format!("random numbers come from {:?}", fixtures.random));
     let world: Vec<String> =
-        files.chain(state).chain(answers).chain(said).chain(lines).chain(now).chain(random).collect();
+        files.chain(state).chain(answers).chain(replies).chain(lines).chain(now).chain(random).collect();
     if !world.is_empty() {
-        _ = write!(line, ", where {}", world.join(", "));
+        _ = write!(line, " if {}", world.join(", "));
     }
     line
 }

@@ -1,4 +1,4 @@
-//! What the front matter says of a program.
+//! The front matter of a program.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,56 +8,56 @@ use serde::Deserialize;
 
 use crate::Example;
 
-/// What a program's front matter says, checked.
+/// The checked front matter of a program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Meta {
-    /// What the program does: one sentence for the model.
+    /// The description: one sentence for the model.
     pub description: String,
-    /// The arguments in the order they are given; those with a default come last.
+    /// The arguments in order. Those with a default are last.
     pub args: Vec<Arg>,
-    /// What the program puts out, in words.
+    /// A description of the results.
     pub returns: Option<String>,
-    /// The capabilities that the body may name beside `sys`; `None` where the author did not say.
-    /// [`Entry::check_uses`](crate::Entry::check_uses) holds them against the body.
+    /// The capabilities that the body uses besides `sys`; `None` if the front matter does not list them.
+    /// [`Entry::check_uses`](crate::Entry::check_uses) checks them against the body.
     pub uses: Option<Vec<String>>,
-    /// The author's own version of the program.
+    /// The version that the author gave the program.
     pub version: Option<String>,
-    /// The built-in program whose place this one takes: its own name. Without it, a program of a folder that has the name of a
-    /// built-in one is left out.
+    /// The name of the built-in program that this one replaces, which is its own name. Without it, a
+    /// program with the name of a built-in one is left out.
     pub replaces: Option<String>,
-    /// Words to find the program by.
+    /// Search words.
     pub tags: Vec<String>,
-    /// Whether no other call may run beside one of this program.
+    /// If true, no other call runs at the same time.
     pub exclusive: bool,
-    /// Whether a call's results stay out of the conversation.
+    /// If true, the results of a call are not shown in the conversation.
     pub silent: bool,
-    /// The longest that one call may take; never longer than the runtime allows. From `timeout_ms`.
+    /// Maximum time of a call, from `timeout_ms`. The limit of the runtime applies, too.
     pub timeout: Option<Duration>,
-    /// Calls with what they give, which run as tests and show in the manual.
+    /// The examples, which are run as tests and shown in the manual.
     pub examples: Vec<Example>,
 }
 
-/// One argument of a program.
+/// An argument of a program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arg {
-    /// The name that usage lines and errors show.
+    /// The name in usage lines and errors.
     pub name: String,
-    /// What texts it takes.
+    /// The type of the argument.
     pub type_hint: TypeHint,
-    /// What it means.
+    /// The description.
     pub description: String,
-    /// The text that stands for it where it is left out; it makes the argument optional.
+    /// The default. An argument with a default is optional.
     pub default: Option<String>,
 }
 
-/// What texts an argument takes. Programs get every argument as text.
+/// The type of an argument. Programs get every argument as text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TypeHint {
-    /// Any text, the empty one too.
+    /// Any text, which may be empty.
     #[default]
     String,
-    /// An integer of 64 bits.
+    /// A 64-bit integer.
     Int,
     /// A finite number.
     Float,
@@ -65,14 +65,14 @@ pub enum TypeHint {
     Bool,
     /// A JSON text.
     Json,
-    /// A path in the run's files: not empty, without NUL.
+    /// A path in the run's files, not empty and without NUL.
     Path,
-    /// An absolute URL of `http` or `https`.
+    /// An absolute `http` or `https` URL.
     Url,
 }
 
 impl TypeHint {
-    /// The word for it in front matter.
+    /// Returns the name of the type in front matter.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -86,8 +86,8 @@ impl TypeHint {
         }
     }
 
-    /// The text that the program gets for a given one, `None` where it does not fit. Blanks around a value that has none
-    /// of its own are dropped, and `True` becomes `true`.
+    /// Returns the text that the program gets for a given text, or `None` if the text is invalid.
+    /// Whitespace around numbers, booleans and URLs is removed, and `True` becomes `true`.
     ///
     /// ```
     /// use wattle_catalog::TypeHint;
@@ -110,7 +110,7 @@ impl TypeHint {
     }
 }
 
-/// Whether the text is an absolute URL of `http` or `https`. Such a URL always has a host.
+/// Returns true if the text is an absolute `http` or `https` URL. Such a URL always has a host.
 pub(crate) fn is_web(text: &str) -> bool {
     url::Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
 }
@@ -121,7 +121,7 @@ impl fmt::Display for TypeHint {
     }
 }
 
-/// Shows the argument as a usage line does: `url: url`, `limit: int = 100`, `mode: string = "all"`.
+/// Shows the argument as in a usage line: `url: url`, `limit: int = 100`, `mode: string = "all"`.
 impl fmt::Display for Arg {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.name, self.type_hint)?;

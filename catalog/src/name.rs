@@ -5,10 +5,11 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// The most bytes that a name has.
-const LONGEST: usize = 64;
+/// Maximum length of a name, in bytes.
+const MAX_NAME: usize = 64;
 
-/// The name of a program: a small letter, then small letters, digits, `_` and `.`, 64 at the most.
+/// The name of a program: a lowercase letter, followed by lowercase letters, digits, `_` and `.`, at
+/// most 64 characters.
 ///
 /// ```
 /// use wattle_catalog::Name;
@@ -18,24 +19,27 @@ const LONGEST: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(Arc<str>);
 
-/// A text that is no name of a program.
+/// The error for a text that is not a valid program name.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a name begins with a small letter, has small letters, digits, `_` and `.`, and 64 characters at the most")]
-pub struct NotAName;
+#[error(
+    "a name starts with a lowercase letter and contains only lowercase letters, digits, `_` and `.`, at most 64 characters"
+)]
+pub struct InvalidName;
 
 impl FromStr for Name {
-    type Err = NotAName;
+    type Err = InvalidName;
 
-    fn from_str(text: &str) -> Result<Name, NotAName> {
-        let known = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'.';
-        let fits =
-            text.len() <= LONGEST && text.starts_with(|c: char| c.is_ascii_lowercase()) && text.bytes().all(known);
-        if fits { Ok(Name(text.into())) } else { Err(NotAName) }
+    fn from_str(text: &str) -> Result<Name, InvalidName> {
+        let is_allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'.';
+        let is_valid = text.len() <= MAX_NAME
+            && text.starts_with(|c: char| c.is_ascii_lowercase())
+            && text.bytes().all(is_allowed);
+        if is_valid { Ok(Name(text.into())) } else { Err(InvalidName) }
     }
 }
 
 impl Name {
-    /// The name as text.
+    /// Returns the name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

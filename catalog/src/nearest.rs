@@ -1,60 +1,61 @@
-//! Which known word a wrong one was meant to be.
+//! Suggestions for misspelled words.
 
 use strsim::osa_distance;
 
-/// Words longer than this are nobody's misspelling; the bound keeps the comparison cheap on any input.
-const LONGEST: usize = 128;
+/// Maximum length of a word that is compared, in characters. It keeps the comparison cheap.
+const MAX_WORD: usize = 128;
 
-/// The known word that comes nearest, however far; the first of several. A word that the other begins with counts as near.
+/// Returns the closest known word, however distant, and the first of several. A word that is a prefix
+/// of the other counts as close.
 pub(crate) fn key<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
-    let word: String = word.chars().take(LONGEST).collect();
+    let word: String = word.chars().take(MAX_WORD).collect();
     let abbreviates = |k: &str| word.len() >= 3 && (k.starts_with(&word) || word.starts_with(k));
     known.iter().copied().min_by_key(|k| if abbreviates(k) { 1 } else { osa_distance(&word, k) })
 }
 
-/// How far a program's name is from what was asked for: 0 where only case, separators, a namespace or the order of the
-/// words differ; `None` where it is not close.
+/// Returns the edit distance of a program's name from the one asked for. It is 0 if only case,
+/// separators, a namespace or the order of words differ. Returns `None` if the names are not close.
 pub(crate) fn distance(asked: &str, name: &str) -> Option<usize> {
-    if asked.len() > LONGEST {
+    if asked.len() > MAX_WORD {
         return None;
     }
     let wanted = words(name);
     let mut best = None;
     for candidate in [asked, local_part(asked)] {
         let given = words(candidate);
-        let apart = if sorted(&given) == sorted(&wanted) {
+        let distance = if sorted(&given) == sorted(&wanted) {
             0
         } else {
             let (given, wanted) = (given.concat(), wanted.concat());
-            let apart = osa_distance(&given, &wanted);
-            if apart > given.len().max(wanted.len()) / 4 {
+            let distance = osa_distance(&given, &wanted);
+            if distance > given.len().max(wanted.len()) / 4 {
                 continue;
             }
-            apart
+            distance
         };
-        best = Some(best.map_or(apart, |b: usize| b.min(apart)));
+        best = Some(best.map_or(distance, |b: usize| b.min(distance)));
     }
     best
 }
 
-/// What stands behind the last namespace separator.
+/// Returns the part after the last namespace separator.
 fn local_part(name: &str) -> &str {
     name.rsplit(['.', ':', '/']).next().unwrap_or(name)
 }
 
-/// The words of a name in small letters; a capital letter behind a small one begins a word.
+/// Returns the words of a name in lower case. An uppercase letter after a lowercase one starts a word.
 fn words(name: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();
-    let mut after_small = false;
+    let mut after_lowercase = false;
     for c in name.chars() {
-        if (!c.is_alphanumeric() || (after_small && c.is_uppercase())) && !word.is_empty() {
+        if (!c.is_alphanumeric() || (after_lowercase && c.is_uppercase())) && !word.is_empty() {
             words.push(std::mem::take(&mut word));
         }
         if c.is_alphanumeric() {
             word.extend(c.to_lowercase());
         }
-        after_small = c.is_lowercase();
+        after_lowercase = c.is_lowercase();
     }
     if !word.is_empty() {
         words.push(word);

@@ -1,32 +1,32 @@
-//! Relevance: which of some texts a question is about.
+//! Relevance: ranking texts by a question.
 //!
-//! BM25 over weighted fields: a word counts the more, the fewer texts have it and the shorter the text is that has it. The same
-//! texts and the same question give the same order, on every machine.
+//! This is BM25 over weighted fields: a word counts more if fewer texts contain it, and if the text
+//! that contains it is shorter. The same texts and question give the same order on every machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use strsim::osa_distance;
 
-/// How soon further occurrences of a word in one text cease to count.
+/// BM25's k1: the lower it is, the less repeated occurrences of a word count.
 const SATURATION: f64 = 1.2;
-/// How much longer texts are held back, 0 to 1.
+/// BM25's b, 0 to 1: the higher it is, the less a match in a long text counts.
 const LENGTH: f64 = 0.75;
-/// What a word counts that is only the beginning of one in a text, or a slip away from it.
+/// Weight of a word that is a prefix of a word in a text or differs from it by one edit.
 const NEAR: f64 = 0.5;
-/// How many different words of a question are looked up. A question may be a whole page; what it is about shows early.
-const WORDS: usize = 200;
+/// Maximum number of different words of a question that are looked up.
+const MAX_WORDS: usize = 200;
 
-/// Words that say nothing about what a text is about.
-const EMPTY: &[&str] = &[
+/// Words that say nothing about the subject of a text.
+const STOP_WORDS: &[&str] = &[
     "a", "all", "an", "and", "are", "as", "at", "be", "by", "can", "do", "for", "from", "give", "how", "i", "if", "in",
     "is", "it", "its", "me", "my", "of", "on", "or", "please", "so", "that", "the", "then", "there", "this", "to",
     "want", "what", "when", "where", "which", "with", "you",
 ];
 
-/// A field of a text: how much its words count, and the words.
+/// A field of a text: the weight of its words, and the words.
 pub type Field<'a> = (f64, &'a str);
 
-/// Some texts, each under a key, ready to be asked.
+/// A search index of texts with keys.
 ///
 /// ```
 /// use wattle_catalog::Index;
@@ -42,7 +42,7 @@ pub type Field<'a> = (f64, &'a str);
 #[derive(Clone, Debug)]
 pub struct Index<K> {
     texts: Vec<Text<K>>,
-    /// How many texts have each word.
+    /// The number of texts that contain each word.
     known: BTreeMap<String, usize>,
     /// The mean length of a text.
     mean: f64,
@@ -51,13 +51,13 @@ pub struct Index<K> {
 #[derive(Clone, Debug)]
 struct Text<K> {
     key: K,
-    /// How often it has each word, by the weights of the fields.
+    /// The number of occurrences of each word, weighted by field.
     counts: BTreeMap<String, f64>,
     length: f64,
 }
 
 impl<K> Index<K> {
-    /// Takes the texts in. Of equally relevant ones the earlier comes first.
+    /// Builds an index. Of equally relevant texts, the earlier one is ranked first.
     pub fn new<'a>(texts: impl IntoIterator<Item = (K, Vec<Field<'a>>)>) -> Index<K> {
         let mut known = BTreeMap::new();
         let text = |(key, fields): (K, Vec<Field<'a>>)| {
@@ -73,13 +73,13 @@ impl<K> Index<K> {
         Index { texts, known, mean }
     }
 
-    /// The texts that the question is about, most relevant first, each with how much; those that have none of its words are left
-    /// out. Case, plurals and endings do not count, and a word that no text has stands for those that begin with it or are one
-    /// slip away.
+    /// Returns the texts by relevance to the question, most relevant first, each with its score. Texts
+    /// without any of its words are left out. Case, plurals and endings are ignored. A word that is in
+    /// no text matches words that start with it or differ by one edit.
     #[must_use]
     pub fn rank(&self, question: &str) -> Vec<(&K, f64)> {
         let mut wanted: BTreeMap<&str, f64> = BTreeMap::new();
-        let asked: BTreeSet<String> = words(question).take(WORDS).collect();
+        let asked: BTreeSet<String> = words(question).take(MAX_WORDS).collect();
         for word in &asked {
             match self.known.get_key_value(word.as_str()) {
                 Some((word, _)) => drop(wanted.insert(word, 1.0)),
@@ -99,7 +99,7 @@ impl<K> Index<K> {
         found.into_iter().map(|(_, key, score)| (key, score)).collect()
     }
 
-    /// What a word says for a text.
+    /// Returns the score of a word for a text.
     fn score(&self, text: &Text<K>, word: &str) -> f64 {
         let Some(count) = text.counts.get(word) else { return 0.0 };
         let (all, having) = (self.texts.len() as f64, self.known.get(word).copied().unwrap_or(0) as f64);
@@ -108,38 +108,39 @@ impl<K> Index<K> {
         rarity * count * (SATURATION + 1.0) / (count + SATURATION * length)
     }
 
-    /// The known words that an unknown one may mean.
+    /// Returns the known words that an unknown word may mean.
     fn near<'s>(&'s self, word: &str) -> impl Iterator<Item = &'s str> {
         let (word, length) = (word.to_owned(), word.chars().count());
         self.known.keys().map(String::as_str).filter(move |known| {
-            let begins = length >= 3 && known.starts_with(&word);
-            let slip = (4..=32).contains(&length) && known.chars().count().abs_diff(length) <= 1;
-            begins || (slip && osa_distance(&word, known) == 1)
+            let is_prefix = length >= 3 && known.starts_with(&word);
+            let may_be_typo = (4..=32).contains(&length) && known.chars().count().abs_diff(length) <= 1;
+            is_prefix || (may_be_typo && osa_distance(&word, known) == 1)
         })
     }
 }
 
-/// The words of a text that say something, without their endings.
+/// Returns the words of a text without stop words and endings.
 fn words(text: &str) -> impl Iterator<Item = String> {
-    let words = text.split(|c: char| !c.is_alphanumeric()).flat_map(humps).filter(|word| !word.is_empty());
-    words.map(str::to_lowercase).filter(|word| !EMPTY.contains(&word.as_str())).map(stem)
+    let words = text.split(|c: char| !c.is_alphanumeric()).flat_map(camel_case_parts).filter(|word| !word.is_empty());
+    words.map(str::to_lowercase).filter(|word| !STOP_WORDS.contains(&word.as_str())).map(stem)
 }
 
-/// The parts of `camelCase`.
-fn humps(word: &str) -> Vec<&str> {
-    let (mut parts, mut from, mut small) = (Vec::new(), 0, false);
+/// Splits a word in `camelCase` into its parts.
+fn camel_case_parts(word: &str) -> Vec<&str> {
+    let (mut parts, mut from, mut after_lowercase) = (Vec::new(), 0, false);
     for (at, c) in word.char_indices() {
-        if small && c.is_uppercase() {
+        if after_lowercase && c.is_uppercase() {
             parts.extend(word.get(from..at));
             from = at;
         }
-        small = c.is_lowercase();
+        after_lowercase = c.is_lowercase();
     }
     parts.extend(word.get(from..));
     parts
 }
 
-/// A word without what English adds to it: `fetching`, `fetched` and `fetches` are `fetch`, `files` and `file` are `fil`.
+/// Removes English endings from a word: `fetching`, `fetched` and `fetches` become `fetch`, `files` and
+/// `file` become `fil`.
 fn stem(word: String) -> String {
     if !word.is_ascii() || word.len() < 4 {
         return word;
@@ -174,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn endings_do_not_count() {
+    fn endings_are_ignored() {
         for same in [
             &["fetch", "fetches", "fetched", "fetching"][..],
             &["summarize", "summarizes", "summarizing", "Summarized"],
@@ -193,13 +194,13 @@ mod tests {
     }
 
     #[test]
-    fn names_are_words() {
+    fn names_are_split_into_words() {
         let found: Vec<String> = words("read_file readFile HTTP-get the csv2json").collect();
         assert_eq!(found, ["read", "fil", "read", "fil", "http", "get", "csv2json"]);
     }
 
     #[test]
-    fn the_order_is_by_relevance_then_by_place() {
+    fn texts_are_ranked_by_relevance_then_by_order() {
         let index = Index::new([
             ("b", vec![(1.0, "count words")]),
             ("a", vec![(1.0, "count words")]),
@@ -209,8 +210,8 @@ mod tests {
         ]);
         let keys = |question: &str| index.rank(question).into_iter().map(|(key, _)| *key).collect::<Vec<_>>();
         assert_eq!(keys("word"), ["name", "b", "a", "long"]);
-        assert_eq!(keys("wrods"), keys("word"), "a slip");
-        assert_eq!(keys("cou"), ["b", "a", "long"], "a beginning");
+        assert_eq!(keys("wrods"), keys("word"), "a typo");
+        assert_eq!(keys("cou"), ["b", "a", "long"], "a prefix");
         for nothing in ["", "the of", "zebra", "\u{0}", "!!!"] {
             assert!(keys(nothing).is_empty(), "{nothing}");
         }

@@ -1,9 +1,9 @@
-//! A new program to begin with.
+//! The text of a new program.
 
 use crate::{Catalog, Name};
 
-/// Returns the text of a program of that name that works and has an example: what an author begins with. It says `replaces` where a
-/// built-in program has the name.
+/// Returns the text of a new program, which works and has examples. If a built-in program has the same
+/// name, the front matter has `replaces`.
 ///
 /// ```
 /// use wattle_catalog::{Entry, Origin, skeleton};

@@ -59,7 +59,7 @@ fn given(texts: &[&str]) -> Vec<String> {
 const URL: &str = "http://a.b/";
 
 #[test]
-fn what_fits_is_filled_up_and_made_plain() {
+fn valid_arguments_are_normalized_and_completed() {
     for (args, expected) in [
         (&[URL, ""][..], [URL, "", "7", "all", "false", "0.5", "{}", "out.txt"]),
         (&[" https://a.b/c ", " x "], ["https://a.b/c", " x ", "7", "all", "false", "0.5", "{}", "out.txt"]),
@@ -75,28 +75,28 @@ fn what_fits_is_filled_up_and_made_plain() {
 }
 
 #[test]
-fn what_does_not_is_told() {
+fn invalid_arguments_are_errors() {
     let usage = "usage: x(from: url, note: string, n: int = 7, mode: string = \"all\", deep: bool = false, ratio: float = 0.5, doc: json = {}, to: path = \"out.txt\")";
     for (args, message, hint) in [
         (
             &[][..],
             "x error: required arg `from` missing or not a string",
-            "expected an absolute URL that begins with http:// or https://; ",
+            "expected an absolute URL that starts with http:// or https://; ",
         ),
         (
             &[""],
             "x error: required arg `from` missing or not a url",
-            "expected an absolute URL that begins with http:// or https://, found \"\"; ",
+            "expected an absolute URL that starts with http:// or https://, found \"\"; ",
         ),
         (
             &["/a"],
             "x error: required arg `from` missing or not a url",
-            "expected an absolute URL that begins with http:// or https://, found \"/a\"; ",
+            "expected an absolute URL that starts with http:// or https://, found \"/a\"; ",
         ),
         (
             &["file:///a"],
             "x error: required arg `from` missing or not a url",
-            "expected an absolute URL that begins with http:// or https://, found \"file:///a\"; ",
+            "expected an absolute URL that starts with http:// or https://, found \"file:///a\"; ",
         ),
         (&[URL], "x error: required arg `note` missing or not a string", "expected a text; "),
         (&[URL, "", "7.5"], "x error: optional arg `n` not an int", "expected an integer such as 42, found \"7.5\"; "),
@@ -123,7 +123,7 @@ fn what_does_not_is_told() {
         (
             &[URL, "", "1", "", "", "1", "1", "a\0"],
             "x error: optional arg `to` not a path",
-            "expected a path that is not empty, found \"a\\0\"; ",
+            "expected a non-empty path, found \"a\\0\"; ",
         ),
     ] {
         let error = entry().arguments(&given(args)).unwrap_err();
@@ -134,7 +134,7 @@ fn what_does_not_is_told() {
 }
 
 #[test]
-fn a_long_text_is_quoted_in_part() {
+fn a_long_text_is_truncated() {
     let error = entry().arguments(&["é".repeat(1_000_000)]).unwrap_err();
     assert!(error.hint().len() < 500, "{}", error.hint());
     let deep = "[".repeat(1_000_000);
@@ -142,7 +142,7 @@ fn a_long_text_is_quoted_in_part() {
 }
 
 #[test]
-fn a_program_of_one_argument_says_how_it_is_called() {
+fn an_error_shows_the_usage() {
     let catalog = Catalog::built_in();
     let http_get: &Arc<Entry> = catalog.get("http_get").unwrap();
     let error = http_get.arguments(&given(&[URL, "x", "y"])).unwrap_err();

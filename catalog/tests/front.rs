@@ -1,4 +1,4 @@
-//! Front matter: every way to get it wrong has its exact words, and what is right says what it should.
+//! Front matter: every problem has its exact message, and valid front matter is read in full.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
@@ -16,7 +16,7 @@ fn parse(text: &str) -> Result<Entry, Problem> {
 }
 
 #[test]
-fn every_problem_has_its_words() {
+fn every_problem_has_its_message() {
     let path = "tests/data/front.txt";
     let data = wattle_cases::read(path);
     let (head, cases) = wattle_cases::split(&data);
@@ -149,14 +149,14 @@ fn every_key_is_read() {
 }
 
 #[test]
-fn the_source_is_the_whole_file_and_the_body_what_follows() {
+fn the_body_follows_the_front_matter() {
     let entry = parse(FULL).unwrap();
     assert_eq!(&**entry.source(), FULL);
     assert_eq!(entry.body(), "\n(i32.const 0) ;;; not front matter = 1\n");
 }
 
 #[test]
-fn line_ends_and_a_byte_order_mark_do_not_matter() {
+fn line_ends_and_a_byte_order_mark_are_ignored() {
     let text = "\u{feff};;; name = \"x\"\r\n;;; description = \"d\"\r\n(i32.const 0)\r\n";
     let entry = parse(text).unwrap();
     assert_eq!(entry.meta().description, "d");
@@ -165,7 +165,7 @@ fn line_ends_and_a_byte_order_mark_do_not_matter() {
 }
 
 #[test]
-fn uses_are_held_against_the_body() {
+fn uses_are_checked_against_the_body() {
     let entry = |uses: &str| parse(&format!(";;; name = \"x\"\n;;; description = \"d\"\n{uses}\n0")).unwrap();
     let import = |module| Signature { module, name: "f", params: &[], results: &[], errors: &[], touches: &[] };
     let said = entry(";;; uses = [\"http\"]");
@@ -183,7 +183,7 @@ fn uses_are_held_against_the_body() {
 }
 
 #[test]
-fn hostile_front_matter_is_told() {
+fn hostile_front_matter_is_a_problem() {
     for text in [
         format!(";;; a = {}", "[".repeat(200_000)),
         format!(";;; a{} = 1", ".a".repeat(200_000)),

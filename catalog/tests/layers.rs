@@ -1,4 +1,4 @@
-//! Folders over the built-in programs.
+//! Catalogs of folders and built-in programs.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -11,13 +11,13 @@ fn write(folder: &Path, file: &str, name: &str, description: &str) {
     fs::write(folder.join(file), format!(";;; name = \"{name}\"\n;;; description = \"{description}\"\n0\n")).unwrap();
 }
 
-/// Writes a program that says which built-in one it replaces.
+/// Writes a program that replaces a built-in one.
 fn replacing(folder: &Path, file: &str, name: &str, description: &str) {
     let front = format!(";;; name = \"{name}\"\n;;; description = \"{description}\"\n;;; replaces = \"{name}\"\n0\n");
     fs::write(folder.join(file), front).unwrap();
 }
 
-/// The problems of a catalog, with the folder's own name taken out.
+/// Returns the problems of a catalog, with the folder's path replaced by `DIR`.
 fn problems(catalog: &Catalog, folder: &Path) -> Vec<String> {
     let folder = folder.display().to_string();
     catalog.problems().iter().map(|problem| problem.to_string().replace(&folder, "DIR")).collect()
@@ -28,7 +28,7 @@ fn names(found: Vec<&Name>) -> Vec<&str> {
 }
 
 #[test]
-fn built_in_programs_have_no_problem() {
+fn built_in_programs_have_no_problems() {
     let catalog = Catalog::built_in();
     assert_eq!(catalog.problems(), []);
     assert!(catalog.len() >= 20 && !catalog.is_empty());
@@ -54,7 +54,7 @@ fn a_later_folder_wins() {
 }
 
 #[test]
-fn one_name_twice_in_a_folder_is_a_problem_and_neither_counts() {
+fn two_programs_of_one_name_in_a_folder_are_left_out() {
     let folder = tempfile::tempdir().unwrap();
     for file in ["a.wat", "b.wat", "c.wat"] {
         replacing(folder.path(), file, "http_get", "mine");
@@ -72,7 +72,7 @@ fn one_name_twice_in_a_folder_is_a_problem_and_neither_counts() {
 }
 
 #[test]
-fn what_cannot_be_read_is_left_out() {
+fn unreadable_files_are_left_out() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     write(folder.path(), "good.wat", "good", "works");
@@ -98,13 +98,13 @@ fn what_cannot_be_read_is_left_out() {
     assert_eq!(
         problems(&catalog, folder.path()),
         [
-            "failed to load `DIR/broken.wat`, line 2: unknown key `descr`\nhint: the nearest known key is `description`; known here are name, description, args, returns, uses, version, replaces, tags, exclusive, silent, timeout_ms, example",
+            "failed to load `DIR/broken.wat`, line 2: unknown key `descr`\nhint: did you mean `description`? the keys here are name, description, args, returns, uses, version, replaces, tags, exclusive, silent, timeout_ms, example",
             "failed to load `DIR/bytes.wat`: not UTF-8 at byte 15\nhint: save the file as UTF-8",
-            "failed to load `DIR/folder.wat`: not a plain file",
+            "failed to load `DIR/folder.wat`: not a regular file",
             "failed to load `DIR/huge.wat`: larger than 1048576 bytes\nhint: read large data from a file or from `kv` when the program runs",
             #[cfg(unix)]
-            "failed to load `DIR/link.wat`: a link, and the catalog reads plain files only\nhint: copy the file there, or add the folder that it points into",
-            "failed to load `DIR/missing`: cannot be read: nothing is there",
+            "failed to load `DIR/link.wat`: a link, and the catalog reads only regular files\nhint: copy the file there, or add the folder that it points to",
+            "failed to load `DIR/missing`: cannot be read: not found",
             "failed to load `DIR/notes.txt`: cannot be read: not a folder",
         ]
     );
@@ -132,7 +132,7 @@ fn suggestions_are_close_and_few() {
 }
 
 #[test]
-fn a_program_takes_the_place_of_a_built_in_one_only_where_it_says_so() {
+fn a_program_replaces_a_built_in_one_only_if_it_says_so() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "a.wat", "file_read", "shadows");
     replacing(folder.path(), "b.wat", "http_get", "replaces");

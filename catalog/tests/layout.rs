@@ -1,5 +1,5 @@
-//! The layout of whole files. `tests/data/layout.txt` has files behind `=== what it is about`, each followed by its layout behind
-//! `---`; `UPDATE=1` writes the layouts anew.
+//! The layout of whole files. Each case in `tests/data/layout.txt` is `=== TITLE`, a file, `---` and
+//! its layout. `UPDATE=1` updates the layouts.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests may panic")]
 
@@ -12,14 +12,14 @@ fn origin() -> Origin {
     Origin::File(PathBuf::from("x.wat"))
 }
 
-/// What the front matter says, but for the lines that examples stand in.
-fn said(text: &str) -> Meta {
+/// Returns the front matter, without the lines of examples.
+fn meta(text: &str) -> Meta {
     let mut meta = Entry::parse(text, origin()).unwrap().meta().clone();
     meta.examples = meta.examples.into_iter().map(|example| Example { line: 0, ..example }).collect();
     meta
 }
 
-/// Formats a file, and holds the layout against what goes for every one.
+/// Formats a file, and checks the properties that every layout has.
 fn checked(text: &str) -> String {
     let formatted = match format(text, origin()) {
         Ok(formatted) => formatted,
@@ -27,13 +27,13 @@ fn checked(text: &str) -> String {
     };
     assert_eq!(format(&formatted, origin()).unwrap(), formatted, "formatting twice differs for\n{text}");
     if text.trim_start_matches('\u{feff}').trim_start().starts_with(";;") {
-        assert_eq!(said(text), said(&formatted), "{formatted}");
+        assert_eq!(meta(text), meta(&formatted), "{formatted}");
     }
     formatted
 }
 
 #[test]
-fn files_get_their_layout() {
+fn files_are_formatted() {
     let path = "tests/data/layout.txt";
     let text = wattle_cases::read(path);
     let mut found = String::new();
@@ -44,7 +44,7 @@ fn files_get_their_layout() {
 }
 
 #[test]
-fn built_in_programs_have_their_layout() {
+fn built_in_programs_are_formatted() {
     let mut comparison = wattle_cases::Comparison::new();
     for path in wattle_cases::files("programs", "wat") {
         comparison.add(&path, &checked(&wattle_cases::read(&path)));

@@ -1,5 +1,5 @@
-//! The built-in programs: each compiles, calls what it says, and is right at the edges. Their examples run elsewhere, as an agent
-//! runs them.
+//! The built-in programs: each one compiles, uses what it declares, and handles edge cases. Their
+//! examples are tested elsewhere, in the way an agent runs them.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
@@ -13,7 +13,7 @@ use wattle_capability::{ALL, PortFuture, pure_grants};
 use wattle_catalog::{Catalog, Entry};
 use wattle_rt::{Code, Exit, Failure, Grants, Limits, Outcome, Program, Runtime};
 
-/// Gives its answers in order and keeps what it was asked.
+/// A model that returns its answers in order and records the questions.
 #[derive(Default)]
 struct Model {
     answers: Mutex<VecDeque<String>>,
@@ -35,7 +35,7 @@ impl Inference for Model {
     }
 }
 
-/// What a call meets.
+/// The environment of a call.
 struct World {
     files: Arc<Files>,
     model: Arc<Model>,
@@ -74,7 +74,7 @@ async fn call(runtime: &Runtime, name: &str, world: &World, args: &[&str]) -> Ou
 }
 
 #[tokio::test]
-async fn every_program_compiles_without_a_warning_and_calls_what_it_says() {
+async fn every_program_compiles_without_warnings_and_declares_its_uses() {
     let runtime = runtime();
     for entry in Catalog::built_in().iter() {
         let program = program(&runtime, entry).await;
@@ -98,7 +98,7 @@ async fn a_long_text_is_summarized_in_parts() {
 }
 
 #[tokio::test]
-async fn a_model_that_writes_more_than_it_reads_is_stopped() {
+async fn a_summary_ends_if_the_model_writes_more_than_it_reads() {
     let runtime = runtime();
     let long = "x".repeat(30_000);
     let world = World::new(vec![long.clone(); 100]);
@@ -137,7 +137,7 @@ async fn large_files_fit_into_memory() {
 }
 
 #[tokio::test]
-async fn edges_of_files() {
+async fn edge_cases_of_files_are_handled() {
     let runtime = runtime();
     let world = World::new(Vec::new());
     for (path, content) in [
@@ -187,7 +187,7 @@ async fn edges_of_files() {
     }
 }
 
-/// Texts of a few characters that matter to the programs, all different, always the same.
+/// Returns different texts of characters that matter to the programs, always the same ones.
 fn texts(alphabet: &[&str], count: usize) -> impl Iterator<Item = String> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = move |below: usize| {
@@ -200,7 +200,7 @@ fn texts(alphabet: &[&str], count: usize) -> impl Iterator<Item = String> {
 }
 
 #[tokio::test]
-async fn programs_agree_with_the_same_thing_in_rust() {
+async fn programs_agree_with_reference_implementations() {
     let runtime = runtime();
     let world = World::new(Vec::new());
     for text in texts(&["a", "A", "b", "\n", "\r\n", " ", "é", "\r"], 400) {
@@ -241,7 +241,8 @@ async fn programs_agree_with_the_same_thing_in_rust() {
     }
 }
 
-/// Reads a column of two as the format is defined: fields, quoted where they must be, in lines. `None` where a quote is not closed or a row has a third field.
+/// Reads one of two columns by the definition of CSV. Returns `None` if a quote is not closed or a row
+/// has a third field.
 fn column(text: &str, wanted: usize) -> Option<Vec<String>> {
     let mut rows: Vec<Vec<(String, bool)>> = vec![vec![(String::new(), false)]];
     let mut quoted = false;

@@ -1,4 +1,4 @@
-//! Folders that are looked at again.
+//! Rescanning folders.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -26,35 +26,35 @@ fn problems(catalog: &Catalog, folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn files_come_change_and_go() {
+fn added_changed_and_removed_files_are_noticed() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
     let empty = Folders::open(&[dir.path()], &any);
-    assert!(empty.look(&any).is_none());
+    assert!(empty.rescan(&any).is_none());
 
     fs::write(at("a.wat"), program("mine", "first", "0")).unwrap();
     fs::write(at("notes.txt"), "no program").unwrap();
-    let one = empty.look(&any).unwrap();
+    let one = empty.rescan(&any).unwrap();
     assert_eq!(described(one.catalog(), "mine").as_deref(), Some("first"));
     assert!(empty.catalog().get("mine").is_none(), "who holds the catalog from before keeps it");
-    assert!(one.look(&any).is_none());
+    assert!(one.rescan(&any).is_none());
 
     fs::write(at("a.wat"), program("mine", "other", "0")).unwrap();
-    let other = one.look(&any).unwrap();
+    let other = one.rescan(&any).unwrap();
     assert_eq!(described(other.catalog(), "mine").as_deref(), Some("other"));
 
     fs::rename(at("a.wat"), at("b.wat")).unwrap();
-    let moved = other.look(&any).unwrap();
+    let moved = other.rescan(&any).unwrap();
     assert_eq!(moved.catalog().get("mine").unwrap().origin().path(), Some(at("b.wat").as_path()));
 
     fs::remove_file(at("b.wat")).unwrap();
-    let gone = moved.look(&any).unwrap();
+    let gone = moved.rescan(&any).unwrap();
     assert!(gone.catalog().get("mine").is_none());
     assert_eq!(gone.catalog().problems(), []);
 }
 
 #[test]
-fn only_what_changed_is_read() {
+fn only_changed_files_are_read() {
     let dir = tempfile::tempdir().unwrap();
     for name in ["a", "b", "c"] {
         fs::write(dir.path().join(format!("{name}.wat")), program(name, "first", "0")).unwrap();
@@ -67,26 +67,26 @@ fn only_what_changed_is_read() {
     let before = Folders::open(&[dir.path()], &check);
     assert_eq!(read.take(), ["a", "b", "c"]);
     fs::write(dir.path().join("b.wat"), program("b", "second", "0")).unwrap();
-    assert!(before.look(&check).is_some());
+    assert!(before.rescan(&check).is_some());
     assert_eq!(read.take(), ["b"]);
 }
 
 #[test]
-fn a_broken_version_keeps_the_one_before_and_a_mended_one_takes_over() {
+fn a_broken_version_is_ignored_until_it_is_fixed() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.wat");
     fs::write(&path, program("mine", "good", "0")).unwrap();
     let good = Folders::open(&[dir.path()], &any);
 
     fs::write(&path, ";;; name = \"mine\"\n0\n").unwrap();
-    let kept = good.look(&any).unwrap();
+    let kept = good.rescan(&any).unwrap();
     assert_eq!(described(kept.catalog(), "mine").as_deref(), Some("good"));
     assert_eq!(
         problems(kept.catalog(), dir.path()),
-        ["failed to load `DIR/a.wat`, line 1: the key `description` is missing; the version before stays in use"]
+        ["failed to load `DIR/a.wat`, line 1: the key `description` is missing; the previous version stays in use"]
     );
-    assert!(kept.catalog().problems().iter().all(Problem::is_kept));
-    assert!(kept.look(&any).is_none(), "it is told once");
+    assert!(kept.catalog().problems().iter().all(Problem::has_previous));
+    assert!(kept.rescan(&any).is_none(), "it is reported once");
 
     // A program that its checker refuses is broken too.
     fs::write(&path, program("mine", "refused", "0")).unwrap();
@@ -94,7 +94,7 @@ fn a_broken_version_keeps_the_one_before_and_a_mended_one_takes_over() {
         let told = wattle_rt::assemble("(resv", &wattle_rt::Signatures::new([])).unwrap_err();
         if entry.meta().description == "refused" { Err(entry.refused(&told)) } else { Ok(()) }
     };
-    let refused = kept.look(&refuse).unwrap();
+    let refused = kept.rescan(&refuse).unwrap();
     assert_eq!(described(refused.catalog(), "mine").as_deref(), Some("good"));
     let told = problems(refused.catalog(), dir.path());
     assert!(
@@ -103,36 +103,36 @@ fn a_broken_version_keeps_the_one_before_and_a_mended_one_takes_over() {
     );
 
     fs::write(&path, program("mine", "mended", "0")).unwrap();
-    let mended = refused.look(&refuse).unwrap();
-    assert_eq!(described(mended.catalog(), "mine").as_deref(), Some("mended"));
-    assert_eq!(mended.catalog().problems(), []);
+    let fixed = refused.rescan(&refuse).unwrap();
+    assert_eq!(described(fixed.catalog(), "mine").as_deref(), Some("mended"));
+    assert_eq!(fixed.catalog().problems(), []);
 }
 
 #[test]
-fn a_new_file_that_is_broken_has_no_version_before() {
+fn a_new_broken_file_is_left_out() {
     let dir = tempfile::tempdir().unwrap();
     let before = Folders::open(&[dir.path()], &any);
     fs::write(dir.path().join("http_get.wat"), "no front matter").unwrap();
-    let after = before.look(&any).unwrap();
+    let after = before.rescan(&any).unwrap();
     assert!(after.catalog().get("http_get").unwrap().origin().path().is_none(), "the built-in program stays");
-    assert!(after.catalog().problems().iter().all(|problem| !problem.is_kept()));
+    assert!(after.catalog().problems().iter().all(|problem| !problem.has_previous()));
 }
 
 #[test]
-fn a_folder_may_come_and_go() {
+fn a_folder_may_appear_and_disappear() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("programs");
     let missing = Folders::open(&[&folder], &any);
     assert_eq!(missing.catalog().problems().len(), 1);
-    assert!(missing.look(&any).is_none(), "it is told once");
+    assert!(missing.rescan(&any).is_none(), "it is reported once");
     fs::create_dir(&folder).unwrap();
-    let there = missing.look(&any).unwrap();
+    let there = missing.rescan(&any).unwrap();
     assert_eq!(there.catalog().problems(), []);
     fs::remove_dir(&folder).unwrap();
-    assert_eq!(there.look(&any).unwrap().catalog().problems().len(), 1);
+    assert_eq!(there.rescan(&any).unwrap().catalog().problems().len(), 1);
 }
 
 #[test]
-fn a_catalog_of_no_folder_never_changes() {
-    assert!(Folders::from(Catalog::built_in()).look(&any).is_none());
+fn a_catalog_without_folders_never_changes() {
+    assert!(Folders::from(Catalog::built_in()).rescan(&any).is_none());
 }

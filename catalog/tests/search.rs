@@ -1,11 +1,11 @@
-//! Searches in the built-in programs, by words that somebody who does not know their names would use.
+//! Searches in the built-in programs, by words that a person who does not know their names would use.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use wattle_catalog::Catalog;
 
 #[test]
-fn the_program_that_is_meant_comes_first() {
+fn the_intended_program_is_ranked_first() {
     let catalog = Catalog::built_in();
     for (words, expected) in [
         ("http_get", "http_get"),
@@ -27,7 +27,7 @@ fn the_program_that_is_meant_comes_first() {
 }
 
 #[test]
-fn a_message_of_any_length_is_a_question() {
+fn a_long_message_is_a_valid_question() {
     let catalog = Catalog::built_in();
     let message = format!("Please download https://example.org/data.csv. {}", "Thank you! 🌿 ".repeat(50_000));
     let found = catalog.search(&message);

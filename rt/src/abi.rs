@@ -1,30 +1,34 @@
-//! Values in a program's memory, little-endian: text and bytes are `[u32 length][bytes]`, a pointer is the address of the
-//! first byte of the length. Address 0 is null; no value lies below [`LOWEST`].
+//! The layout of values in a program's memory.
 //!
-//! Every pointer and length is checked against the memory before it is used; a bad one is [`Code::EBOUND`].
+//! Text and bytes are laid out as `[u32 length][bytes]`, little-endian. A pointer is the address of
+//! the first byte of the length. Address 0 is null, and no value is at an address below [`MIN_ADDRESS`].
+//!
+//! Every pointer and length is checked against the memory before it is used. An invalid one is a
+//! failure with the code [`Code::EBOUND`].
 
 use crate::{Code, Failure};
 
-/// The lowest address of a value. A smaller number in the place of a pointer is an error code, a count or an index by mistake.
-pub const LOWEST: u32 = 16;
+/// Minimum address of a value. A smaller number passed as a pointer is an error code, a count or an
+/// index by mistake.
+pub const MIN_ADDRESS: u32 = 16;
 
-/// The bytes at `pointer`.
+/// Returns the bytes at `pointer`.
 ///
 /// # Errors
-/// `EBOUND` where the pointer is null or below [`LOWEST`], or the value does not lie inside the memory.
+/// `EBOUND` if the pointer is null or below [`MIN_ADDRESS`], or if the value is not inside the memory.
 pub fn bytes(memory: &[u8], pointer: i32) -> Result<&[u8], Failure> {
     let address = pointer.cast_unsigned();
     if address == 0 {
-        return Err(Failure::new(Code::EBOUND, "pointer 0 is null; did the call that should have given it fail?"));
+        return Err(Failure::new(Code::EBOUND, "pointer 0 is null; did the call that should have returned it fail?"));
     }
-    if address < LOWEST {
-        let words = "is a number, not a pointer; were a value and its err popped in the wrong order?";
-        return Err(Failure::new(Code::EBOUND, format!("{address} {words}")));
+    if address < MIN_ADDRESS {
+        let hint = "is a number, not a pointer; were a value and its err popped in the wrong order?";
+        return Err(Failure::new(Code::EBOUND, format!("{address} {hint}")));
     }
     let at = address as usize;
     let outside = || {
         let size = memory.len();
-        Failure::new(Code::EBOUND, format!("pointer {address} is no value inside the memory of {size} bytes"))
+        Failure::new(Code::EBOUND, format!("pointer {address} is not a value inside the memory of {size} bytes"))
     };
     let body = at.checked_add(4).ok_or_else(outside)?;
     let length = memory.get(at..body).and_then(|b| b.try_into().ok()).map(u32::from_le_bytes).ok_or_else(outside)?;
@@ -32,10 +36,10 @@ pub fn bytes(memory: &[u8], pointer: i32) -> Result<&[u8], Failure> {
     memory.get(body..end).ok_or_else(outside)
 }
 
-/// The text at `pointer`.
+/// Returns the text at `pointer`.
 ///
 /// # Errors
-/// As [`bytes()`], and `EPARSE` where the bytes are not UTF-8.
+/// As [`bytes()`], and `EPARSE` if the bytes are not UTF-8.
 pub fn text(memory: &[u8], pointer: i32) -> Result<&str, Failure> {
     std::str::from_utf8(bytes(memory, pointer)?).map_err(|e| {
         let at = e.valid_up_to();
@@ -43,7 +47,7 @@ pub fn text(memory: &[u8], pointer: i32) -> Result<&str, Failure> {
     })
 }
 
-/// The text at `pointer`, or `None` for null.
+/// Returns the text at `pointer`, or `None` if the pointer is null.
 ///
 /// # Errors
 /// As [`text`].
@@ -51,7 +55,7 @@ pub fn optional_text(memory: &[u8], pointer: i32) -> Result<Option<&str>, Failur
     if pointer == 0 { Ok(None) } else { text(memory, pointer).map(Some) }
 }
 
-/// The bytes at `pointer`, or `None` for null.
+/// Returns the bytes at `pointer`, or `None` if the pointer is null.
 ///
 /// # Errors
 /// As [`bytes()`].
@@ -59,17 +63,17 @@ pub fn optional_bytes(memory: &[u8], pointer: i32) -> Result<Option<&[u8]>, Fail
     if pointer == 0 { Ok(None) } else { bytes(memory, pointer).map(Some) }
 }
 
-/// A 32-bit value whose meaning only the program knows: a number, a code, a handle, or a pointer.
+/// A 32-bit value whose meaning only the program knows: a number, a code, a handle or a pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Untyped<'a> {
     /// The value itself.
     pub number: i32,
-    /// The bytes that it points to, where it can be a pointer.
+    /// The bytes that it points to, if it is a valid pointer.
     pub bytes: Option<&'a [u8]>,
 }
 
 impl<'a> Untyped<'a> {
-    /// The value in a program with that memory.
+    /// Interprets a number as a value in the given memory.
     #[must_use]
     pub fn of(memory: &'a [u8], number: i32) -> Self {
         Untyped { number, bytes: bytes(memory, number).ok() }
@@ -88,13 +92,13 @@ mod tests {
     }
 
     #[test]
-    fn reads_what_lies_inside() {
+    fn reads_values_inside_the_memory() {
         assert_eq!(text(&memory(), 16), Ok("abc"));
         assert_eq!(optional_text(&memory(), 0), Ok(None));
     }
 
     #[test]
-    fn refuses_every_pointer_that_does_not() {
+    fn refuses_every_pointer_outside_the_memory() {
         let m = memory();
         for pointer in [0, 1, 4, 15, 17, 20, 21, 22, 23, 24, i32::MAX, i32::MIN, -1, -4] {
             assert_eq!(bytes(&m, pointer).map_err(|f| f.code), Err(Code::EBOUND), "pointer {pointer}");

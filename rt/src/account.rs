@@ -1,8 +1,9 @@
-//! Accounts: what a run makes the host hold, compute and receive, within limits.
+//! Accounts: limits on the memory, the processor time and the network traffic of runs.
 //!
-//! A [`Runtime`](crate::Runtime) has one account for the process. Each run has one below it, which all of its programs share, those
-//! that they start among them; whatever is charged to a run's account is charged to the process's as well. Memory is *held* and comes
-//! back; processor time and bytes are *spent* and do not.
+//! A [`Runtime`](crate::Runtime) has one account for the process. Each run has an account under it,
+//! which all programs of the run share, nested ones included. Every charge to a run's account is
+//! also charged to the account of the process. Memory is *held* and later released; processor time
+//! and bytes are *spent* for good.
 
 use std::cell::Cell;
 use std::fmt;
@@ -18,17 +19,19 @@ use tokio::sync::Notify;
 
 use crate::{Code, Failure};
 
-/// Memory is taken from an account in portions of this size, so that small amounts cost no atomic operation each.
+/// Size of the portions in which memory is taken from an account, so that a small amount does not
+/// cost an atomic operation.
 const PORTION: usize = 64 << 10;
 
-/// Limits of one run, all of its programs together.
+/// Limits of one run, for all of its programs together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccountLimits {
-    /// Maximum memory that its programs and the host on their behalf hold at one time, in bytes. Default 384 MiB.
+    /// Maximum memory that the programs, and the host on their behalf, hold at one time, in bytes.
+    /// Default 384 MiB.
     pub memory: usize,
-    /// Maximum processor time of its programs and of host functions on their behalf. Default 10 min.
+    /// Maximum processor time of the programs and of the host functions that they call. Default 10 min.
     pub cpu: Duration,
-    /// Maximum bytes that it receives from the network. Default 1 GiB.
+    /// Maximum number of bytes received from the network. Default 1 GiB.
     pub received: u64,
 }
 
@@ -38,7 +41,7 @@ impl Default for AccountLimits {
     }
 }
 
-/// The account of a run, or of the process. A clone is the same account.
+/// The account of a run or of the process. A clone is the same account.
 #[derive(Clone)]
 pub struct Account(Arc<Inner>);
 
@@ -46,24 +49,24 @@ struct Inner {
     limits: AccountLimits,
     parent: Option<Account>,
     held: AtomicUsize,
-    /// In nanoseconds.
+    /// The processor time spent, in nanoseconds.
     cpu: AtomicU64,
     received: AtomicU64,
-    /// Wakes whoever waits for memory.
+    /// Wakes those that wait for memory.
     released: Notify,
 }
 
-/// The account that lacks room for a charge.
+/// The account whose limit a charge would exceed.
 struct Full<'a>(&'a Account);
 
 impl Account {
-    /// Opens the account of a process whose runs hold at most `memory` bytes together.
+    /// Opens the account of a process whose runs hold at most `memory` bytes in total.
     #[must_use]
     pub fn of_process(memory: usize) -> Account {
         Account::open(AccountLimits { memory, cpu: Duration::MAX, received: u64::MAX }, None)
     }
 
-    /// Opens the account of a run below this one.
+    /// Opens the account of a run under this one.
     #[must_use]
     pub fn open_run(&self, limits: AccountLimits) -> Account {
         Account::open(limits, Some(self.clone()))
@@ -80,7 +83,7 @@ impl Account {
         }))
     }
 
-    /// Returns the memory that is held now, in bytes.
+    /// Returns the memory that is held, in bytes.
     #[must_use]
     pub fn held(&self) -> usize {
         self.0.held.load(SeqCst)
@@ -93,56 +96,56 @@ impl Account {
         self.0.parent.as_ref().map_or(own, |parent| own.min(parent.free()))
     }
 
-    /// Returns the processor time that was spent.
+    /// Returns the processor time spent so far.
     #[must_use]
     pub fn cpu(&self) -> Duration {
         Duration::from_nanos(self.0.cpu.load(Relaxed))
     }
 
-    /// Returns the bytes that were received.
+    /// Returns the number of bytes received so far.
     #[must_use]
     pub fn received(&self) -> u64 {
         self.0.received.load(Relaxed)
     }
 
-    /// Holds memory until the value is dropped.
+    /// Holds memory until the returned value is dropped.
     ///
     /// # Errors
-    /// `ENOMEM` if a limit would be passed.
+    /// `ENOMEM` if a limit would be exceeded.
     pub fn hold(&self, bytes: usize) -> Result<Held, Failure> {
         let mut held = self.nothing();
         held.grow(bytes)?;
         Ok(held)
     }
 
-    /// Holds nothing yet; it can [grow](Held::grow).
+    /// Returns a value that holds no memory yet and can [grow](Held::grow).
     #[must_use]
     pub fn nothing(&self) -> Held {
         Held { account: self.clone(), bytes: 0, used: 0 }
     }
 
-    /// Holds memory as soon as that leaves `spare` bytes for others, and waits for that at most until then. Whoever waits holds nothing of
-    /// the same kind, so that those who have what they need go on.
+    /// Waits until `bytes` can be held with `spare` bytes left for others, and holds them. A waiter
+    /// must not hold memory that it got from this function, so that the others can finish.
     ///
     /// # Errors
-    /// `ENOMEM` if the account never has so much, or has not by then.
+    /// `ENOMEM` if the account can never hold so much, or cannot until the deadline `until`.
     pub async fn wait_to_hold(&self, bytes: usize, spare: usize, until: Instant) -> Result<Held, Failure> {
         loop {
             let full = match self.take(bytes, spare) {
                 Ok(()) => return Ok(Held { account: self.clone(), bytes, used: bytes }),
                 Err(Full(full)) => full,
             };
-            let why = full.lacks(bytes);
+            let failure = full.out_of_memory(bytes);
             if bytes.saturating_add(spare) > full.0.limits.memory {
-                return Err(why);
+                return Err(failure);
             }
             let mut released = pin!(full.0.released.notified());
             released.as_mut().enable();
-            // It may have become free before this one listened.
+            // Memory may have been released before this waiter listened.
             if self.take(bytes, spare).is_ok() {
                 return Ok(Held { account: self.clone(), bytes, used: bytes });
             }
-            tokio::time::timeout_at(until.into(), released).await.map_err(|_| why)?;
+            tokio::time::timeout_at(until.into(), released).await.map_err(|_| failure)?;
         }
     }
 
@@ -170,9 +173,9 @@ impl Account {
         }
     }
 
-    fn lacks(&self, bytes: usize) -> Failure {
+    fn out_of_memory(&self, bytes: usize) -> Failure {
         let (limit, held) = (amount(self.0.limits.memory as u64), amount(self.held() as u64));
-        let words = match self.0.parent {
+        let reason = match self.0.parent {
             Some(_) => format!(
                 "the run holds {held} of its {limit} of memory, and this takes {} more; work on less at once, or raise the \
                  setting `limits.memory_mb`",
@@ -184,13 +187,13 @@ impl Account {
                 amount(bytes as u64)
             ),
         };
-        Failure::new(Code::ENOMEM, words)
+        Failure::new(Code::ENOMEM, reason)
     }
 
-    /// Spends processor time.
+    /// Charges processor time.
     ///
     /// # Errors
-    /// `EBUDGET` if the run has spent all that it may.
+    /// `EBUDGET` if the limit on processor time is exceeded.
     pub fn spend_cpu(&self, time: Duration) -> Result<(), Failure> {
         self.add_cpu(time);
         match self.is_out_of_cpu() {
@@ -207,13 +210,13 @@ impl Account {
         }
     }
 
-    /// Returns whether the run has spent all its processor time.
+    /// Returns true if the run has spent all of its processor time.
     #[must_use]
     pub fn is_out_of_cpu(&self) -> bool {
         self.cpu() > self.0.limits.cpu
     }
 
-    /// Describes the limit on processor time.
+    /// Returns the message for a run that used up its processor time.
     #[must_use]
     pub fn out_of_cpu(&self) -> String {
         format!(
@@ -226,7 +229,7 @@ impl Account {
     /// Counts bytes that the run received from the network.
     ///
     /// # Errors
-    /// `EBUDGET` if the run has received more than it may.
+    /// `EBUDGET` if the limit on received bytes is exceeded.
     pub fn take_bytes(&self, bytes: usize) -> Result<(), Failure> {
         let received = self.0.received.fetch_add(bytes as u64, Relaxed).saturating_add(bytes as u64);
         if let Some(parent) = &self.0.parent {
@@ -235,16 +238,17 @@ impl Account {
         if received <= self.0.limits.received {
             return Ok(());
         }
-        let words = format!(
+        let reason = format!(
             "the run received more than {} from the network, all of its programs together; fetch less in one run, or raise the \
              setting `limits.received_mb`",
             amount(self.0.limits.received)
         );
-        Err(Failure::new(Code::EBUDGET, words))
+        Err(Failure::new(Code::EBUDGET, reason))
     }
 
-    /// Spends the time of a future: what its polls take, of the outermost one if one is polled by another. It is read off the wall clock,
-    /// which costs a short program nothing, so that on a busy machine it is an upper bound of the processor time.
+    /// Charges the time that a future's polls take. If metered futures poll each other, only the
+    /// outermost one is charged. The time is read from the wall clock, which costs a short program
+    /// nothing; on a busy machine it is an upper bound of the processor time.
     pub async fn metered<F: Future>(&self, work: F) -> F::Output {
         let mut work = pin!(work);
         std::future::poll_fn(|context| {
@@ -260,16 +264,16 @@ impl Account {
         .await
     }
 
-    /// Does blocking work on this thread, and spends the time that it keeps a processor busy.
+    /// Does blocking work on this thread, and charges the processor time that it takes.
     pub fn work<T>(&self, work: impl FnOnce() -> T) -> T {
         let before = processor_time();
-        let done = work();
+        let result = work();
         self.add_cpu(processor_time().saturating_sub(before));
-        done
+        result
     }
 }
 
-/// Two are equal if they are the same account.
+/// Two accounts are equal if they are the same account.
 impl PartialEq for Account {
     fn eq(&self, other: &Account) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -284,41 +288,43 @@ impl fmt::Debug for Account {
     }
 }
 
-/// An amount of bytes in words.
+/// Formats a number of bytes for a message.
 fn amount(bytes: u64) -> String {
     if bytes >= 10 << 20 { format!("{} MiB", bytes >> 20) } else { format!("{} KiB", bytes.div_ceil(1024)) }
 }
 
-/// The processor time of this thread.
+/// Returns the processor time of this thread.
 fn processor_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Memory that is charged to an account until this is dropped.
+/// Memory that is charged to an account until the value is dropped.
 #[derive(Debug)]
 pub struct Held {
     account: Account,
-    /// What is charged.
+    /// The number of bytes that are charged.
     bytes: usize,
-    /// What of it is used; the rest is what is left of a portion.
+    /// The number of charged bytes that are in use. The rest is the unused part of a portion.
     used: usize,
 }
 
 impl Held {
-    /// Holds more.
+    /// Holds more memory.
     ///
     /// # Errors
-    /// `ENOMEM` if a limit would be passed; then nothing changed.
+    /// `ENOMEM` if a limit would be exceeded. The held memory is then unchanged.
     pub fn grow(&mut self, bytes: usize) -> Result<(), Failure> {
         let used = self.used.saturating_add(bytes);
         if used > self.bytes {
-            let lacking = used - self.bytes;
-            let portion = lacking.next_multiple_of(PORTION);
-            // Close to the limit the exact amount may fit where a portion does not.
+            let missing = used - self.bytes;
+            let portion = missing.next_multiple_of(PORTION);
+            // Close to the limit the exact amount may fit when a whole portion does not.
             let taken = match self.account.take(portion, 0) {
                 Ok(()) => portion,
-                Err(_) => self.account.take(lacking, 0).map(|()| lacking).map_err(|Full(full)| full.lacks(bytes))?,
+                Err(_) => {
+                    self.account.take(missing, 0).map(|()| missing).map_err(|Full(full)| full.out_of_memory(bytes))?
+                }
             };
             self.bytes += taken;
         }
@@ -326,7 +332,7 @@ impl Held {
         Ok(())
     }
 
-    /// Gives back all but that many bytes.
+    /// Releases all but the given number of bytes.
     pub fn shrink_to(&mut self, bytes: usize) {
         if bytes < self.bytes {
             self.account.release(self.bytes - bytes);
@@ -334,7 +340,7 @@ impl Held {
         }
     }
 
-    /// Returns what is in use of it, in bytes.
+    /// Returns the number of bytes in use.
     #[must_use]
     pub fn used(&self) -> usize {
         self.used
@@ -348,11 +354,11 @@ impl Drop for Held {
 }
 
 thread_local! {
-    /// Whether a metered future is being polled on this thread.
+    /// If true, a metered future is being polled on this thread.
     static METERING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Says that a metered future is being polled, until it is dropped.
+/// A guard that marks the thread as polling a metered future until it is dropped.
 struct Metering;
 
 impl Drop for Metering {
@@ -361,7 +367,7 @@ impl Drop for Metering {
     }
 }
 
-/// Polls a future to its end, and reports how long each poll kept a processor busy.
+/// Polls a future to its end, and reports the processor time of each poll to `spend`.
 pub(crate) async fn timed<F: Future>(work: F, mut spend: impl FnMut(Duration)) -> F::Output {
     let mut work = pin!(work);
     std::future::poll_fn(|context| {

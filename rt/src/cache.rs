@@ -1,8 +1,11 @@
 //! The cache of compiled programs.
 //!
-//! Two layers: a program's text leads to its module, a module's content hash to the compiled code. Texts that differ only in blanks and
-//! comments share code; texts that differ in a string literal never do, since the literal is part of the module. Both layers are
-//! bounded in bytes, shared by all runs, and filled once per key however many ask for it at the same time.
+//! It has two layers. The first maps a program's text to the program, the second maps the content
+//! hash of a module to its compiled code. Texts that differ only in whitespace and comments share
+//! code. Texts that differ in a string literal do not, since the literal is part of the module.
+//!
+//! Both layers are bounded in bytes and shared by all runs. Each entry is computed once, however
+//! many tasks ask for it at the same time.
 
 use std::sync::Arc;
 
@@ -12,32 +15,33 @@ use quick_cache::sync::Cache;
 use crate::Diagnostic;
 use crate::program::{Compiled, Program};
 
-/// A content hash. The cache is shared by tenants, so it must be one that nobody can collide.
+/// A content hash. Tenants share the cache, so the hash must resist collisions.
 pub(crate) type Key = [u8; 32];
 
-/// What a text was found to be: a program, or why it is none.
-pub(crate) type Known = Result<Program, Arc<Diagnostic>>;
+/// The cached result of preparing a text: a program, or a diagnostic that says why it is invalid.
+pub(crate) type Prepared = Result<Program, Arc<Diagnostic>>;
 
-/// What came of the attempt to find that out.
-pub(crate) enum Found {
-    /// It is known from now on.
-    Known(Known),
-    /// Nothing was found out: the next use tries again.
-    Nothing(Arc<Diagnostic>),
+/// The outcome of an attempt to prepare a text.
+pub(crate) enum Preparation {
+    /// A result that is cached.
+    Final(Prepared),
+    /// A failure that says nothing about the text. It is not cached, so the next use tries again.
+    Retry(Arc<Diagnostic>),
 }
 
 pub(crate) struct Programs {
-    /// By the whole text: compared, not only hashed, so nobody can collide this layer either.
-    texts: Cache<String, Known, ByText>,
+    /// Keyed by the whole text, which is compared and not only hashed, so this layer has no
+    /// collisions either.
+    texts: Cache<String, Prepared, ByText>,
     modules: Cache<Key, Arc<Compiled>, ByCode>,
 }
 
 #[derive(Clone)]
 struct ByText;
 
-impl Weighter<String, Known> for ByText {
-    fn weight(&self, text: &String, _: &Known) -> u64 {
-        // The code is accounted for in the other layer. The text is held twice: as the key, and by what is known of it.
+impl Weighter<String, Prepared> for ByText {
+    fn weight(&self, text: &String, _: &Prepared) -> u64 {
+        // The code is counted in the other layer. The text is held twice: as the key and in the program.
         512 + 2 * text.len() as u64
     }
 }
@@ -52,7 +56,7 @@ impl Weighter<Key, Arc<Compiled>> for ByCode {
 }
 
 impl Programs {
-    /// A cache that holds at most so many bytes of compiled code, and a quarter as many of texts.
+    /// Creates a cache that holds at most `bytes` of compiled code and a quarter as much of texts.
     pub(crate) fn new(bytes: u64) -> Self {
         Programs {
             texts: Cache::with_weighter(4_096, bytes / 4, ByText),
@@ -60,36 +64,37 @@ impl Programs {
         }
     }
 
-    /// The program of a text, made by `make` where it is not known yet. Concurrent first uses make it once, unless nothing is found
-    /// out.
-    pub(crate) async fn text(&self, text: &str, make: impl Future<Output = Found>) -> Known {
-        if let Some(known) = self.texts.get(text) {
-            return known;
+    /// Returns the program of a text, and prepares it with `prepare` if it is not cached. Concurrent
+    /// first uses prepare it once, unless the attempt has to be retried.
+    pub(crate) async fn text(&self, text: &str, prepare: impl Future<Output = Preparation>) -> Prepared {
+        if let Some(prepared) = self.texts.get(text) {
+            return prepared;
         }
         match self.texts.get_value_or_guard_async(text).await {
-            Ok(known) => known,
+            Ok(prepared) => prepared,
             Err(guard) => {
-                let known = match make.await {
-                    Found::Known(known) => known,
-                    Found::Nothing(why) => return Err(why),
+                let prepared = match prepare.await {
+                    Preparation::Final(prepared) => prepared,
+                    Preparation::Retry(diagnostic) => return Err(diagnostic),
                 };
-                // Refused only where the entry was removed meanwhile: then the next use makes it again.
-                let _ = guard.insert(known.clone());
-                known
+                // The insertion fails only if the entry was removed meanwhile. The next use then
+                // prepares the text again.
+                let _ = guard.insert(prepared.clone());
+                prepared
             }
         }
     }
 
-    /// The compiled code of a module, made by `make` where it is not known yet.
+    /// Returns the compiled code of a module, and compiles it with `compile` if it is not cached.
     pub(crate) async fn module<E>(
         &self,
         key: Key,
-        make: impl Future<Output = Result<Arc<Compiled>, E>>,
+        compile: impl Future<Output = Result<Arc<Compiled>, E>>,
     ) -> Result<Arc<Compiled>, E> {
-        self.modules.get_or_insert_async(&key, make).await
+        self.modules.get_or_insert_async(&key, compile).await
     }
 
-    /// How many compiled modules are held.
+    /// Returns the number of compiled modules in the cache.
     pub(crate) fn len(&self) -> usize {
         self.modules.len()
     }
@@ -107,28 +112,28 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_host_that_is_busy_is_no_fault_of_the_text() {
-        let (programs, made) = (Programs::new(1 << 20), Cell::new(0));
+    async fn a_text_is_prepared_again_after_the_host_was_busy() {
+        let (programs, attempts) = (Programs::new(1 << 20), Cell::new(0));
         for _ in 0..3 {
-            let make = async {
-                made.set(made.get() + 1);
-                Found::Nothing(diagnostic("host-busy"))
+            let prepare = async {
+                attempts.set(attempts.get() + 1);
+                Preparation::Retry(diagnostic("host-busy"))
             };
-            assert_eq!(programs.text("(resv \"a\")", make).await.unwrap_err().code, "host-busy");
+            assert_eq!(programs.text("(resv \"a\")", prepare).await.unwrap_err().code, "host-busy");
         }
-        assert_eq!(made.get(), 3, "each use tries again");
+        assert_eq!(attempts.get(), 3, "each use tries again");
     }
 
     #[tokio::test]
-    async fn a_text_that_takes_too_long_is_remembered_as_refused() {
-        let (programs, made) = (Programs::new(1 << 20), Cell::new(0));
+    async fn a_text_that_takes_too_long_stays_refused() {
+        let (programs, attempts) = (Programs::new(1 << 20), Cell::new(0));
         for _ in 0..3 {
-            let make = async {
-                made.set(made.get() + 1);
-                Found::Known(Err(diagnostic("compile-time")))
+            let prepare = async {
+                attempts.set(attempts.get() + 1);
+                Preparation::Final(Err(diagnostic("compile-time")))
             };
-            assert_eq!(programs.text("(resv \"a\")", make).await.unwrap_err().code, "compile-time");
+            assert_eq!(programs.text("(resv \"a\")", prepare).await.unwrap_err().code, "compile-time");
         }
-        assert_eq!(made.get(), 1);
+        assert_eq!(attempts.get(), 1);
     }
 }

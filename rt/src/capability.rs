@@ -4,84 +4,100 @@ use wasmtime::Linker;
 
 use crate::{CallEffect, Run, Signature};
 
-/// A namespace of host functions: one row per function, from which follow the imports, the prompt, the manual and the
-/// checks of a call.
+/// A namespace of host functions, with one row per function. The imports, the prompt, the manual and
+/// the checks of a call are derived from the rows.
 ///
-/// Made by the [`capability!`](crate::capability!) macro.
+/// The [`capability!`](crate::capability!) macro declares it.
 #[derive(Clone, Copy, Debug)]
 pub struct Capability {
-    /// The namespace: `str` of `str.len`.
+    /// The namespace, such as `str` in `str.len`.
     pub name: &'static str,
-    /// Raised when a function's meaning changes; a compiled program is never used with another version.
+    /// The version, which is raised when the meaning of a function changes. A compiled program is never
+    /// used with another version.
     pub version: u32,
-    /// One sentence.
+    /// A sentence that describes the namespace.
     pub about: &'static str,
-    /// The functions in the order of the manual.
+    /// The functions, in the order of the manual.
     pub functions: &'static [Function],
 }
 
-/// One host function: its signature, its description, and how it is linked.
+/// A host function: its signature, its documentation and its linking.
 #[derive(Clone, Copy, Debug)]
 pub struct Function {
-    /// The name that programs use, such as `str.len`.
+    /// The full name, such as `str.len`.
     pub name: &'static str,
-    /// What the text of a program needs to know.
+    /// The signature.
     pub signature: Signature,
-    /// One sentence in the third person, without a full stop.
+    /// A sentence in the third person, without a full stop.
     pub about: &'static str,
     /// A program that uses the function.
     pub example: &'static str,
-    /// What the example puts out.
+    /// The output of the example.
     pub output: &'static [&'static str],
-    /// How much of the row a model's prompt has.
+    /// The part of the row that is in a model's prompt.
     pub prompt_detail: PromptDetail,
-    /// Whether the function waits: a program that imports only functions that do not needs no timer.
+    /// If true, calls may wait. A program whose functions do not wait needs no timer.
     pub waits: bool,
-    /// What a call does outside the program.
+    /// The effect of a call outside the program.
     pub effect: CallEffect,
     #[doc(hidden)]
     pub link: fn(&mut Linker<Run>, usize) -> wasmtime::Result<()>,
 }
 
-/// How much of a row a model's prompt has; the manual has all of it.
+/// The part of a row that is in a model's prompt. The manual has the whole row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PromptDetail {
-    /// The name alone: the function is seldom used.
+    /// The name only, for a function that is rarely used.
     Name,
-    /// How a call is written: names and parameters tell what it does.
+    /// The signature, if the names explain the function.
     Signature,
-    /// That, and the sentence.
+    /// The signature and the sentence.
     Sentence,
 }
 
-/// Declares a capability as a table: a `const` [`Capability`] of the given name, from rows of the form
+/// Declares a capability as a table: a `const` [`Capability`] with rows of the form
 ///
 /// ```text
 /// /// Sentence for prompt and manual, on one line or several.
-/// #[example = "a program that uses it" => "what it puts out", …]
+/// #[example = "a program that uses it" => "what it prints", …]
 /// #[prompt(signature)]
 /// #[effect(reads)]
 /// fn name(param: type, …) -> result: type ! CODE CODE = rust_function;
 /// ```
 ///
-/// `#[prompt(…)]` may be left out: a model's prompt then has the sentence, else the `signature` alone, or the `name` ([`PromptDetail`](crate::PromptDetail)).
-/// `#[effect(…)]` says what a call does outside the program ([`CallEffect`](crate::CallEffect)): `none`, `reads`, `repeatable`, `once`, `writes`, `changes`. Where
-/// it is left out an `fn` row does nothing and an `async` row is taken for one that must not be done twice.
-/// `#[touches(…)]` says what every call touches outside the program besides what its arguments name ([`Touch`](crate::Touch)): `model`,
-/// `engine`, `images`, `remote`, `public`, `tickets` ([`Service`](crate::Service)), `reads "folder"` with everything below it, `writes "path"`; the run's
-/// guard is asked about each before the function is called. A row that waits or has an effect, and names nothing, has to say so:
-/// `#[touches(nothing)]`; without it the table does not compile.
+/// The attributes:
 ///
-/// `fn` rows are synchronous, `async` rows may wait. A row with codes after `!` is fallible: it pushes `err` last. A row without
-/// codes traps where its function fails. Types are [kinds](crate::kind): `str`, `opt_str`, `bytes`, `opt_bytes`, `int`, `long`, `float`, `bool`, `arr`,
-/// `map`, `addr`, `any` (a number of unknown meaning, with the bytes that it points to); and texts that name something outside the
-/// program, which authority and policy go by: `url`, `read_path`, `write_path`, `tree_path` (with everything below), `key`, `key_prefix`,
-/// `program`, `agent` ([`Target`](crate::Target)), each `str` in all else. What only holds such names the function gets as an
-/// [`Unadmitted`](crate::Unadmitted), and has each name admitted by the [`Gate`](crate::Gate) that it opens with: `urls` and `programs`, handles of arrays,
-/// and the texts `script`, which may touch any file, `file_query`, for which any file may be read, `plan`, which may name any program, and
-/// `command`, which may name any program and any key.
-/// The Rust function takes [`&mut Run`](Run) and the arguments (`&str`, `Option<&str>`, `&[u8]`, `Option<&[u8]>`, `i32`, `i64`, `f64`, `abi::Untyped`;
-/// owned in `async` rows) and gives `Result<value, Failure>`, where a value is anything that is [`Value`](crate::Value).
+/// - `#[prompt(signature)]` or `#[prompt(name)]` selects the part of the row that is in a model's
+///   prompt ([`PromptDetail`](crate::PromptDetail)). Without it, the prompt has the sentence, too.
+/// - `#[effect(…)]` is the effect of a call outside the program
+///   ([`CallEffect`](crate::CallEffect)): `none`, `reads`, `repeatable`, `once`, `writes` or
+///   `changes`. Without it, an `fn` row has no effect, and a call of an `async` row must not be
+///   performed twice.
+/// - `#[touches(…)]` lists the resources that every call accesses besides those that its arguments
+///   name ([`Touch`](crate::Touch)). An item is a [`Service`](crate::Service) (`model`, `engine`,
+///   `images`, `remote`, `public`, `tickets`), `reads "folder"` with everything below it, or
+///   `writes "path"`. The run's guard is asked about each before the function is called. A row that
+///   waits or has an effect, and whose arguments name nothing, must say `#[touches(nothing)]` if it
+///   accesses nothing. Otherwise the table does not compile.
+///
+/// `fn` rows are synchronous, `async` rows may wait. A row with codes after `!` can fail: it pushes
+/// `err` last. If a function without codes fails, the program traps.
+///
+/// Types are [kinds](crate::kind):
+///
+/// - Values: `str`, `opt_str`, `bytes`, `opt_bytes`, `int`, `long`, `float`, `bool`, `arr`, `map`,
+///   `addr`, and `any` (a number of unknown meaning, with the bytes that it points to).
+/// - Texts that name a resource outside the program, on which authority and policy are based: `url`,
+///   `read_path`, `write_path`, `tree_path` (with everything below it), `key`, `key_prefix`,
+///   `program` and `agent` ([`Target`](crate::Target)). Otherwise they are like `str`.
+/// - Values that contain such names: `urls` and `programs` (handles of arrays), `script` (may access
+///   any file), `file_query` (may read any file), `plan` (may name any program) and `command` (may
+///   name any program and any key). The function gets an [`Unadmitted`](crate::Unadmitted) and asks
+///   the [`Gate`](crate::Gate), with which it opens, about each name.
+///
+/// The Rust function takes [`&mut Run`](Run) and the arguments (`&str`, `Option<&str>`, `&[u8]`,
+/// `Option<&[u8]>`, `i32`, `i64`, `f64`, `abi::Untyped`; owned in `async` rows) and returns
+/// `Result<V, Failure>`, where `V` implements [`Value`](crate::Value).
 ///
 /// ```
 /// use wattle_rt::{Failure, Run};
@@ -90,7 +106,7 @@ pub enum PromptDetail {
 ///     /// Greets.
 ///     pub const GREET: "greet" 1;
 ///
-///     /// Gives a greeting
+///     /// Returns a greeting
 ///     #[example = "(call $greet.hello \"you\") (drop) (call $sys.resv) (i32.const 0)" => "hello you"]
 ///     fn hello(name: str) -> ptr: str ! ENOMEM = hello;
 /// }
@@ -203,7 +219,8 @@ macro_rules! __prompt_detail {
     };
 }
 
-// What a row says that its calls touch; `nothing` is for rows that wait or have an effect and touch nothing all the same.
+// The resources that every call of a row accesses. A row that waits or has an effect, but accesses
+// nothing, says `nothing`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __touches {
@@ -258,8 +275,8 @@ macro_rules! __waits {
     };
 }
 
-// One arm per kind of row, with and without an effect; what they share is in `crate::host`. The result's shape on the stack follows
-// from whether the row has a value and whether it has codes.
+// One arm per kind of row, with and without an effect. Their common code is in `crate::host`. The
+// result on the stack depends on whether the row has a value and whether it has codes.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __link {
@@ -294,29 +311,29 @@ macro_rules! __linked {
     (fn [$($effect:ident)+], $linker:ident, $id:ident, $module:literal, $name:expr, ($($p:ident : $ty:ident),*), [$($rty:ident)?], [$($code:ident)*], $touches:expr, $function:path) => {
         $linker
             .func_wrap($module, $name, move |mut caller: $crate::host::Caller<'_>, $($p: $crate::kind::Raw<$crate::kind::word::$ty>),*| {
-                let outcome = $crate::host::call::<_, $crate::host::Stop>(&mut caller, $id, |memory, run| {
+                let outcome = $crate::host::call::<_, $crate::host::CallError>(&mut caller, $id, |memory, run| {
                     let _ = memory;
                     $(let $p = $crate::kind::read::<$crate::kind::word::$ty>(memory, $p, concat!($module, ".", $name))?;)*
-                    let start = $crate::host::Start::new(run, concat!($module, ".", $name), $crate::__effect!($($effect)+), |args| {
+                    let call = $crate::host::TapedCall::begin(run, concat!($module, ".", $name), $crate::__effect!($($effect)+), |args| {
                         let _ = args;
                         $($crate::host::add(args, &$p);)*
                     });
-                    let start = start.map_err($crate::host::Stop::Halt)?;
-                    let admitted = match start.performs() {
-                        true => $crate::host::admitted(|| {
+                    let call = call.map_err($crate::host::CallError::Halted)?;
+                    let admitted = match call.is_performed() {
+                        true => $crate::host::check(|| {
                             $($crate::kind::admit::<$crate::kind::word::$ty>(run, concat!($module, ".", $name), &$p)?;)*
                             $crate::host::touch(run, concat!($module, ".", $name), $touches)?;
                             Ok(())
                         }),
-                        false => $crate::host::unmade(),
+                        false => $crate::host::not_performed(),
                     };
                     let outcome = match admitted {
                         Ok(()) => $function(run, $($p),*),
                         Err(failure) => Err(failure),
                     };
-                    Ok(start.done(run, outcome)?)
+                    Ok(call.finish(run, outcome)?)
                 });
-                let outcome = $crate::host::split(outcome)?;
+                let outcome = $crate::host::split_halt(outcome)?;
                 $crate::__push!(caller, $id, outcome, [$($rty)?], [$($code)*])
             })
             .map(drop)
@@ -355,7 +372,7 @@ macro_rules! __linked {
                     let outcome = match read {
                         Err(failure) => Err(failure),
                         Ok(($($p,)*)) => {
-                            let start = $crate::host::Start::new(
+                            let call = $crate::host::TapedCall::begin(
                                 caller.data_mut(),
                                 concat!($module, ".", $name),
                                 $crate::__effect!($($effect)+),
@@ -364,23 +381,23 @@ macro_rules! __linked {
                                     $($crate::host::add(args, &$p);)*
                                 },
                             );
-                            let start = start.map_err($crate::host::halted)?;
-                            let admitted = match start.performs() {
+                            let call = call.map_err($crate::host::halted)?;
+                            let admitted = match call.is_performed() {
                                 true => {
-                                    start.keep().await.map_err($crate::host::halted)?;
-                                    $crate::host::admitted(|| {
+                                    call.flush().await.map_err($crate::host::halted)?;
+                                    $crate::host::check(|| {
                                         $($crate::kind::admit_owned::<$crate::kind::word::$ty>(caller.data(), concat!($module, ".", $name), &$p)?;)*
                                         $crate::host::touch(caller.data(), concat!($module, ".", $name), $touches)?;
                                         Ok(())
                                     })
                                 }
-                                false => $crate::host::unmade(),
+                                false => $crate::host::not_performed(),
                             };
                             let outcome = match admitted {
                                 Ok(()) => $function(caller.data_mut(), $($p),*).await,
                                 Err(failure) => Err(failure),
                             };
-                            start.ended(&mut caller, outcome).await.map_err($crate::host::halted)?
+                            call.finish_and_flush(&mut caller, outcome).await.map_err($crate::host::halted)?
                         }
                     };
                     $crate::host::end(&mut caller);

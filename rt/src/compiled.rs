@@ -1,4 +1,4 @@
-//! The folder that keeps compiled modules of the host's own for other processes.
+//! The folder in which processes share the compiled modules of the host's own guests.
 
 use std::fs::{DirBuilder, File, Permissions};
 use std::io;
@@ -7,21 +7,23 @@ use std::path::{Path, PathBuf};
 
 use wasmtime::{Cache, CacheConfig, Config};
 
-/// The folder of compiled modules, locked against other processes: of those that start at the same time one compiles, and the others
-/// find its result.
+/// The folder of compiled modules, locked against other processes. If several processes start at the
+/// same time, one of them compiles and the others read its result.
 pub struct CompiledFolder {
     folder: PathBuf,
     _lock: File,
 }
 
 impl CompiledFolder {
-    /// Locks the folder, and makes it if it is missing. `module` names the lock, so that different modules do not wait for each other.
+    /// Locks the folder, and creates it if it is missing. Each `module` has a lock of its own, so that
+    /// different modules do not wait for each other.
     ///
     /// # Errors
-    /// If the folder cannot be made, or is not this user's.
+    /// If the folder cannot be created or belongs to another user.
     pub fn lock(folder: &Path, module: &str) -> io::Result<CompiledFolder> {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        // What is read from there is executed. Only the owner of a folder can set its permissions, so nobody else's is used.
+        // The files in the folder are executed. Only the owner of a folder can set its permissions, so
+        // a folder of another user is never used.
         std::fs::set_permissions(folder, Permissions::from_mode(0o700))?;
         let folder = std::fs::canonicalize(folder)?;
         let lock = File::create(folder.join(format!("{module}.lock")))?;
@@ -29,7 +31,7 @@ impl CompiledFolder {
         Ok(CompiledFolder { folder, _lock: lock })
     }
 
-    /// Has an engine keep its modules in the folder, and read them from there.
+    /// Configures an engine to store its compiled modules in the folder and to load them from it.
     ///
     /// # Errors
     /// If the engine does not accept the folder.

@@ -1,4 +1,4 @@
-//! The engine: compiler settings, instance pool, and the clock that ends programs.
+//! The engine: compiler settings, the instance pool, and the clock that ends programs.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -10,31 +10,34 @@ use quick_cache::sync::Cache;
 
 use wasmtime::{CacheStore, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig};
 
-/// How often the epoch advances: the grain of deadlines and of cancellation.
+/// Interval at which the epoch advances. It is the granularity of deadlines and of cancellation.
 const TICK: Duration = Duration::from_millis(5);
 
-/// The most bytes that one compiled function may have; the incremental cache holds as many as fit its bound.
-const INCREMENTAL_BYTES: u64 = 64 << 20;
+/// Maximum size of the cache of compiled functions, in bytes.
+const MAX_FUNCTION_CACHE: u64 = 64 << 20;
 
-/// Bounds of the engine and of each program that runs in it.
+/// Limits of the engine and of each program that runs in it.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// The most memory that one program may have, in bytes. Default 64 MiB.
+    /// Maximum memory of one program, in bytes. Default 64 MiB.
     pub memory: usize,
-    /// How long one program may run, host calls included. Default 150 s.
+    /// Maximum running time of one program, host calls included. Default 150 s.
     pub time: Duration,
-    /// The most instructions (engine fuel) that one program may use; `None` leaves programs unmetered, and faster.
+    /// Maximum number of instructions (engine fuel) that one program may use. With `None`, programs
+    /// are not metered and run faster.
     pub fuel: Option<u64>,
-    /// How many programs may run at once; further ones wait. Programs that they start have places of their own beside these,
-    /// half as many for each level of nesting and at least one, so that no program waits for one that waits for it. Default 128.
+    /// Maximum number of programs that run at once; further ones wait. Nested programs have slots of
+    /// their own: each level of nesting has half as many as the one above it and at least one, so
+    /// that no program waits for a slot held by its parent. Default 128.
     pub instances: u32,
-    /// The most bytes of compiled programs that the cache holds. Default 256 MiB.
+    /// Maximum size of the cache of compiled programs, in bytes. Default 256 MiB.
     pub cache: u64,
-    /// What all programs of one run may use together.
+    /// Limits of one run, for all of its programs together.
     pub run: AccountLimits,
-    /// Maximum memory that all runs of the process hold together, in bytes. Default 2 GiB.
+    /// Maximum memory that all runs of the process hold in total, in bytes. Default 2 GiB.
     pub process_memory: usize,
-    /// How long anybody waits for one program to be compiled once that has begun. Default 10 s; what is accepted takes 2 s at most.
+    /// Maximum time to wait for a program whose compilation has started. Default 10 s; a program that
+    /// passes the checks before compilation takes 2 s at most.
     pub compile: Duration,
 }
 
@@ -54,30 +57,31 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// How many programs of a level of nesting may run at once.
+    /// Returns the number of programs of a level of nesting that may run at once.
     pub(crate) fn slots(&self, level: usize) -> u32 {
         (self.instances >> level).max(1)
     }
 }
 
-/// Makes the engine and starts its clock, which calls `tick` each time.
+/// Creates the engine and starts its clock, which calls `tick` whenever the epoch advances.
 pub(crate) fn engine(limits: &Limits, tick: impl Fn() + Send + 'static) -> wasmtime::Result<Engine> {
     let engine = Engine::new(&engine_config(limits)?)?;
     start(&engine, tick)?;
     Ok(engine)
 }
 
-/// Gives the engine's settings: public so that bare wasmtime can be measured beside the runtime with the same ones.
+/// Returns the engine's settings. They are public so that benchmarks can compare the runtime with
+/// plain wasmtime under the same settings.
 ///
 /// # Errors
-/// Where this build of the engine lacks what a setting needs.
+/// If this build of the engine does not support a setting.
 pub fn engine_config(limits: &Limits) -> wasmtime::Result<wasmtime::Config> {
-    let places = (0..LEVELS).fold(0u32, |all, level| all.saturating_add(limits.slots(level)));
+    let slots = (0..LEVELS).fold(0u32, |all, level| all.saturating_add(limits.slots(level)));
     let mut pool = PoolingAllocationConfig::new();
-    pool.total_core_instances(places)
-        .total_memories(places)
-        .total_tables(places)
-        .total_stacks(places)
+    pool.total_core_instances(slots)
+        .total_memories(slots)
+        .total_tables(slots)
+        .total_stacks(slots)
         .max_memories_per_module(1)
         .max_tables_per_module(1)
         .table_elements(10_000)
@@ -90,10 +94,10 @@ pub fn engine_config(limits: &Limits) -> wasmtime::Result<wasmtime::Config> {
     config
         .cranelift_opt_level(OptLevel::None)
         .memory_init_cow(false)
-        // The pool's threads are all that compile; the compiler starts none of its own.
+        // Only the threads of the pool compile. The compiler must not start threads of its own.
         .parallel_compilation(false)
-        // Backtraces walk frame pointers. The tables of the system's unwinder would be registered in one list for the whole
-        // process, which is searched from end to end when a program leaves the cache.
+        // Backtraces walk frame pointers. The system's unwinder would register its tables in one list
+        // for the whole process, and scan that list whenever a program leaves the cache.
         .native_unwind_info(false)
         .concurrency_support(false)
         .epoch_interruption(true)
@@ -101,7 +105,7 @@ pub fn engine_config(limits: &Limits) -> wasmtime::Result<wasmtime::Config> {
         .max_wasm_stack(256 << 10)
         .async_stack_size(512 << 10)
         .wasm_relaxed_simd(false)
-        // A NaN's bits would else depend on the processor, and a program's results with them.
+        // Without this, the bits of a NaN, and so a program's results, depend on the processor.
         .cranelift_nan_canonicalization(true)
         .wasm_memory64(false)
         .wasm_multi_memory(false)
@@ -110,12 +114,12 @@ pub fn engine_config(limits: &Limits) -> wasmtime::Result<wasmtime::Config> {
     Ok(config)
 }
 
-/// Advances the epoch for as long as the engine lives.
+/// Starts a clock that advances the epoch while the engine exists.
 pub(crate) fn start_clock(engine: &Engine) -> wasmtime::Result<()> {
     start(engine, || {})
 }
 
-/// Advances the epoch and calls `tick`, for as long as the engine lives.
+/// Starts a clock that advances the epoch and calls `tick` while the engine exists.
 fn start(engine: &Engine, tick: impl Fn() + Send + 'static) -> wasmtime::Result<()> {
     let engine = engine.weak();
     std::thread::Builder::new().name("wattle-epoch".to_owned()).spawn(move || {
@@ -129,7 +133,8 @@ fn start(engine: &Engine, tick: impl Fn() + Send + 'static) -> wasmtime::Result<
     Ok(())
 }
 
-/// Machine code of functions and trampolines seen before, by content: most of a new program's trampolines are not new.
+/// A cache of the machine code of functions and trampolines, keyed by content. Most trampolines of a
+/// new program are already in it.
 struct FunctionCache(Cache<Vec<u8>, Arc<[u8]>, ByBytes>);
 
 #[derive(Clone)]
@@ -143,7 +148,7 @@ impl quick_cache::Weighter<Vec<u8>, Arc<[u8]>> for ByBytes {
 
 impl FunctionCache {
     fn new() -> Self {
-        FunctionCache(Cache::with_weighter(4_096, INCREMENTAL_BYTES, ByBytes))
+        FunctionCache(Cache::with_weighter(4_096, MAX_FUNCTION_CACHE, ByBytes))
     }
 }
 

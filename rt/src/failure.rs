@@ -1,14 +1,15 @@
-//! What a host function tells a program when it cannot do what was asked.
+//! Failures of host functions, as programs and models see them.
 
 use std::fmt;
 use std::pin::Pin;
 
 use crate::Code;
 
-/// A failure that is *told*: the program gets the code, the trace and the observation get the words.
+/// A failure that is reported to the program: the program gets the code, and the trace and the
+/// observation get the reason.
 ///
-/// It never ends the run by itself. A host that is broken is a different type ([`EngineError`](crate::EngineError)), so that `?`
-/// cannot turn the one into the other.
+/// A failure never ends the run by itself. A failure of the host itself has another type,
+/// [`EngineError`](crate::EngineError), so that `?` cannot convert one into the other.
 ///
 /// ```
 /// use wattle_rt::{Code, Failure};
@@ -17,14 +18,15 @@ use crate::Code;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What the program sees.
+    /// The code that the program gets.
     pub code: Code,
-    /// What the model and the user read: lower case, no full stop, and what to do about it.
+    /// The reason for the model and the user, in lower case and without a full stop. It says what to
+    /// do about the failure.
     pub reason: String,
 }
 
 impl Failure {
-    /// A failure of that code, for that reason.
+    /// Creates a failure with a code and a reason.
     #[must_use]
     pub fn new(code: Code, reason: impl Into<String>) -> Self {
         Failure { code, reason: reason.into() }
@@ -39,5 +41,5 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// The future result of a host function's backend.
+/// The boxed future that a port's function returns.
 pub type PortFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;

@@ -1,4 +1,4 @@
-//! Grants: which capabilities a run may use, and how each is configured for it.
+//! Grants: the capabilities that a run may use, and their configuration.
 
 use std::any::{Any, TypeId};
 use std::sync::Arc;
@@ -6,16 +6,16 @@ use std::sync::Arc;
 use crate::tape::Tape;
 use crate::{Account, Guard};
 
-/// The configuration that a capability is granted with: a backend, a root, a policy.
+/// The configuration with which a capability is granted: a backend, a root or a policy.
 ///
-/// One type belongs to one capability, so a grant can be found by its type alone.
+/// A type configures exactly one capability, so a configuration is found by its type alone.
 pub trait Config: Any + Send + Sync {
-    /// The capability that it configures, such as `kv`.
+    /// The name of the capability that it configures, such as `kv`.
     const CAPABILITY: &'static str;
 }
 
-/// What one run may use. Built once for a session or an agent and shared by its runs; nothing in it can be widened by a
-/// program or a model.
+/// The capabilities and resources that a run may use. Grants are built once for a session or an agent
+/// and shared by its runs. Neither a program nor a model can extend them.
 ///
 /// ```
 /// use wattle_rt::{Config, Grants};
@@ -34,7 +34,7 @@ pub struct Grants {
 }
 
 impl Grants {
-    /// Grants nothing.
+    /// Creates grants that allow nothing.
     #[must_use]
     pub fn new() -> Self {
         Grants::default()
@@ -49,7 +49,8 @@ impl Grants {
         self
     }
 
-    /// Grants a capability with its configuration; a second one of the same type takes the place of the first.
+    /// Grants a capability with its configuration. A second configuration of the same type replaces
+    /// the first.
     #[must_use]
     pub fn with<C: Config>(self, config: C) -> Self {
         let mut grants = self.allow(C::CAPABILITY);
@@ -58,55 +59,56 @@ impl Grants {
         grants
     }
 
-    /// Holds every program that runs with these grants to a guard, in place of the one they have.
+    /// Sets the guard of every program that runs with these grants. It replaces the current guard.
     #[must_use]
     pub fn guarded(self, guard: Arc<dyn Guard>) -> Self {
         Grants { guard: Some(guard), ..self }
     }
 
-    /// Keeps what comes to the program from outside on that tape, or gives it from there. A tape is for one program, and those that it starts.
+    /// Sets the tape that records the results of host functions, or replays them. A tape is for one
+    /// program and its nested programs.
     #[must_use]
     pub fn taped(self, tape: Arc<dyn Tape>) -> Self {
         Grants { tape: Some(tape), ..self }
     }
 
-    /// The tape, where there is one.
+    /// Returns the tape, if there is one.
     #[must_use]
     pub fn tape(&self) -> Option<&Arc<dyn Tape>> {
         self.tape.as_ref()
     }
 
-    /// Charges every program that runs with these grants to that account. Without one, each program that no other one starts has an
-    /// account of its own.
+    /// Sets the account that every program with these grants is charged to. Without it, each program
+    /// that is not nested has an account of its own.
     #[must_use]
     pub fn charged_to(self, account: Account) -> Self {
         Grants { account: Some(account), ..self }
     }
 
-    /// The account, where there is one.
+    /// Returns the account, if there is one.
     #[must_use]
     pub fn account(&self) -> Option<&Account> {
         self.account.as_ref()
     }
 
-    /// The guard, where there is one.
+    /// Returns the guard, if there is one.
     #[must_use]
     pub fn guard(&self) -> Option<&Arc<dyn Guard>> {
         self.guard.as_ref()
     }
 
-    /// Whether the capability is granted.
+    /// Returns true if the capability is granted.
     #[must_use]
     pub fn allows(&self, capability: &str) -> bool {
         self.allowed.contains(&capability)
     }
 
-    /// The names of the granted capabilities, in the order they were granted.
+    /// Returns the names of the granted capabilities, in the order in which they were granted.
     pub fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
         self.allowed.iter().copied()
     }
 
-    /// The configuration of that type, where one was granted.
+    /// Returns the configuration of type `C`, if one was granted.
     #[must_use]
     pub fn config<C: Config>(&self) -> Option<Arc<C>> {
         let (_, config) = self.configs.iter().find(|(id, _)| *id == TypeId::of::<C>())?;

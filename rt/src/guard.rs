@@ -1,4 +1,5 @@
-//! The guard of a run: what decides about its programs before their first instruction, and about what they touch.
+//! The guard of a run: it decides about programs before their first instruction, and about each
+//! resource that a program accesses.
 
 use std::fmt;
 use std::pin::Pin;
@@ -7,25 +8,25 @@ use std::sync::Arc;
 use crate::tape::{Halt, RecordedValue, Replay, TapeCursor};
 use crate::{Code, Failure, Position, Program, Run, Runtime, Target};
 
-/// A program that is about to run.
+/// A program that is about to run, as its guard sees it.
 #[derive(Clone, Copy)]
 pub struct Preview<'a> {
     /// The program, with its authority.
     pub program: &'a Program,
-    /// What it is started with.
+    /// The arguments of the program.
     pub args: &'a [String],
     runtime: &'a Runtime,
-    reel: Option<&'a TapeCursor>,
+    tape: Option<&'a TapeCursor>,
 }
 
-/// What somebody said to a question about a program.
+/// The reply to a question about a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QuestionReply {
-    /// This, now or when the program was first about to run.
+    /// The answer, given now or when the question was first asked.
     Answer(String),
-    /// Nobody can say anything now.
+    /// Nobody can answer now.
     Unanswered,
-    /// Nothing yet: the run waits for it, and the words say so.
+    /// The run waits for the answer. The text is the message that says so.
     Pending(String),
 }
 
@@ -34,63 +35,72 @@ impl<'a> Preview<'a> {
         runtime: &'a Runtime,
         program: &'a Program,
         args: &'a [String],
-        reel: Option<&'a TapeCursor>,
+        tape: Option<&'a TapeCursor>,
     ) -> Self {
-        Preview { program, args, runtime, reel }
+        Preview { program, args, runtime, tape }
     }
 
-    /// Puts a question about the program to somebody, once: the answer stays with the run, and is there when the run is taken up or
-    /// played back. `ask` gives nothing where nobody can answer now; a run that is recorded then waits for the answer.
+    /// Asks a question about the program, once: the answer is recorded, and is used again if the run
+    /// is resumed or replayed. `ask` returns `None` if nobody can answer now; a recorded run then
+    /// waits for the answer.
     pub async fn ask(&self, question: &str, ask: impl Future<Output = Option<String>>) -> QuestionReply {
-        let Some(reel) = self.reel else { return ask.await.map_or(QuestionReply::Unanswered, QuestionReply::Answer) };
-        let waiting = |Halt(words)| QuestionReply::Pending(words);
-        let mark = reel.question(question);
-        match reel.tape.begin(&mark) {
-            Err(halt) => return waiting(halt),
-            Ok(Replay::Recorded(Ok(RecordedValue::Bytes(said))) | Replay::Again(Ok(RecordedValue::Bytes(said)))) => {
-                return QuestionReply::Answer(String::from_utf8_lossy(&said).into_owned());
+        let Some(cursor) = self.tape else { return ask.await.map_or(QuestionReply::Unanswered, QuestionReply::Answer) };
+        let pending = |Halt(message)| QuestionReply::Pending(message);
+        let id = cursor.question(question);
+        match cursor.tape.begin(&id) {
+            Err(halt) => return pending(halt),
+            Ok(
+                Replay::Recorded(Ok(RecordedValue::Bytes(answer))) | Replay::Again(Ok(RecordedValue::Bytes(answer))),
+            ) => {
+                return QuestionReply::Answer(String::from_utf8_lossy(&answer).into_owned());
             }
             Ok(_) => {}
         }
         match ask.await {
-            None => waiting(reel.tape.suspend(&mark)),
-            Some(said) => {
-                reel.tape.end(&mark, Ok(RecordedValue::Bytes(said.clone().into_bytes())));
-                match reel.tape.flush().await {
-                    Ok(()) => QuestionReply::Answer(said),
-                    Err(halt) => waiting(halt),
+            None => pending(cursor.tape.suspend(&id)),
+            Some(answer) => {
+                cursor.tape.end(&id, Ok(RecordedValue::Bytes(answer.clone().into_bytes())));
+                match cursor.tape.flush().await {
+                    Ok(()) => QuestionReply::Answer(answer),
+                    Err(halt) => pending(halt),
                 }
             }
         }
     }
 
-    /// Where in its text each of its uses stands; see [`Runtime::places`].
+    /// Returns the position in its text of each of the program's uses, as
+    /// [`Runtime::use_positions`] does.
     pub async fn use_positions(&self) -> Vec<Option<Position>> {
         self.runtime.use_positions(self.program).await
     }
 }
 
-/// What a guard will have decided: the guard of one run, or why there is none.
+/// The boxed future of a guard's decision: the guard for one run of a program, or the reason for a
+/// refusal.
 pub type GuardFuture<'a> = Pin<Box<dyn Future<Output = Result<Arc<dyn Guard>, String>> + Send + 'a>>;
 
-/// Narrows what the programs of a run may do. It is part of the run's [`Grants`](crate::Grants), and so holds for every program
-/// that is started with them, by whomever.
+/// Restricts the programs of a run. A guard is part of the run's [`Grants`](crate::Grants), so it
+/// applies to every program that is started with them, nested ones included.
 pub trait Guard: Send + Sync {
-    /// Decides about a program before anything of it runs, and gives the guard of this one run of it.
+    /// Decides about a program before its first instruction, and returns the guard for this one run
+    /// of it.
     ///
-    /// The error is what the author of the program reads: why it may not run, and what would permit it.
+    /// The error is a message for the program's author. It says why the program may not run and what
+    /// would permit it.
     fn before<'a>(&'a self, preview: Preview<'a>) -> GuardFuture<'a>;
 
-    /// Decides about a call of `function` (such as `http.get`, of the capability `http`) that is about to touch what `text` names.
-    /// Called with every argument that names something, with all that a row says it touches, and by functions for what they come
-    /// to touch besides.
+    /// Decides about a call of `function` (such as `http.get` of the capability `http`) that is about
+    /// to access the resource that `text` names. It is called for every argument that names a
+    /// resource, for everything that the function's row declares in `#[touches(…)]`, and by functions
+    /// for the resources that they find only while they run.
     ///
     /// # Errors
-    /// Why it may not: what the program is told, as `EACCESS`.
+    /// The reason for a refusal. The program gets it with the code `EACCESS`.
     fn call(&self, capability: &str, function: &str, target: Target, text: &str) -> Result<(), String>;
 }
 
-/// A run's guard, asked on behalf of one function about what that comes to touch. Clones may be taken along into other threads.
+/// A run's guard on behalf of one function, for the resources that the function finds while it runs.
+/// Clones may be sent to other threads.
 #[derive(Clone)]
 pub struct Gate {
     guard: Option<Arc<dyn Guard>>,
@@ -98,28 +108,28 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// The gate of a function of a run, by its full name.
+    /// Creates the gate of a function, given its full name.
     #[must_use]
     pub fn of(run: &Run, function: &'static str) -> Gate {
         Gate { guard: run.grants().guard().cloned(), function }
     }
 
-    /// The function's full name.
+    /// Returns the full name of the function.
     #[must_use]
     pub fn function(&self) -> &'static str {
         self.function
     }
 
-    /// Whether there is no guard, so that everything is admitted.
+    /// Returns true if there is no guard, so that everything is admitted.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.guard.is_none()
     }
 
-    /// Asks about something that the function is about to touch.
+    /// Asks the guard about a resource that the function is about to access.
     ///
     /// # Errors
-    /// `EACCESS` where the guard refuses.
+    /// `EACCESS` if the guard refuses.
     pub fn admit(&self, target: Target, text: &str) -> Result<(), Failure> {
         let Some(guard) = &self.guard else { return Ok(()) };
         let capability = self.function.split('.').next().unwrap_or_default();

@@ -1,12 +1,13 @@
-//! Guests: modules that come with the host and run in a sandbox of their own on behalf of a host function, because the work could
-//! take any time and any memory.
+//! Guests: modules that come with the host and run in a sandbox of their own on behalf of a host
+//! function, because the work could take any time and any memory.
 //!
-//! A guest imports nothing. It exports its memory and
+//! A guest imports nothing. It exports its memory and these functions:
 //!
 //! ```text
-//! reserve (bytes) → address                the host writes the input there: head, then body
-//! answer (bytes of head, seconds f64) → status     seconds since 1970: a guest has no clock of its own
-//! output () → address, output_len () → bytes       what it says with that status
+//! reserve (bytes) → address          reserves room for the input: the head, then the body
+//! answer (head bytes, now) → status  does the work; now: seconds since 1970 as f64
+//! output () → address                returns the address of the output
+//! output_len () → bytes              returns the length of the output
 //! ```
 
 use std::path::Path;
@@ -20,67 +21,67 @@ use crate::account::timed;
 use crate::engine::start_clock;
 use crate::{Account, CompiledFolder, EngineError, Failure};
 
-/// Maximum number of elements of a guest's table of functions.
-const TABLE: usize = 100_000;
+/// Maximum number of elements in a guest's function table.
+const MAX_TABLE: usize = 100_000;
 
-/// A guest, compiled: each [`call`](Guest::call) gets a fresh instance of it.
+/// A compiled guest. Each [`call`](Guest::call) runs in a fresh instance.
 pub struct Guest {
     instance: InstancePre<State>,
     engine: Engine,
 }
 
-/// Bounds of one call.
+/// Limits of one call.
 #[derive(Clone, Copy, Debug)]
 pub struct GuestBounds {
-    /// Maximum memory of the instance, in bytes. All of it is held for the call, whatever it uses, so that what a call can do does not
-    /// depend on what else runs.
+    /// Maximum memory of the instance, in bytes. The call holds all of it, however much it uses, so
+    /// that its success does not depend on what else runs.
     pub memory: usize,
     /// Maximum processor time.
     pub cpu: Duration,
     /// Maximum length of the output, in bytes.
     pub output: usize,
-    /// The end of the call, whether it was waiting or working.
+    /// Deadline of the call, time spent waiting for memory included.
     pub until: Instant,
 }
 
-/// What a guest said.
+/// The answer of a guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuestAnswer {
-    /// Its meaning is between the guest and its host function; 0 is success.
+    /// The status, which the guest and its host function agree on; 0 is success.
     pub status: i32,
-    /// What it put out.
+    /// The output.
     pub output: Vec<u8>,
 }
 
-/// Why a guest said nothing.
+/// The reason why a guest returned no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum GuestFault {
-    /// It used up its time.
+    /// The guest used up its time.
     #[error("it ran out of time")]
     Time,
-    /// Its calls were nested too deep.
+    /// The calls inside the guest were nested too deep.
     #[error("it nests too deep")]
     Stack,
-    /// It needed more memory than it may have.
+    /// The guest needed more memory than its limit.
     #[error("it ran out of memory")]
     Memory,
-    /// Its output is too long.
+    /// The output is longer than its limit.
     #[error("its output is too long")]
     Output,
-    /// It met a bug of its own.
+    /// The guest crashed because of a bug.
     #[error("it crashed")]
     Crash,
-    /// The run's account has no room for it.
+    /// A limit of the run's account is exceeded.
     #[error("{}", .0.reason)]
     Account(Failure),
-    /// The host is broken, or the module is not a guest.
+    /// The host itself failed, or the module is not a guest.
     #[error(transparent)]
     Engine(#[from] EngineError),
 }
 
 struct State {
     memory: usize,
-    /// Whether it asked for more memory than that.
+    /// If true, the guest asked for more memory than its limit.
     refused: bool,
 }
 
@@ -92,16 +93,17 @@ impl ResourceLimiter for State {
     }
 
     fn table_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
-        Ok(desired <= TABLE)
+        Ok(desired <= MAX_TABLE)
     }
 }
 
 impl Guest {
-    /// Compiles a guest, or takes it from the folder `cache`, on the thread that calls: about a second for each megabyte of module, or some
-    /// milliseconds. `name` is the guest's own in that folder.
+    /// Compiles a guest, or loads it from the folder `cache`, in which `name` identifies it. This
+    /// blocks the calling thread: about a second per megabyte of module to compile, and a few
+    /// milliseconds to load.
     ///
     /// # Errors
-    /// If the engine cannot be made, or the bytes are not a module or import something.
+    /// If the engine cannot be created, or if the bytes are not a module or have imports.
     pub fn new(name: &str, module: &[u8], cache: Option<&Path>) -> Result<Guest, EngineError> {
         let mut config = wasmtime::Config::new();
         config
@@ -111,7 +113,7 @@ impl Guest {
             .epoch_interruption(true)
             .max_wasm_stack(512 << 10)
             .async_stack_size(768 << 10);
-        // Without the folder it is compiled in each process anew.
+        // Without the folder, each process compiles the guest anew.
         let folder = cache.and_then(|folder| CompiledFolder::lock(folder, name).ok());
         if let Some(folder) = &folder {
             folder.configure(&mut config)?;
@@ -124,11 +126,12 @@ impl Guest {
         Ok(Guest { instance, engine })
     }
 
-    /// Asks the guest, in an instance of its own, with a head and a body, on the account of a run. `now` is what it takes for the time, in
-    /// seconds since 1970. It yields to other tasks as it goes, and ends when the future is dropped.
+    /// Calls the guest with a head and a body, in an instance of its own, and charges the run's
+    /// account. `now` is the guest's time, in seconds since 1970, since a guest has no clock. The
+    /// call yields to other tasks, and ends if the future is dropped.
     ///
     /// # Errors
-    /// [`GuestFault`].
+    /// As [`GuestFault`] lists.
     pub async fn call(
         &self,
         account: &Account,
@@ -162,7 +165,7 @@ impl Guest {
         head: &[u8],
         body: &[u8],
         now: f64,
-        most: usize,
+        max_output: usize,
     ) -> wasmtime::Result<Result<GuestAnswer, GuestFault>> {
         let instance = self.instance.instantiate_async(&mut *store).await?;
         let memory = instance
@@ -178,7 +181,7 @@ impl Guest {
         let at = instance.get_typed_func::<(), u32>(&mut *store, "output")?.call_async(&mut *store, ()).await?;
         let length = instance.get_typed_func::<(), u32>(&mut *store, "output_len")?.call_async(&mut *store, ()).await?;
         let (at, length) = (at as usize, length as usize);
-        if length > most {
+        if length > max_output {
             return Ok(Err(GuestFault::Output));
         }
         let output = memory.data(&*store).get(at..at.saturating_add(length)).unwrap_or_default().to_vec();
@@ -186,15 +189,16 @@ impl Guest {
     }
 }
 
-/// Why the engine ended a guest. A guest that gets no more memory ends itself, as it does where it meets a bug of its own.
+/// Converts the engine's reason for ending a guest. A guest that gets no more memory traps by itself,
+/// as it does on a bug.
 fn fault(error: wasmtime::Error, refused: bool, account: &Account) -> GuestFault {
     match error.downcast_ref::<Trap>() {
         Some(Trap::Interrupt) => match account.spend_cpu(Duration::ZERO) {
             Err(failure) => GuestFault::Account(failure),
             Ok(()) => GuestFault::Time,
         },
-        // A guest has a stack in its memory, too, at the lowest addresses: below it there is no memory. Which of the two is used up first
-        // depends on the machine.
+        // A guest also has a stack in its memory, at the lowest addresses, so that an overflow leaves
+        // the memory. Which of the two stacks overflows first depends on the machine.
         Some(Trap::StackOverflow | Trap::MemoryOutOfBounds) => GuestFault::Stack,
         Some(_) if refused => GuestFault::Memory,
         Some(_) => GuestFault::Crash,

@@ -1,4 +1,5 @@
-//! The one adapter between wire calls and typed Rust functions: no function body touches raw memory.
+//! The adapter between calls of programs and typed Rust functions. No function body touches raw
+//! memory.
 
 use std::sync::Arc;
 
@@ -10,12 +11,12 @@ use crate::{CallEffect, Code, Failure, Run, Touch};
 /// The engine's view of a call in progress.
 pub type Caller<'a> = wasmtime::Caller<'a, Run>;
 
-/// The size of a page of WebAssembly memory.
+/// Size of a page of WebAssembly memory, in bytes.
 const PAGE: u64 = 65_536;
 
-/// What a host function can give: a value, or nothing.
+/// A result of a host function that a tape can record: a value or nothing.
 pub trait Record {
-    /// What a tape keeps of it.
+    /// Returns the form in which a tape records the result.
     fn record(&self, run: &mut Run) -> RecordedValue;
 }
 
@@ -25,28 +26,29 @@ impl Record for () {
     }
 }
 
-/// A value that a host function can give to a program.
+/// A value that a host function can return to a program.
 pub trait Value: Record {
-    /// What stands on the stack for it: the value itself, or a pointer.
+    /// The type on the stack: the value itself or a pointer.
     type Raw: WasmTy + Default;
 
-    /// Puts the value where the program can read it.
+    /// Stores the value for the program, and returns what the program gets on the stack.
     ///
     /// # Errors
-    /// `ENOMEM` where the program's memory is full.
+    /// `ENOMEM` if the program's memory is full.
     fn store(self, caller: &mut Caller<'_>) -> Result<Self::Raw, Failure>;
 
-    /// Puts what a tape recorded of such a value where the program can read it.
+    /// Stores a recorded value for the program, as [`store`](Value::store) does.
     ///
     /// # Errors
-    /// As [`store`](Value::store), and [`wrong_recorded_type`] where it was recorded of another type.
+    /// As [`store`](Value::store), and [`wrong_recorded_type`] if the recorded value has another
+    /// type.
     fn restore(recorded: RecordedValue, caller: &mut Caller<'_>) -> Result<Self::Raw, Failure>;
 }
 
-/// A recording holds something else than the function gives.
+/// Returns the failure for a recorded value whose type is not the one that the function returns.
 #[must_use]
 pub fn wrong_recorded_type() -> Failure {
-    Failure::new(Code::EBOUND, "the recording holds another type of value than the function gives")
+    Failure::new(Code::EBOUND, "the recording has another type of value than the function returns")
 }
 
 macro_rules! plain {
@@ -81,7 +83,7 @@ impl Value for bool {
     }
 }
 
-/// Bytes go into the program's memory in wire format; the program gets the pointer.
+// Bytes are copied into the program's memory, and the program gets a pointer to them.
 macro_rules! in_memory {
     ($($ty:ty),*) => {$(
         impl Record for $ty {
@@ -103,7 +105,8 @@ macro_rules! in_memory {
 }
 in_memory!(String, &'static str, Vec<u8>, std::borrow::Cow<'static, str>, std::sync::Arc<str>, std::sync::Arc<[u8]>);
 
-/// Room in the program's memory, uninitialised or zero; the program gets its address, aligned to 8.
+/// An allocation of the given number of bytes in the program's memory, with arbitrary content. The
+/// program gets its address, which is aligned to 8.
 #[derive(Clone, Copy, Debug)]
 pub struct Allocation(pub u32);
 
@@ -128,28 +131,28 @@ impl Value for Allocation {
     }
 }
 
-/// What came of a call that stands on a tape: made now, or recorded from before.
+/// The value of a call that passed the tape: returned by the function now, or recorded before.
 #[doc(hidden)]
-pub enum Given<V> {
-    Made(V),
-    RecordedValue(RecordedValue),
+pub enum CallValue<V> {
+    Returned(V),
+    Recorded(RecordedValue),
 }
 
-impl<V: Record> Record for Given<V> {
+impl<V: Record> Record for CallValue<V> {
     fn record(&self, run: &mut Run) -> RecordedValue {
         match self {
-            Given::Made(value) => value.record(run),
-            Given::RecordedValue(recorded) => recorded.clone(),
+            CallValue::Returned(value) => value.record(run),
+            CallValue::Recorded(recorded) => recorded.clone(),
         }
     }
 }
 
-impl<V: Value> Value for Given<V> {
+impl<V: Value> Value for CallValue<V> {
     type Raw = V::Raw;
     fn store(self, caller: &mut Caller<'_>) -> Result<V::Raw, Failure> {
         match self {
-            Given::Made(value) => value.store(caller),
-            Given::RecordedValue(recorded) => V::restore(recorded, caller),
+            CallValue::Returned(value) => value.store(caller),
+            CallValue::Recorded(recorded) => V::restore(recorded, caller),
         }
     }
     fn restore(recorded: RecordedValue, caller: &mut Caller<'_>) -> Result<V::Raw, Failure> {
@@ -157,147 +160,151 @@ impl<V: Value> Value for Given<V> {
     }
 }
 
-/// Why a call gives no value: the program is told, or must not go on.
+/// The reason why a call returns no value: a failure that the program handles, or a halt that ends
+/// the program.
 #[doc(hidden)]
-pub enum Stop {
-    Told(Failure),
-    Halt(Halt),
+pub enum CallError {
+    Failed(Failure),
+    Halted(Halt),
 }
 
-impl From<Failure> for Stop {
-    fn from(failure: Failure) -> Stop {
-        Stop::Told(failure)
+impl From<Failure> for CallError {
+    fn from(failure: Failure) -> CallError {
+        CallError::Failed(failure)
     }
 }
 
-/// A call with an effect, begun on the tape of its run where there is one.
+/// A call with an effect, which the tape of its run records or replays, if the run has one.
 #[doc(hidden)]
-pub struct Start {
-    mark: Option<(Arc<dyn Tape>, CallId)>,
-    came: Option<CallResult>,
-    perform: bool,
+pub struct TapedCall {
+    /// The tape on which the result is to be recorded.
+    recording: Option<(Arc<dyn Tape>, CallId)>,
+    /// The result that the tape has recorded before.
+    recorded: Option<CallResult>,
+    is_performed: bool,
 }
 
-impl Start {
-    /// Begins the call of that function.
-    pub fn new(
+impl TapedCall {
+    /// Begins a call of a function.
+    pub fn begin(
         run: &mut Run,
         function: &'static str,
         effect: CallEffect,
         args: impl FnOnce(&mut Args),
-    ) -> Result<Start, Halt> {
-        // What a call does on its way belongs to it, and does not stand on the tape by itself.
-        let Some(reel) = run.reel.as_mut().filter(|reel| !reel.is_busy()) else {
-            return Ok(Start { mark: None, came: None, perform: true });
+    ) -> Result<TapedCall, Halt> {
+        // A call that another host call makes is part of that one and is not recorded by itself.
+        let Some(cursor) = run.tape.as_mut().filter(|cursor| !cursor.is_busy()) else {
+            return Ok(TapedCall { recording: None, recorded: None, is_performed: true });
         };
         let mut all = Args::default();
         args(&mut all);
-        let mark = reel.next(function, effect, all);
-        let tape = Arc::clone(&reel.tape);
-        Ok(match tape.begin(&mark)? {
-            Replay::Perform => Start { mark: Some((tape, mark)), came: None, perform: true },
-            Replay::Recorded(came) => Start { mark: None, came: Some(came), perform: false },
-            Replay::Again(came) => Start { mark: None, came: Some(came), perform: true },
+        let id = cursor.start_call(function, effect, all);
+        let tape = Arc::clone(&cursor.tape);
+        Ok(match tape.begin(&id)? {
+            Replay::Perform => TapedCall { recording: Some((tape, id)), recorded: None, is_performed: true },
+            Replay::Recorded(result) => TapedCall { recording: None, recorded: Some(result), is_performed: false },
+            Replay::Again(result) => TapedCall { recording: None, recorded: Some(result), is_performed: true },
         })
     }
 
-    /// Whether the call is performed.
-    pub fn performs(&self) -> bool {
-        self.perform
+    /// Returns true if the call is performed.
+    pub fn is_performed(&self) -> bool {
+        self.is_performed
     }
 
-    /// Makes the beginning safe, where that matters.
-    pub async fn keep(&self) -> Result<(), Halt> {
-        match &self.mark {
-            Some((tape, mark)) if tape.needs_flush(mark) => tape.flush().await,
+    /// Flushes the note that the call begins, if the tape asks for it.
+    pub async fn flush(&self) -> Result<(), Halt> {
+        match &self.recording {
+            Some((tape, id)) if tape.needs_flush(id) => tape.flush().await,
             _ => Ok(()),
         }
     }
 
-    /// Notes what came of it.
-    pub fn done<V: Record>(self, run: &mut Run, outcome: Result<V, Failure>) -> Result<Given<V>, Failure> {
-        if let Some(reel) = run.reel.as_mut().filter(|_| self.mark.is_some() || self.came.is_some()) {
-            reel.over();
+    /// Records the outcome of the call.
+    pub fn finish<V: Record>(self, run: &mut Run, outcome: Result<V, Failure>) -> Result<CallValue<V>, Failure> {
+        if let Some(cursor) = run.tape.as_mut().filter(|_| self.recording.is_some() || self.recorded.is_some()) {
+            cursor.end_call();
         }
-        if let Some(came) = self.came {
-            return came.map(Given::RecordedValue);
+        if let Some(result) = self.recorded {
+            return result.map(CallValue::Recorded);
         }
-        if let Some((tape, mark)) = &self.mark {
-            tape.end(mark, outcome.as_ref().map(|value| value.record(run)).map_err(Failure::clone));
+        if let Some((tape, id)) = &self.recording {
+            tape.end(id, outcome.as_ref().map(|value| value.record(run)).map_err(Failure::clone));
         }
-        outcome.map(Given::Made)
+        outcome.map(CallValue::Returned)
     }
 
-    /// Notes what came of it, and makes that safe where the call must not be performed twice.
-    pub async fn ended<V: Record + Send>(
+    /// Records the outcome of the call, and flushes it if the call must not be performed twice.
+    pub async fn finish_and_flush<V: Record + Send>(
         self,
         caller: &mut Caller<'_>,
         outcome: Result<V, Failure>,
-    ) -> Result<Result<Given<V>, Failure>, Halt> {
-        let twice = |mark: &CallId| !matches!(mark.effect, CallEffect::Once | CallEffect::Changes);
-        let tape = self.mark.as_ref().filter(|(tape, mark)| !twice(mark) && tape.needs_flush(mark));
+    ) -> Result<Result<CallValue<V>, Failure>, Halt> {
+        let only_once = |id: &CallId| matches!(id.effect, CallEffect::Once | CallEffect::Changes);
+        let tape = self.recording.as_ref().filter(|(tape, id)| only_once(id) && tape.needs_flush(id));
         let tape = tape.map(|(tape, _)| Arc::clone(tape));
-        let given = self.done(caller.data_mut(), outcome);
+        let value = self.finish(caller.data_mut(), outcome);
         match tape {
-            Some(tape) => tape.flush().await.map(|()| given),
-            None => Ok(given),
+            Some(tape) => tape.flush().await.map(|()| value),
+            None => Ok(value),
         }
     }
 }
 
-/// Adds an argument of a call to its mark.
+/// Adds an argument of a call to its identity on the tape.
 #[doc(hidden)]
 pub fn add(args: &mut Args, arg: &impl Arg) {
     args.add(arg);
 }
 
-/// Asks the run's guard about what a call touches.
+/// Runs the admission checks of a call.
 #[doc(hidden)]
-pub fn admitted(ask: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
-    ask()
+pub fn check(checks: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
+    checks()
 }
 
-/// Asks the run's guard about what every call of a function touches.
+/// Asks the run's guard about the resources that every call of a function accesses.
 #[doc(hidden)]
 #[inline]
 pub fn touch(run: &Run, function: &'static str, touches: &[Touch]) -> Result<(), Failure> {
     touches.iter().try_for_each(|touch| run.admit(function, touch.target, touch.text))
 }
 
-/// Stands for the outcome of a call that is not performed, since what came of it is known; nobody is told it.
+/// Returns a placeholder for the outcome of a call that is not performed. It is replaced by the
+/// recorded result.
 #[doc(hidden)]
-pub fn unmade() -> Result<(), Failure> {
+pub fn not_performed() -> Result<(), Failure> {
     Err(Failure::new(Code::ECANCEL, "the call is not performed"))
 }
 
-/// Ends the program, which must not go on.
+/// Converts a halt into the error that ends the program.
 #[doc(hidden)]
 pub fn halted(halt: Halt) -> wasmtime::Error {
     wasmtime::Error::new(halt)
 }
 
-/// Takes the two ways in which a call gives no value apart.
+/// Separates a halt, which ends the program, from a failure, which the program handles.
 #[doc(hidden)]
-pub fn split<V>(outcome: Result<V, Stop>) -> wasmtime::Result<Result<V, Failure>> {
+pub fn split_halt<V>(outcome: Result<V, CallError>) -> wasmtime::Result<Result<V, Failure>> {
     match outcome {
         Ok(value) => Ok(Ok(value)),
-        Err(Stop::Told(failure)) => Ok(Err(failure)),
-        Err(Stop::Halt(halt)) => Err(halted(halt)),
+        Err(CallError::Failed(failure)) => Ok(Err(failure)),
+        Err(CallError::Halted(halt)) => Err(halted(halt)),
     }
 }
 
 fn store_bytes(caller: &mut Caller<'_>, bytes: &[u8]) -> Result<i32, Failure> {
-    let length = u32::try_from(bytes.len()).map_err(|_| full(bytes.len()))?;
+    let length = u32::try_from(bytes.len()).map_err(|_| out_of_memory(bytes.len()))?;
     let pointer = reserve(caller, bytes.len().saturating_add(4))?;
     let memory = memory(caller)?.data_mut(&mut *caller);
     let at = pointer as usize;
     let (head, body) = (memory.get_mut(at..at + 4), at + 4);
-    head.ok_or_else(|| full(bytes.len()))?.copy_from_slice(&length.to_le_bytes());
-    memory.get_mut(body..body + bytes.len()).ok_or_else(|| full(bytes.len()))?.copy_from_slice(bytes);
+    head.ok_or_else(|| out_of_memory(bytes.len()))?.copy_from_slice(&length.to_le_bytes());
+    memory.get_mut(body..body + bytes.len()).ok_or_else(|| out_of_memory(bytes.len()))?.copy_from_slice(bytes);
     Ok(pointer.cast_signed())
 }
 
-fn full(bytes: usize) -> Failure {
+fn out_of_memory(bytes: usize) -> Failure {
     Failure::new(
         Code::ENOMEM,
         format!("the program's memory has no room for {bytes} more bytes; work on smaller pieces"),
@@ -308,27 +315,30 @@ fn memory(caller: &Caller<'_>) -> Result<wasmtime::Memory, Failure> {
     caller.data().memory.ok_or_else(|| Failure::new(Code::EBOUND, "the program has no memory yet"))
 }
 
-/// Bumps the heap by `size` bytes, growing the memory where needed.
+/// Allocates `size` bytes at the end of the heap, and grows the memory if needed.
 fn reserve(caller: &mut Caller<'_>, size: usize) -> Result<u32, Failure> {
     let memory = memory(caller)?;
     let start = u64::from(caller.data().heap).next_multiple_of(8);
-    let end = start.checked_add(size as u64).filter(|end| *end <= u64::from(u32::MAX)).ok_or_else(|| full(size))?;
-    let have = memory.data_size(&*caller) as u64;
-    if end > have {
-        // Doubling keeps the number of growths logarithmic; the exact need is the fallback near the limit.
-        let need = (end - have).div_ceil(PAGE);
-        let double = need.max(have / PAGE);
+    let end =
+        start.checked_add(size as u64).filter(|end| *end <= u64::from(u32::MAX)).ok_or_else(|| out_of_memory(size))?;
+    let current = memory.data_size(&*caller) as u64;
+    if end > current {
+        // Doubling keeps the number of growths logarithmic. Near the limit, only the pages needed are
+        // added.
+        let need = (end - current).div_ceil(PAGE);
+        let double = need.max(current / PAGE);
         if memory.grow(&mut *caller, double).is_err() {
             let grown = memory.grow(&mut *caller, need);
-            grown.map_err(|_| caller.data().memory_limit.refused.clone().unwrap_or_else(|| full(size)))?;
+            grown.map_err(|_| caller.data().memory_limit.refused.clone().unwrap_or_else(|| out_of_memory(size)))?;
         }
     }
-    let (start, end) = (u32::try_from(start).map_err(|_| full(size))?, u32::try_from(end).map_err(|_| full(size))?);
+    let (start, end) =
+        (u32::try_from(start).map_err(|_| out_of_memory(size))?, u32::try_from(end).map_err(|_| out_of_memory(size))?);
     caller.data_mut().heap = end;
     Ok(start)
 }
 
-/// Performs a synchronous call with the program's memory borrowed for its arguments.
+/// Performs a synchronous call, which borrows its arguments from the program's memory.
 #[doc(hidden)]
 pub fn call<R, E: From<Failure>>(
     caller: &mut Caller<'_>,
@@ -341,17 +351,17 @@ pub fn call<R, E: From<Failure>>(
     f(bytes, run)
 }
 
-/// Reads the arguments of an asynchronous call and marks it as under way.
+/// Reads the arguments of an asynchronous call, and marks the call as in progress.
 #[doc(hidden)]
 pub fn begin<R>(caller: &mut Caller<'_>, id: usize, f: impl FnOnce(&[u8]) -> Result<R, Failure>) -> Result<R, Failure> {
-    let offset = place(caller);
+    let offset = call_offset(caller);
     let run = caller.data_mut();
     run.count(id);
     run.waiting = Some((id, offset));
     f(memory(caller)?.data(caller.as_context()))
 }
 
-/// Marks the asynchronous call as done.
+/// Marks the asynchronous call as finished.
 #[doc(hidden)]
 pub fn end(caller: &mut Caller<'_>) {
     caller.data_mut().waiting = None;
@@ -375,7 +385,7 @@ pub fn value_or_trap<V: Value>(
 pub fn unit_and_err<T>(caller: &mut Caller<'_>, id: usize, outcome: Result<T, Failure>) -> wasmtime::Result<i32> {
     Ok(match outcome {
         Ok(_) => Code::SUCCESS.number(),
-        Err(failure) => tell(caller, id, failure),
+        Err(failure) => record_failure(caller, id, failure),
     })
 }
 
@@ -387,25 +397,25 @@ pub fn value_and_err<V: Value>(
 ) -> wasmtime::Result<(V::Raw, i32)> {
     Ok(match outcome.and_then(|value| value.store(caller)) {
         Ok(value) => (value, Code::SUCCESS.number()),
-        Err(failure) => (V::Raw::default(), tell(caller, id, failure)),
+        Err(failure) => (V::Raw::default(), record_failure(caller, id, failure)),
     })
 }
 
-/// Remembers why a call failed; the program gets the code.
-fn tell(caller: &mut Caller<'_>, id: usize, failure: Failure) -> i32 {
-    let (offset, code) = (place(caller), failure.code.number());
+/// Stores the reason of a failed call in the run, and returns the code that the program gets.
+fn record_failure(caller: &mut Caller<'_>, id: usize, failure: Failure) -> i32 {
+    let (offset, code) = (call_offset(caller), failure.code.number());
     caller.data_mut().fail(id, failure, offset);
     code
 }
 
-/// Ends the program: its function has no error result to tell the failure with.
+/// Returns the error that ends the program, because the function has no error result.
 fn trap(caller: &mut Caller<'_>, id: usize, failure: Failure) -> wasmtime::Error {
-    let offset = place(caller);
+    let offset = call_offset(caller);
     caller.data_mut().fail(id, failure.clone(), offset);
     wasmtime::Error::new(failure)
 }
 
-/// Where in the module the call was made, in bytes from its beginning.
-fn place(caller: &Caller<'_>) -> Option<usize> {
+/// Returns the offset in the module of the call in progress, in bytes.
+fn call_offset(caller: &Caller<'_>) -> Option<usize> {
     WasmBacktrace::capture(caller).frames().first().and_then(|frame| frame.module_offset())
 }

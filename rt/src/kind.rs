@@ -1,8 +1,13 @@
-//! The kinds of parameters and results: a form on the wire, and what a value of it names outside the program.
+//! The kinds of parameters and results. A kind is a form in the program's memory together with the
+//! resources outside the program that its values name.
 //!
-//! There are three shapes, and each carries its own admission, so a kind that names something and asks nobody about it cannot be
-//! written: a [`Plain`] value names nothing; a [`Named`] text is a name, which the adapter has admitted before the function is
-//! called; and of what only holds names the function gets an [`Unadmitted`], which opens in exchange for the [`Gate`] to ask.
+//! There are three sorts of kinds. Each brings its own admission check, so that a kind that names a
+//! resource without a check cannot be written:
+//!
+//! - A [`Plain`] value names nothing.
+//! - A [`Named`] text is a name. The adapter has it admitted before it calls the function.
+//! - A [`Holding`] value contains names. The function gets it as an [`Unadmitted`], which opens
+//!   together with the [`Gate`] to ask about each name.
 
 use std::marker::PhantomData;
 
@@ -12,18 +17,18 @@ use crate::abi::{self, Untyped};
 use crate::tape::{Arg, Args};
 use crate::{Failure, Gate, Names, Run, Target, Ty};
 
-/// A form on the wire: how a value is read from a program's memory.
+/// The form of a value in a program's memory.
 pub trait Form {
-    /// The value on the stack.
+    /// The type on the stack.
     type Raw: WasmTy;
-    /// The value as a synchronous function gets it.
+    /// The type that a synchronous function gets.
     type Borrowed<'m>: Arg;
-    /// The value as an asynchronous function gets it.
+    /// The type that an asynchronous function gets.
     type Owned: Arg + Send + 'static;
-    /// What texts and signatures call it.
+    /// The type as signatures show it.
     const TY: Ty;
 
-    /// Reads a value.
+    /// Reads a value from a program's memory.
     ///
     /// # Errors
     /// `EBOUND` and `EPARSE` as [`abi::text`].
@@ -70,12 +75,12 @@ macro_rules! forms {
 forms! {
     /// A text.
     Str: Str, i32 => &'m str, String, |memory, raw| abi::text(memory, raw), |value| value.to_owned(), |lent| lent;
-    /// A text, or none.
+    /// A text or null.
     OptStr: OptStr, i32 => Option<&'m str>, Option<String>,
         |memory, raw| abi::optional_text(memory, raw), |value| value.map(str::to_owned), |lent| lent.as_deref();
     /// Bytes.
     Bytes: Bytes, i32 => &'m [u8], Vec<u8>, |memory, raw| abi::bytes(memory, raw), |value| value.to_vec(), |lent| lent;
-    /// Bytes, or none.
+    /// Bytes or null.
     OptBytes: OptBytes, i32 => Option<&'m [u8]>, Option<Vec<u8>>,
         |memory, raw| abi::optional_bytes(memory, raw), |value| value.map(<[u8]>::to_vec), |lent| lent.as_deref();
     /// A 32-bit integer.
@@ -92,7 +97,7 @@ forms! {
     Map: Map, i32 => i32, i32, |_memory, raw| Ok(raw), |value| value, |lent| *lent;
     /// A raw address.
     Addr: Addr, i32 => i32, i32, |_memory, raw| Ok(raw), |value| value, |lent| *lent;
-    /// A number of unknown meaning; only a synchronous function also sees the bytes that it points to.
+    /// A number of unknown meaning. Only a synchronous function also gets the bytes that it points to.
     UntypedForm: Any, i32 => Untyped<'m>, i32,
         |memory, raw| Ok(Untyped::of(memory, raw)), |value| value.number, |lent| Untyped { number: *lent, bytes: None };
 }
@@ -101,20 +106,21 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A kind of parameter or result: a [`Form`], with what its values name and how that is admitted. Its shapes are those of this module.
+/// A kind of parameter or result: a [`Form`], the resources that its values name, and their
+/// admission check. It is implemented in this module only.
 pub trait Kind: sealed::Sealed {
-    /// The value on the stack.
+    /// The type on the stack.
     type Raw: WasmTy;
-    /// The value as a synchronous function gets it.
+    /// The type that a synchronous function gets.
     type Borrowed<'m>: Arg;
-    /// The value as an asynchronous function gets it.
+    /// The type that an asynchronous function gets.
     type Owned: Arg + Send + 'static;
-    /// What texts and signatures call it.
+    /// The type as signatures show it.
     const TY: Ty;
-    /// What a value names outside the program.
+    /// The names of resources that a value is or contains.
     const NAMES: Names;
 
-    /// Reads a value for a function of that name.
+    /// Reads an argument of the given function from a program's memory.
     ///
     /// # Errors
     /// As [`Form::read`].
@@ -126,17 +132,17 @@ pub trait Kind: sealed::Sealed {
     /// Borrows a copied value.
     fn lend(value: &Self::Owned) -> Self::Borrowed<'_>;
 
-    /// Asks the run's guard about what the value names by itself.
+    /// Asks the run's guard about the resource that the value itself names.
     ///
     /// # Errors
-    /// `EACCESS` where the guard refuses.
+    /// `EACCESS` if the guard refuses.
     fn admit(run: &Run, function: &'static str, value: &Self::Borrowed<'_>) -> Result<(), Failure>;
 }
 
-/// The value on the stack of a kind.
+/// The type on the stack of a kind.
 pub type Raw<K> = <K as Kind>::Raw;
 
-/// Reads a value of a kind, for a function of that name.
+/// Reads an argument of the given function from a program's memory.
 ///
 /// # Errors
 /// As [`Form::read`].
@@ -145,7 +151,7 @@ pub fn read<'m, K: Kind>(memory: &'m [u8], raw: K::Raw, function: &'static str) 
     K::read(memory, raw, function)
 }
 
-/// Reads a value of a kind and copies it out of the program's memory.
+/// Reads an argument of the given function, and copies it out of the program's memory.
 ///
 /// # Errors
 /// As [`Form::read`].
@@ -154,7 +160,7 @@ pub fn own<K: Kind>(memory: &[u8], raw: K::Raw, function: &'static str) -> Resul
     K::read(memory, raw, function).map(K::own)
 }
 
-/// Asks the run's guard about what a value names.
+/// Asks the run's guard about the resource that a value names.
 ///
 /// # Errors
 /// As [`Kind::admit`].
@@ -163,7 +169,7 @@ pub fn admit<K: Kind>(run: &Run, function: &'static str, value: &K::Borrowed<'_>
     K::admit(run, function, value)
 }
 
-/// As [`admit`], for a value that was copied.
+/// Asks the run's guard about the resource that a copied value names.
 ///
 /// # Errors
 /// As [`Kind::admit`].
@@ -206,13 +212,13 @@ impl<F: Form> Kind for Plain<F> {
     }
 }
 
-/// What a text is the name of.
+/// The target of a text that is a name.
 pub trait Name {
-    /// The target that it names.
+    /// The target.
     const TARGET: Target;
 }
 
-/// A text that is the name of something outside the program.
+/// A text that is the name of a resource outside the program.
 #[derive(Debug)]
 pub struct Named<N>(PhantomData<N>);
 
@@ -242,13 +248,13 @@ impl<N: Name> Kind for Named<N> {
     }
 }
 
-/// What a value may hold the names of.
+/// The targets of the names that a value may contain.
 pub trait Holds {
-    /// The targets that the names are of.
+    /// The targets.
     const TARGETS: &'static [Target];
 }
 
-/// A value that is no name, but may hold names.
+/// A value that is not a name but may contain names.
 #[derive(Debug)]
 pub struct Holding<F, H>(PhantomData<(F, H)>);
 
@@ -273,13 +279,13 @@ impl<F: Form, H: Holds> Kind for Holding<F, H> {
         Unadmitted { value: F::lend(value), function }
     }
 
-    /// The names inside are known once the function reads them; it holds the gate then.
+    /// Returns `Ok`: the names are known only when the function reads them, and it has the gate then.
     fn admit(_: &Run, _: &'static str, _: &Self::Borrowed<'_>) -> Result<(), Failure> {
         Ok(())
     }
 }
 
-/// An argument that may hold names which nobody has been asked about.
+/// An argument that may contain names about which the guard has not been asked.
 #[derive(Debug)]
 pub struct Unadmitted<T> {
     value: T,
@@ -287,7 +293,7 @@ pub struct Unadmitted<T> {
 }
 
 impl<T> Unadmitted<T> {
-    /// Opens it for its function, with the gate that each name inside has to pass before anything is done with it.
+    /// Returns the value, and the gate that must admit each name in it before the name is used.
     pub fn open(self, run: &Run) -> (T, Gate) {
         (self.value, Gate::of(run, self.function))
     }
@@ -330,7 +336,7 @@ holds! {
     Programs: Program;
     /// A script, which may touch any file.
     Script: Tree;
-    /// A query, which any file may be read for.
+    /// A query, which may read any file.
     FileQuery: Read;
     /// A plan, which may name any program.
     Plan: Program;
@@ -338,8 +344,8 @@ holds! {
     Command: Program Keys;
 }
 
-/// The words of rows, each a kind.
-#[expect(non_camel_case_types, reason = "these are the words that rows use")]
+/// The names of the kinds in rows.
+#[expect(non_camel_case_types, reason = "rows use these names")]
 pub mod word {
     use super::{Holding, Named, Plain};
 
@@ -373,11 +379,11 @@ pub mod word {
     pub type read_path = Named<super::Read>;
     /// A path that is written.
     pub type write_path = Named<super::Write>;
-    /// A path that is read and written with everything below it.
+    /// A path that is read and written, with everything below it.
     pub type tree_path = Named<super::Tree>;
     /// A key.
     pub type key = Named<super::Key>;
-    /// The beginning of keys.
+    /// The common prefix of keys.
     pub type key_prefix = Named<super::Keys>;
     /// A catalog program.
     pub type program = Named<super::Program>;
@@ -387,12 +393,12 @@ pub mod word {
     pub type urls = Holding<super::Arr, super::Urls>;
     /// An array of calls of programs.
     pub type programs = Holding<super::Arr, super::Programs>;
-    /// A shell's script.
+    /// A shell script.
     pub type script = Holding<super::Str, super::Script>;
-    /// The query of a search in files.
+    /// The query of a file search.
     pub type file_query = Holding<super::Str, super::FileQuery>;
     /// A plan of programs.
     pub type plan = Holding<super::Str, super::Plan>;
-    /// A command line of the project's own.
+    /// A command line of `wattle`.
     pub type command = Holding<super::Str, super::Command>;
 }

@@ -1,10 +1,13 @@
 //! Programs of the Wattle agent runtime: from text to module to instance.
 //!
-//! A program is the body of one WebAssembly function over host functions. [`Runtime::prepare`] makes a [`Program`] of its text:
-//! macros expand, the module gets exactly the imports that the program uses, and compiled code is cached by content hash.
-//! [`Runtime::run`] instantiates it with the [`Grants`] of a run and gives an [`Outcome`].
+//! A program is the body of one WebAssembly function that calls host functions.
+//! [`Runtime::prepare`] compiles its text to a [`Program`]: macros are expanded, the module gets
+//! exactly the imports that the program uses, and compiled code is cached by content hash.
+//! [`Runtime::run`] instantiates the program with the [`Grants`] of a run and returns an
+//! [`Outcome`].
 //!
-//! This crate defines what a capability is ([`capability!`](crate::capability!)); it knows no network, no model and no agent.
+//! This crate also defines capabilities ([`capability!`](crate::capability!)). It knows nothing of
+//! networks, models and agents.
 
 pub mod abi;
 mod account;

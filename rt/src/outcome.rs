@@ -1,49 +1,53 @@
-//! What a run of a program came to.
+//! The outcome of running a program.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::Position;
-use crate::tape::{Halt, Stopped};
+use crate::tape::{Halt, TimedOut};
 use crate::{Code, Failure};
 
-/// What a run of a program came to: how it ended, what it put out, what it used.
+/// The outcome of running a program: its exit, its output and the resources that it used.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// How it ended.
+    /// The way in which the program ended.
     pub exit: Exit,
-    /// What it put out, in order, also where it failed in the end. Text by convention, bytes in fact.
+    /// The results that it printed, in order, even if it failed in the end. They are text by
+    /// convention but may be any bytes.
     pub results: Vec<Vec<u8>>,
-    /// The result that answers whoever had the program run, so that nothing more is to be done; only where it left with 0.
+    /// The result that answers the user and ends the agent's run. `None` unless the program returned
+    /// 0.
     pub answer: Option<String>,
-    /// The host call that explains a non-zero exit: the last one that failed with the code the program left with.
+    /// The host call that explains a non-zero exit: the last one that failed with the code that the
+    /// program returned.
     pub failure: Option<CallFailure>,
-    /// Lines that the program logged.
+    /// The lines that the program logged.
     pub log: Vec<String>,
-    /// The host functions that it called, in order of their first call, and those that programs which it started called.
+    /// The host functions that it called, in order of their first call, followed by further ones that
+    /// its nested programs called.
     pub calls: Vec<Calls>,
-    /// Fuel used, that of programs which this one started too, where the runtime meters it.
+    /// The fuel used, including that of nested programs, if the runtime meters fuel.
     pub fuel: Option<u64>,
     /// Size of the program's memory at its end, in bytes.
     pub memory_bytes: u64,
-    /// Time from the start of the instance to its end.
+    /// The time from the start of the instance to its end.
     pub duration: Duration,
 }
 
 impl Outcome {
-    /// Whether the program left with 0.
+    /// Returns true if the program returned 0.
     #[must_use]
     pub fn success(&self) -> bool {
         matches!(self.exit, Exit::Returned(Code::SUCCESS))
     }
 
-    /// Of a program that must not begin.
+    /// Returns the outcome of a program that a halted tape does not let begin.
     pub(crate) fn halted(halt: Halt) -> Outcome {
-        Outcome::stopped(Stopped { trap: Trap::halted(halt), results: Vec::new() })
+        Outcome::timed_out(TimedOut { trap: Trap::halted(halt), results: Vec::new() })
     }
 
-    /// Of a program that was stopped in an earlier run of it.
-    pub(crate) fn stopped(Stopped { trap, results }: Stopped) -> Outcome {
+    /// Returns the outcome of a program that timed out in an earlier run.
+    pub(crate) fn timed_out(TimedOut { trap, results }: TimedOut) -> Outcome {
         Outcome {
             exit: Exit::Trapped(trap),
             results,
@@ -57,30 +61,30 @@ impl Outcome {
         }
     }
 
-    /// The results as text; bytes that are not UTF-8 are shown by the replacement character.
+    /// Returns the results as text. Invalid UTF-8 is replaced by the replacement character.
     #[must_use]
     pub fn texts(&self) -> Vec<String> {
         self.results.iter().map(|bytes| String::from_utf8_lossy(bytes).into_owned()).collect()
     }
 }
 
-/// How a program ended.
+/// The way in which a program ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// It ran to its end, or returned, with this code.
+    /// The program returned this code.
     Returned(Code),
-    /// The engine or a host function ended it.
+    /// The engine or a host function ended the program.
     Trapped(Trap),
 }
 
-/// Why a program was ended from outside its own code.
+/// The reason why the engine or a host function ended a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trap {
     /// The kind.
     pub kind: TrapKind,
-    /// What happened, in words.
+    /// The message for the program's author.
     pub message: String,
-    /// Where in the author's text.
+    /// The position in the author's text, if it is known.
     pub position: Option<Position>,
 }
 
@@ -101,18 +105,18 @@ pub enum TrapKind {
     Unreachable,
     /// Calls nested too deep.
     Stack,
-    /// The time was up, or the fuel.
+    /// The time or the fuel ran out.
     Time,
-    /// An indirect call to nothing or to another type.
+    /// An indirect call of an empty table entry, or of a function of another type.
     Call,
     /// A host function without an error result failed.
     Host(Code),
-    /// The tape of the run does not let it go on.
+    /// The tape of the run halted the program.
     Halted,
 }
 
 impl TrapKind {
-    /// The stable name.
+    /// Returns the stable name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -127,7 +131,7 @@ impl TrapKind {
         }
     }
 
-    /// The error code that comes nearest.
+    /// Returns the closest error code.
     #[must_use]
     pub fn code(self) -> Code {
         match self {
@@ -151,13 +155,14 @@ impl fmt::Display for Trap {
     }
 }
 
-/// A host function panicked, which none may: a bug in Wattle. It ends the run, whose files are kept.
+/// A panic of a host function, which is a bug in Wattle. It ends the run, and the run's files are
+/// kept.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{} broke down, which is a bug in wattle: {message}; the program was ended, and its files are kept", self.place())]
+#[error("{} broke down, which is a bug in wattle: {message}; the program was ended, and its files are kept", self.subject())]
 pub struct Bug {
-    /// The host function that was under way, by its full name; `None` where none was called.
+    /// The full name of the host function that was called last; `None` if none was called.
     pub function: Option<&'static str>,
-    /// What the panic said.
+    /// The panic message.
     pub message: String,
 }
 
@@ -166,7 +171,7 @@ impl Bug {
         Bug { function, message: message.to_owned() }
     }
 
-    fn place(&self) -> String {
+    fn subject(&self) -> String {
         self.function.map_or_else(|| "the host".to_owned(), |name| format!("the host function `{name}`"))
     }
 }
@@ -176,19 +181,19 @@ impl Bug {
 pub struct CallFailure {
     /// Full name, such as `http.get`.
     pub function: &'static str,
-    /// What was told.
+    /// The failure that the program got.
     pub failure: Failure,
-    /// Where in the author's text the call stands.
+    /// The position of the call in the author's text, if it is known.
     pub position: Option<Position>,
 }
 
-/// How often a host function was called.
+/// The number of calls of a host function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Calls {
     /// Full name.
     pub function: &'static str,
     /// Number of calls.
     pub calls: u64,
-    /// How many of them failed.
+    /// Number of failed calls.
     pub failed: u64,
 }

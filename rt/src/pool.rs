@@ -1,8 +1,9 @@
-//! The threads that compile: a fixed number, apart from those that answer requests.
+//! The threads that compile: a fixed number, separate from those that serve requests.
 //!
-//! Whoever asks waits for a place in the line and for the outcome, each with a limit. The limits end the *wait*: what a thread has
-//! begun it finishes, and no further thread takes its place, so that texts that take long cannot take the machine. Time is looked at
-//! by [`Pool::tick`], which the engine's clock calls.
+//! A caller waits in a queue and then for the result, each for a limited time. The limits end the
+//! *wait* only: a thread finishes the work that it has started, and no other thread replaces it, so
+//! that slow texts cannot occupy the whole machine. [`Pool::tick`], which the engine's clock calls,
+//! ends the waits whose time is up.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -14,27 +15,28 @@ use tokio::sync::oneshot;
 
 use crate::Unfinished;
 
-/// How much is done at once, and how long is waited for it.
+/// The limits of the pool.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
+    /// Maximum number of threads.
     pub(crate) threads: usize,
-    /// How many may stand in the line.
-    pub(crate) line: usize,
-    /// How long one may stand in the line.
-    pub(crate) patience: Duration,
-    /// How long the work may take.
+    /// Maximum number of jobs in the queue.
+    pub(crate) queue: usize,
+    /// Maximum time of a job in the queue.
+    pub(crate) queue_time: Duration,
+    /// Maximum time to wait for a job that has started.
     pub(crate) time: Duration,
 }
 
 impl Bounds {
-    /// At most half of the processors, and a line that is short enough to be through in time.
+    /// Returns the default limits: half of the processors, and a short queue.
     pub(crate) fn new(time: Duration) -> Bounds {
         let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        Bounds { threads: (processors / 2).max(1), line: 64, patience: time.saturating_mul(2), time }
+        Bounds { threads: (processors / 2).max(1), queue: 64, queue_time: time.saturating_mul(2), time }
     }
 }
 
-/// The threads and the line before them. Threads start with the first work and end with the pool.
+/// The threads and their queue. Threads start when there is work, and end with the pool.
 pub(crate) struct Pool {
     shared: Arc<Shared>,
 }
@@ -47,43 +49,49 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    line: VecDeque<Job>,
-    /// What the threads are at: by when, and whom to tell.
-    begun: Vec<(u64, Instant, Arc<dyn Ticket>)>,
+    queue: VecDeque<Job>,
+    running: Vec<RunningJob>,
     threads: usize,
-    next: u64,
+    next_id: u64,
     closed: bool,
 }
 
 struct Job {
     work: Box<dyn FnOnce() + Send>,
-    ticket: Arc<dyn Ticket>,
-    latest: Instant,
+    waiter: Arc<dyn Waiter>,
+    deadline: Instant,
 }
 
-/// Whoever waits for an outcome.
-trait Ticket: Send + Sync {
+struct RunningJob {
+    id: u64,
+    deadline: Instant,
+    waiter: Arc<dyn Waiter>,
+}
+
+/// The caller that waits for the result of a job.
+trait Waiter: Send + Sync {
+    /// Ends the wait without a result.
     fn give_up(&self, why: Unfinished);
-    /// Whether somebody waits still.
-    fn is_wanted(&self) -> bool;
+    /// Returns true if the caller still waits.
+    fn is_waiting(&self) -> bool;
 }
 
-struct Answer<T>(Mutex<Option<oneshot::Sender<Result<T, Unfinished>>>>);
+struct ResultSender<T>(Mutex<Option<oneshot::Sender<Result<T, Unfinished>>>>);
 
-impl<T> Answer<T> {
+impl<T> ResultSender<T> {
     fn send(&self, outcome: Result<T, Unfinished>) {
         let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // Nobody may wait any more.
+        // The caller may have stopped waiting.
         let _ = sender.map(|sender| sender.send(outcome));
     }
 }
 
-impl<T: Send> Ticket for Answer<T> {
+impl<T: Send> Waiter for ResultSender<T> {
     fn give_up(&self, why: Unfinished) {
         self.send(Err(why));
     }
 
-    fn is_wanted(&self) -> bool {
+    fn is_waiting(&self) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_some_and(|sender| !sender.is_closed())
     }
 }
@@ -93,21 +101,21 @@ impl Pool {
         Pool { shared: Arc::new(Shared { bounds, state: Mutex::default(), wake: Condvar::new() }) }
     }
 
-    /// Does work on a thread of the pool. Dropping the future gives up the place in the line.
+    /// Does work on a thread of the pool. Dropping the future removes the work from the queue.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Unfinished> {
         let (sender, receiver) = oneshot::channel();
-        let answer = Arc::new(Answer(Mutex::new(Some(sender))));
-        let ticket: Arc<dyn Ticket> = Arc::<Answer<T>>::clone(&answer);
-        let work = Box::new(move || answer.send(caught(work)));
-        let latest = Instant::now() + self.shared.bounds.patience;
-        self.shared.enter(Job { work, ticket, latest })?;
+        let sender = Arc::new(ResultSender(Mutex::new(Some(sender))));
+        let waiter: Arc<dyn Waiter> = Arc::<ResultSender<T>>::clone(&sender);
+        let work = Box::new(move || sender.send(catch_panic(work)));
+        let deadline = Instant::now() + self.shared.bounds.queue_time;
+        self.shared.enqueue(Job { work, waiter, deadline })?;
         receiver.await.unwrap_or(Err(Unfinished::Busy))
     }
 
-    /// Returns what ends the waits whose time is up; it is to be called every now and then.
+    /// Returns a function that ends the waits whose time is up. It must be called regularly.
     pub(crate) fn tick(&self) -> impl Fn() + Send + 'static {
         let shared = Arc::downgrade(&self.shared);
         move || {
@@ -125,39 +133,39 @@ impl Drop for Pool {
     }
 }
 
-/// Does work, with a panic as an outcome.
-pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Unfinished> {
-    catch_unwind(AssertUnwindSafe(work)).map_err(|payload| Unfinished::Bug(words(payload.as_ref())))
+/// Does work, and returns a panic as an error.
+pub(crate) fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, Unfinished> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|payload| Unfinished::Bug(panic_message(payload.as_ref())))
 }
 
-/// What a panic says.
-pub(crate) fn words(payload: &(dyn Any + Send)) -> String {
+/// Returns the message of a panic.
+pub(crate) fn panic_message(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without words".to_owned())
 }
 
 impl Shared {
-    /// The state is sound between any two changes, so that a panic elsewhere does not matter.
+    /// Locks the state. Every single change leaves it consistent, so a poisoned lock is ignored.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a job into the line, and starts a thread for it where there may be one more.
-    fn enter(self: &Arc<Self>, job: Job) -> Result<(), Unfinished> {
+    /// Adds a job to the queue, and starts another thread for it if the limit allows.
+    fn enqueue(self: &Arc<Self>, job: Job) -> Result<(), Unfinished> {
         let mut state = self.lock();
-        state.line.retain(|job| job.ticket.is_wanted());
-        if state.line.len() >= self.bounds.line {
+        state.queue.retain(|job| job.waiter.is_waiting());
+        if state.queue.len() >= self.bounds.queue {
             return Err(Unfinished::Busy);
         }
-        state.line.push_back(job);
-        if state.threads < self.bounds.threads && state.begun.len() + state.line.len() > state.threads {
+        state.queue.push_back(job);
+        if state.threads < self.bounds.threads && state.running.len() + state.queue.len() > state.threads {
             let shared = Arc::clone(self);
             let started = std::thread::Builder::new().name("wattle-compile".to_owned()).spawn(move || shared.work());
             match started {
                 Ok(_) => state.threads += 1,
                 Err(_) if state.threads > 0 => {}
                 Err(_) => {
-                    state.line.pop_back();
+                    state.queue.pop_back();
                     return Err(Unfinished::Busy);
                 }
             }
@@ -167,37 +175,35 @@ impl Shared {
         Ok(())
     }
 
-    /// What each thread does.
+    /// Runs the jobs of the queue until the pool is closed. Each thread runs this function.
     fn work(&self) {
         let mut state = self.lock();
         while !state.closed {
-            let Some(job) = state.line.pop_front() else {
+            let Some(job) = state.queue.pop_front() else {
                 state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
-            if !job.ticket.is_wanted() {
+            if !job.waiter.is_waiting() {
                 continue;
             }
-            let id = state.next;
-            state.next += 1;
-            state.begun.push((id, Instant::now() + self.bounds.time, job.ticket));
+            let id = state.next_id;
+            state.next_id += 1;
+            let deadline = Instant::now() + self.bounds.time;
+            state.running.push(RunningJob { id, deadline, waiter: job.waiter });
             drop(state);
             (job.work)();
             state = self.lock();
-            state.begun.retain(|(begun, ..)| *begun != id);
+            state.running.retain(|job| job.id != id);
         }
     }
 
     /// Ends the waits whose time is up.
     fn expire(&self, now: Instant) {
         let mut state = self.lock();
-        state
-            .begun
-            .iter()
-            .filter(|(_, due, _)| *due <= now)
-            .for_each(|(.., ticket)| ticket.give_up(Unfinished::Overdue));
-        while let Some(job) = state.line.pop_front_if(|job| job.latest <= now) {
-            job.ticket.give_up(Unfinished::Busy);
+        let overdue = state.running.iter().filter(|job| job.deadline <= now);
+        overdue.for_each(|job| job.waiter.give_up(Unfinished::Overdue));
+        while let Some(job) = state.queue.pop_front_if(|job| job.deadline <= now) {
+            job.waiter.give_up(Unfinished::Busy);
         }
     }
 }
@@ -208,8 +214,8 @@ mod tests {
 
     use super::*;
 
-    fn pool(line: usize, time: Duration) -> Pool {
-        let pool = Pool::new(Bounds { threads: 1, line, patience: Duration::from_secs(60), time });
+    fn pool(queue: usize, time: Duration) -> Pool {
+        let pool = Pool::new(Bounds { threads: 1, queue, queue_time: Duration::from_secs(60), time });
         let tick = pool.tick();
         std::thread::spawn(move || {
             loop {
@@ -220,16 +226,17 @@ mod tests {
         pool
     }
 
-    /// Work that goes on until it is let go, and what lets it go.
-    fn held() -> (impl FnOnce() -> u32 + Send + 'static, mpsc::Sender<()>, mpsc::Receiver<()>) {
-        let (go, wait) = mpsc::channel();
-        let (begins, begun) = mpsc::channel();
+    /// Returns work that blocks until it is released, the sender that releases it, and a receiver that
+    /// gets a message when it begins.
+    fn blocked() -> (impl FnOnce() -> u32 + Send + 'static, mpsc::Sender<()>, mpsc::Receiver<()>) {
+        let (release, released) = mpsc::channel();
+        let (begin, begun) = mpsc::channel();
         let work = move || {
-            let _ = begins.send(());
-            let _ = wait.recv();
+            let _ = begin.send(());
+            let _ = released.recv();
             7
         };
-        (work, go, begun)
+        (work, release, begun)
     }
 
     #[tokio::test]
@@ -240,7 +247,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_is_an_outcome_and_the_thread_goes_on() {
+    async fn a_thread_survives_a_panic_of_its_work() {
         let pool = pool(4, Duration::from_secs(60));
         let bug = pool.run(|| -> u32 { panic!("broken {}", 1) }).await;
         assert_eq!(bug, Err(Unfinished::Bug("broken 1".to_owned())));
@@ -248,24 +255,24 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_wait_ends_when_the_time_is_up_and_the_line_waits_for_the_thread() {
+    async fn a_wait_ends_on_time_but_the_queue_waits_for_the_thread() {
         let pool = Arc::new(pool(4, Duration::from_millis(20)));
-        let (work, go, _begun) = held();
+        let (work, release, _begun) = blocked();
         assert_eq!(pool.run(work).await, Err(Unfinished::Overdue));
         let next = tokio::spawn({
             let pool = Arc::clone(&pool);
             async move { pool.run(|| 1).await }
         });
         tokio::task::yield_now().await;
-        assert_eq!(pool.shared.lock().threads, 1, "no thread takes the place of one that goes on");
-        go.send(()).unwrap();
+        assert_eq!(pool.shared.lock().threads, 1, "a busy thread is not replaced");
+        release.send(()).unwrap();
         assert_eq!(next.await.unwrap(), Ok(1));
     }
 
     #[tokio::test]
-    async fn a_full_line_refuses_and_who_gave_up_makes_room() {
+    async fn a_full_queue_refuses_work_until_a_waiter_gives_up() {
         let pool = Arc::new(pool(1, Duration::from_secs(60)));
-        let (work, go, begun) = held();
+        let (work, release, begun) = blocked();
         let spawn = |work: Box<dyn FnOnce() -> u32 + Send>| {
             let pool = Arc::clone(&pool);
             tokio::spawn(async move { pool.run(work).await })
@@ -279,15 +286,15 @@ mod tests {
         assert!(second.await.unwrap_err().is_cancelled());
         let third = spawn(Box::new(|| 3));
         tokio::task::yield_now().await;
-        go.send(()).unwrap();
+        release.send(()).unwrap();
         assert_eq!((first.await.unwrap(), third.await.unwrap()), (Ok(7), Ok(3)));
     }
 
     #[tokio::test]
-    async fn who_stands_in_the_line_too_long_is_told_that_the_host_is_busy() {
-        let bounds = Bounds { threads: 1, line: 4, patience: Duration::ZERO, time: Duration::from_secs(60) };
+    async fn a_job_that_waits_too_long_in_the_queue_fails_as_busy() {
+        let bounds = Bounds { threads: 1, queue: 4, queue_time: Duration::ZERO, time: Duration::from_secs(60) };
         let pool = Arc::new(Pool::new(bounds));
-        let (work, go, begun) = held();
+        let (work, release, begun) = blocked();
         let first = tokio::spawn({
             let pool = Arc::clone(&pool);
             async move { pool.run(work).await }
@@ -300,7 +307,7 @@ mod tests {
         tokio::task::yield_now().await;
         pool.tick()();
         assert_eq!(second.await.unwrap(), Err(Unfinished::Busy));
-        go.send(()).unwrap();
+        release.send(()).unwrap();
         assert_eq!(first.await.unwrap(), Ok(7));
     }
 }

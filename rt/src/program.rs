@@ -1,13 +1,12 @@
-//! A program that is ready to run: compiled, linked, and with its authority known.
+//! A program that is ready to run: compiled and linked, with its authority known.
 
 use std::sync::Arc;
 
 use wasmtime::{InstancePre, ModuleExport};
 
-use crate::{Authority, Grants, Run, Signature, Signatures};
-use crate::{Diagnostic, Position};
+use crate::{Authority, Diagnostic, Grants, Run, Signature};
 
-/// A program that compiled. Cheap to clone, shared by all its runs, and holds nothing of any of them.
+/// A compiled program. It is cheap to clone and shared by its runs, and holds no state of any run.
 #[derive(Clone)]
 pub struct Program(Arc<Prepared>);
 
@@ -17,25 +16,25 @@ struct Prepared {
     compiled: Arc<Compiled>,
 }
 
-/// Compiled and pre-linked code; several texts may share it.
+/// Compiled and pre-linked code. Several texts may share it.
 pub(crate) struct Compiled {
     pub(crate) instance: InstancePre<Run>,
     pub(crate) run: ModuleExport,
     pub(crate) memory: ModuleExport,
-    /// The first address behind the static data.
+    /// The first address after the static data.
     pub(crate) heap: u32,
-    /// The host functions that the module imports: all that it could touch.
+    /// The host functions that the module imports, and so the only ones that it can call.
     pub(crate) imports: Vec<Signature>,
-    /// The calls of them that it may make.
+    /// The calls of host functions that the module may make.
     pub(crate) authority: Authority,
-    /// Namespaces of those.
+    /// The namespaces of the imported host functions.
     pub(crate) capabilities: Vec<&'static str>,
-    /// Whether any imported function may wait.
+    /// If true, an imported function may wait.
     pub(crate) waits: bool,
 }
 
 impl Compiled {
-    /// Bytes of machine code and metadata.
+    /// Returns the size of the machine code and its metadata, in bytes.
     pub(crate) fn size(&self) -> usize {
         let image = self.instance.module().image_range();
         (image.end as usize).saturating_sub(image.start as usize)
@@ -51,40 +50,36 @@ impl Program {
         &self.0.compiled
     }
 
-    /// The text as the author wrote it.
+    /// Returns the text as the author wrote it.
     #[must_use]
     pub fn source(&self) -> &str {
         &self.0.source
     }
 
-    /// What was tolerated in the text, each with its place.
+    /// Returns the warnings about the text.
     #[must_use]
     pub fn warnings(&self) -> &[Diagnostic] {
         &self.0.warnings
     }
 
-    /// The host functions that the program imports: nothing else is linked, so it can call no others.
+    /// Returns the host functions that the program imports. It can call no others, since only these
+    /// are linked.
     #[must_use]
     pub fn imports(&self) -> &[Signature] {
         &self.0.compiled.imports
     }
 
-    /// The calls of host functions that the program may make, with what is known of their arguments before it runs.
+    /// Returns the calls of host functions that the program may make, with everything that is known
+    /// about their arguments before it runs.
     #[must_use]
     pub fn authority(&self) -> &Authority {
         &self.0.compiled.authority
     }
 
-    /// The capabilities that the program needs and the grants lack.
+    /// Returns the capabilities that the program needs and the grants do not allow.
     #[must_use]
     pub fn missing(&self, grants: &Grants) -> Vec<&'static str> {
         self.0.compiled.capabilities.iter().copied().filter(|name| !grants.allows(name)).collect()
-    }
-
-    /// Where in the author's text a place in the module stands; `None` where it belongs to no text.
-    pub(crate) fn locate(&self, host: &Signatures, offset: Option<usize>) -> Option<Position> {
-        let span = wattle_lang::locate(self.source(), host, offset?)?;
-        Some(Position::of(self.source(), span.start as usize))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The state of one run: what host functions see of it.
+//! The state of one run of a program, as host functions see it.
 
 use std::any::{Any, TypeId};
 use std::sync::Arc;
@@ -6,40 +6,46 @@ use std::time::Instant;
 
 use wasmtime::{Memory, ResourceLimiter};
 
-use crate::host::{Given, Record, Start, wrong_recorded_type};
+use crate::host::{CallValue, Record, TapedCall, wrong_recorded_type};
 use crate::tape::{RecordedValue, TapeCursor};
 use crate::{Account, CallEffect, Calls, Code, Config, Failure, Grants, Held, Outcome, Target};
 
-/// The most lines that [`Run::log`] keeps, and the most bytes of one line.
-const LOG_LINES: usize = 1_000;
-const LOG_BYTES: usize = 4_096;
+/// Maximum number of lines that [`Run::log`] keeps.
+const MAX_LOG_LINES: usize = 1_000;
+/// Maximum length of a line of the log, in bytes.
+const MAX_LOG_LINE: usize = 4_096;
 
-/// How deep programs that start programs may be nested: a program, one that it starts, and one that that one starts.
+/// Maximum depth of nested programs: a program, its child and its grandchild.
 pub(crate) const LEVELS: usize = 3;
 
-/// The place of a program that another one starts: one level deeper, and over by the other's deadline.
+/// The settings that a nested program inherits. It is one level deeper than its parent, and ends by
+/// the parent's deadline.
 #[derive(Clone, Debug)]
 pub struct Nested {
     pub(crate) level: usize,
     pub(crate) deadline: Instant,
-    /// The place on the tape of the run, where it has one.
-    pub(crate) reel: Option<TapeCursor>,
+    /// The cursor on the tape of the run, if the run has a tape.
+    pub(crate) tape: Option<TapeCursor>,
     /// The account of the run.
     pub(crate) account: Account,
 }
 
 impl Nested {
-    /// The place of one of several programs that one call starts, counted from 0 in the order of the call.
+    /// Returns the settings of one of several programs that a call starts, by its index in the order
+    /// of the call.
     #[must_use]
-    pub fn item(&self, at: usize) -> Nested {
-        let reel = self.reel.as_ref().map(|reel| reel.child(u32::try_from(at).unwrap_or(u32::MAX)));
-        Nested { reel, ..self.clone() }
+    pub fn item(&self, index: usize) -> Nested {
+        let index = u32::try_from(index).unwrap_or(u32::MAX);
+        let tape = self.tape.as_ref().map(|cursor| cursor.child(index));
+        Nested { tape, ..self.clone() }
     }
 }
 
-/// One run of one program: its arguments, its grants, what it has put out, and the state that capabilities keep for it.
+/// One run of one program: its arguments, its grants, its results so far, and the state that
+/// capabilities keep for it.
 ///
-/// It lives in the engine's store and is gone with the run. Host functions get it as their first parameter.
+/// It is held by the engine's store and dropped with it. Host functions get it as their first
+/// parameter.
 pub struct Run {
     args: Vec<String>,
     grants: Arc<Grants>,
@@ -47,54 +53,56 @@ pub struct Run {
     results: Vec<Vec<u8>>,
     answer: Option<String>,
     log: Vec<String>,
-    /// Bytes that the host may still hold for this program: results, arrays, logs.
+    /// The number of bytes that the host may still hold for this program: results, arrays and logs.
     budget: usize,
-    /// What it holds for this program, on the account.
+    /// The memory that the host holds for this program, charged to the account.
     held: Held,
     account: Account,
-    /// 0 for a program that no other one started.
+    /// The level of nesting; 0 for a program that no other program started.
     level: usize,
-    /// Calls and fuel of the programs that this one started.
-    pub(crate) others: Vec<Calls>,
-    pub(crate) fuel_of_others: u64,
+    /// The host calls of nested programs.
+    pub(crate) nested_calls: Vec<Calls>,
+    /// The fuel that nested programs used.
+    pub(crate) nested_fuel: u64,
     pub(crate) memory: Option<Memory>,
     /// The first free address of the program's memory.
     pub(crate) heap: u32,
     pub(crate) memory_limit: MemoryLimit,
     pub(crate) deadline: Instant,
-    pub(crate) reel: Option<TapeCursor>,
+    pub(crate) tape: Option<TapeCursor>,
     pub(crate) calls: Vec<CallCount>,
     pub(crate) failed: Option<FailedCall>,
     /// The host function that was called last.
     pub(crate) last: Option<usize>,
-    /// The asynchronous host call that is under way, and where in the module it was made.
+    /// The function of the asynchronous host call in progress, and the offset of the call in the
+    /// module.
     pub(crate) waiting: Option<(usize, Option<usize>)>,
 }
 
-/// Bounds the memory of a program, and holds it on the account of its run.
+/// The limit on a program's memory, which is charged to the account of its run.
 pub(crate) struct MemoryLimit {
-    most: usize,
+    max: usize,
     held: Held,
-    /// Why the account last refused more.
+    /// The failure with which the account last refused more memory.
     pub(crate) refused: Option<Failure>,
 }
 
 impl ResourceLimiter for MemoryLimit {
     fn memory_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
-        if desired > self.most {
+        if desired > self.max {
             return Ok(false);
         }
         self.refused = self.held.grow(desired.saturating_sub(current)).err();
         Ok(self.refused.is_none())
     }
 
-    /// Tables are bounded by the engine's pool.
+    /// Allows any growth, since the engine's pool limits tables.
     fn table_growing(&mut self, _: usize, _: usize, _: Option<usize>) -> wasmtime::Result<bool> {
         Ok(true)
     }
 }
 
-/// How often a host function was called in a run.
+/// The number of calls of a host function in a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CallCount {
     pub(crate) function: usize,
@@ -102,7 +110,7 @@ pub(crate) struct CallCount {
     pub(crate) failed: u64,
 }
 
-/// The last host call that failed, and where in the module it was made.
+/// The last failed host call, and the offset of the call in the module.
 #[derive(Clone, Debug)]
 pub(crate) struct FailedCall {
     pub(crate) function: usize,
@@ -111,8 +119,8 @@ pub(crate) struct FailedCall {
 }
 
 impl Run {
-    pub(crate) fn new(args: Vec<String>, grants: Arc<Grants>, memory_limit: usize, place: Nested) -> Self {
-        let Nested { level, deadline, reel, account } = place;
+    pub(crate) fn new(args: Vec<String>, grants: Arc<Grants>, memory_limit: usize, nested: Nested) -> Self {
+        let Nested { level, deadline, tape, account } = nested;
         Run {
             args,
             grants,
@@ -123,14 +131,14 @@ impl Run {
             budget: memory_limit,
             held: account.nothing(),
             level,
-            others: Vec::new(),
-            fuel_of_others: 0,
+            nested_calls: Vec::new(),
+            nested_fuel: 0,
             memory: None,
             heap: 0,
-            memory_limit: MemoryLimit { most: memory_limit, held: account.nothing(), refused: None },
+            memory_limit: MemoryLimit { max: memory_limit, held: account.nothing(), refused: None },
             account,
             deadline,
-            reel,
+            tape,
             calls: Vec::new(),
             failed: None,
             last: None,
@@ -138,13 +146,13 @@ impl Run {
         }
     }
 
-    /// The program's arguments.
+    /// Returns the program's arguments.
     #[must_use]
     pub fn args(&self) -> &[String] {
         &self.args
     }
 
-    /// What the run was granted; a program started by a host function gets the same, never more.
+    /// Returns the run's grants. A nested program gets the same grants and never more.
     #[must_use]
     pub fn grants(&self) -> &Arc<Grants> {
         &self.grants
@@ -153,7 +161,7 @@ impl Run {
     /// Returns the maximum memory of a program, in bytes.
     #[must_use]
     pub fn memory_limit(&self) -> usize {
-        self.memory_limit.most
+        self.memory_limit.max
     }
 
     /// Returns the account of the run, which all of its programs share.
@@ -162,83 +170,87 @@ impl Run {
         &self.account
     }
 
-    /// Asks the run's guard about something that a call is about to touch: `function` by its full name, such as `http.get`.
+    /// Asks the run's guard about a resource that a call is about to access. `function` is the full
+    /// name, such as `http.get`.
     ///
-    /// Arguments that a row declares as targets were asked about before its function is called; this is for what a call touches
-    /// besides, such as each URL of an array.
+    /// The adapter asks about the arguments that a row declares as names before it calls the function.
+    /// This function is for further resources, such as each URL in an array.
     ///
     /// # Errors
-    /// `EACCESS` where the guard refuses.
+    /// `EACCESS` if the guard refuses.
     pub fn admit(&self, function: &str, target: Target, text: &str) -> Result<(), Failure> {
         let Some(guard) = self.grants.guard() else { return Ok(()) };
         let capability = function.split('.').next().unwrap_or_default();
         guard.call(capability, function, target, text).map_err(|why| Failure::new(Code::EACCESS, why))
     }
 
-    /// When the run's time is up. A host function that starts further work gives it no more than this.
+    /// Returns the deadline of the run. Work that a host function starts must end by then.
     #[must_use]
     pub fn deadline(&self) -> Instant {
         self.deadline
     }
 
-    /// The place of the programs that a call starts, for [`Runtime::run_nested`](crate::Runtime::run_nested); asked for once in a call, and each
-    /// of several programs gets [its own](Nested::item).
+    /// Returns the settings that a nested program inherits, for
+    /// [`Runtime::run_nested`](crate::Runtime::run_nested). A call asks for them once, and gives each
+    /// of several programs [its own](Nested::item).
     ///
     /// # Errors
-    /// `EBOUND` where this one is nested as deep as programs may be.
+    /// `EBOUND` if this program is at the maximum depth of nesting.
     pub fn nested(&mut self) -> Result<Nested, Failure> {
         if self.level + 1 < LEVELS {
-            let reel = self.reel.as_mut().map(TapeCursor::below);
+            let tape = self.tape.as_mut().map(TapeCursor::nested);
             let account = self.account.clone();
-            return Ok(Nested { level: self.level + 1, deadline: self.deadline, reel, account });
+            return Ok(Nested { level: self.level + 1, deadline: self.deadline, tape, account });
         }
-        let words = format!("programs that start programs may be nested {LEVELS} deep, and this one is at that depth");
-        Err(Failure::new(Code::EBOUND, words))
+        let reason = format!("programs that start programs may be nested {LEVELS} deep, and this one is at that depth");
+        Err(Failure::new(Code::EBOUND, reason))
     }
 
-    /// A key for the next change that the call under way makes, for backends that keep a change from being made twice: the same where the
-    /// call is made once more because its process was stopped, and no other change's. `None` in a run that is kept nowhere.
+    /// Returns a key for the next change that the call in progress makes, by which a backend can avoid
+    /// making a change twice. The key is unique to the change, and stays the same if the call is
+    /// repeated because its process was stopped. Returns `None` if the run is not recorded.
     #[must_use]
     pub fn change_key(&mut self) -> Option<String> {
-        self.reel.as_mut().and_then(TapeCursor::key)
+        self.tape.as_mut().and_then(TapeCursor::key)
     }
 
-    /// What comes to the program from outside by no call of its own, under a name: asked for with `make`, and given again where the program
-    /// is run once more on the tape of its run.
+    /// Returns a value from outside the program that does not come from a host call, and records it
+    /// on the tape under `name`. `make` returns the value. If the program is replayed, `restore`
+    /// converts the recorded value instead.
     ///
     /// # Errors
-    /// As `make`; `ECANCEL` where the program must not go on, which then it does not.
+    /// As `make`, and `ECANCEL` if the program must not continue. It is then ended.
     pub fn recall<V: Record>(
         &mut self,
-        what: &'static str,
+        name: &'static str,
         make: impl FnOnce(&mut Run) -> Result<V, Failure>,
-        again: impl FnOnce(RecordedValue) -> Option<V>,
+        restore: impl FnOnce(RecordedValue) -> Option<V>,
     ) -> Result<V, Failure> {
-        let start =
-            Start::new(self, what, CallEffect::Reads, |_| {}).map_err(|halt| Failure::new(Code::ECANCEL, halt.0))?;
-        let made = if start.performs() { make(self) } else { Err(wrong_recorded_type()) };
-        match start.done(self, made)? {
-            Given::Made(value) => Ok(value),
-            Given::RecordedValue(kept) => again(kept).ok_or_else(wrong_recorded_type),
+        let call = TapedCall::begin(self, name, CallEffect::Reads, |_| {});
+        let call = call.map_err(|halt| Failure::new(Code::ECANCEL, halt.0))?;
+        let made = if call.is_performed() { make(self) } else { Err(wrong_recorded_type()) };
+        match call.finish(self, made)? {
+            CallValue::Returned(value) => Ok(value),
+            CallValue::Recorded(recorded) => restore(recorded).ok_or_else(wrong_recorded_type),
         }
     }
 
-    /// Takes the calls, the log and the fuel of a program that this one started into its own trace.
+    /// Adds the host calls, the log and the fuel of a nested program to those of this one.
     pub fn absorb(&mut self, outcome: &Outcome) {
         outcome.log.iter().for_each(|line| self.log(line));
-        self.fuel_of_others = self.fuel_of_others.saturating_add(outcome.fuel.unwrap_or(0));
+        self.nested_fuel = self.nested_fuel.saturating_add(outcome.fuel.unwrap_or(0));
         for call in &outcome.calls {
-            match self.others.iter_mut().find(|known| known.function == call.function) {
+            match self.nested_calls.iter_mut().find(|known| known.function == call.function) {
                 Some(known) => (known.calls, known.failed) = (known.calls + call.calls, known.failed + call.failed),
-                None => self.others.push(call.clone()),
+                None => self.nested_calls.push(call.clone()),
             }
         }
     }
 
-    /// The configuration that the capability was granted with.
+    /// Returns the configuration with which a capability was granted.
     ///
     /// # Errors
-    /// `EACCESS` where it was granted without one.
+    /// `EACCESS` if the capability was granted without one.
     pub fn config<C: Config>(&self) -> Result<Arc<C>, Failure> {
         let name = C::CAPABILITY;
         self.grants
@@ -246,7 +258,7 @@ impl Run {
             .ok_or_else(|| Failure::new(Code::EACCESS, format!("`{name}` was granted without a backend in this run")))
     }
 
-    /// The state that a capability keeps for this run, made at its first use.
+    /// Returns the state that a capability keeps for this run. It is created at its first use.
     pub fn state<S: Default + Send + Sync + 'static>(&mut self) -> &mut S {
         let id = TypeId::of::<S>();
         let at = match self.states.iter().position(|(known, _)| *known == id) {
@@ -264,45 +276,48 @@ impl Run {
         self.states[at].1.downcast_mut().expect("an entry is stored under its own type")
     }
 
-    /// Puts out a result.
+    /// Adds a result to the output of the program.
     ///
     /// # Errors
-    /// `ENOMEM` where the run holds too much already.
+    /// `ENOMEM` if the run would hold too much.
     pub fn emit_result(&mut self, result: &[u8]) -> Result<(), Failure> {
         self.charge(result.len())?;
         self.results.push(result.to_vec());
         Ok(())
     }
 
-    /// Puts out a result that is the answer to whoever had the program run: with it there is nothing more to do. The last one counts,
-    /// and only if the program leaves with 0.
+    /// Adds a result that is also the answer to the user, which ends the agent's run. The last answer
+    /// counts, and only if the program returns 0.
     ///
     /// # Errors
-    /// `EACCESS` in a program that another one started: that one has its own answer to give. `ENOMEM` as [`emit_result`](Run::emit_result).
+    /// `EACCESS` in a nested program, which returns its results to its parent. `ENOMEM` as
+    /// [`emit_result`](Run::emit_result).
     pub fn answer(&mut self, answer: &str) -> Result<(), Failure> {
         if self.level > 0 {
-            let words = "a program that another one started cannot end the run; it gives its result to that one";
-            return Err(Failure::new(Code::EACCESS, words));
+            let reason =
+                "a program that another one started cannot end the run; it returns its results to that program";
+            return Err(Failure::new(Code::EACCESS, reason));
         }
         self.emit_result(answer.as_bytes())?;
         self.answer = Some(answer.to_owned());
         Ok(())
     }
 
-    /// Writes a line into the run's log; long lines are cut, and past 1,000 lines the rest is dropped.
+    /// Adds a line to the run's log. Lines are truncated at 4,096 bytes, and lines after the first
+    /// 1,000 are dropped.
     pub fn log(&mut self, line: &str) {
-        if self.log.len() < LOG_LINES {
-            self.log.push(line.get(..line.floor_char_boundary(LOG_BYTES)).unwrap_or_default().to_owned());
+        if self.log.len() < MAX_LOG_LINES {
+            self.log.push(line.get(..line.floor_char_boundary(MAX_LOG_LINE)).unwrap_or_default().to_owned());
         }
     }
 
-    /// Accounts for bytes that the host keeps for this run until its end. What a program makes the host hold is bounded
-    /// by the same limit as its own memory.
+    /// Charges for bytes that the host holds for this run until its end. The limit is the same as that
+    /// of the program's own memory.
     ///
     /// # Errors
-    /// `ENOMEM` where the limit would be passed.
+    /// `ENOMEM` if the limit would be exceeded.
     pub fn charge(&mut self, bytes: usize) -> Result<(), Failure> {
-        // Every entry costs something, even an empty one.
+        // Every entry has a cost, even an empty one.
         match self.budget.checked_sub(bytes.saturating_add(32)) {
             Some(rest) => {
                 self.held.grow(self.budget - rest)?;
@@ -315,7 +330,7 @@ impl Run {
         }
     }
 
-    /// How many more bytes the host may keep for this run.
+    /// Returns the number of bytes that the host may still hold for this run.
     #[must_use]
     pub fn remaining_memory(&self) -> usize {
         self.budget.min(self.account.free())

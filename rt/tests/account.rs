@@ -1,4 +1,5 @@
-//! The account of a run: what is held comes back, what is spent does not, and each limit is named by its setting.
+//! The account of a run: memory is released, processor time and bytes are spent, and the error of each
+//! limit names its setting.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -15,7 +16,7 @@ fn small() -> AccountLimits {
 }
 
 #[test]
-fn memory_is_charged_to_the_run_and_the_process_and_comes_back() {
+fn memory_is_charged_to_the_run_and_the_process_until_it_is_released() {
     let process = Account::of_process(3 << 20);
     let (one, other) = (process.open_run(small()), process.open_run(AccountLimits { memory: 8 << 20, ..small() }));
     let held = one.hold(1 << 20).unwrap();
@@ -32,14 +33,14 @@ fn memory_is_charged_to_the_run_and_the_process_and_comes_back() {
         failure.reason.contains("the runs of this process") && failure.reason.contains("`limits.process_memory_mb`"),
         "{failure}"
     );
-    assert_eq!(other.held(), 0, "what the process refuses is not held by the run");
+    assert_eq!(other.held(), 0, "memory that the process refuses is not held by the run");
     drop(held);
     assert_eq!((one.held(), process.held()), (0, 0));
     assert!(other.hold(3 << 20).is_ok());
 }
 
 #[test]
-fn what_is_held_grows_in_portions_up_to_the_last_byte() {
+fn held_memory_grows_in_portions_up_to_the_last_byte() {
     let run = Account::of_process(usize::MAX).open_run(AccountLimits { memory: PORTION + 10, ..small() });
     let mut held = run.nothing();
     held.grow(1).unwrap();
@@ -53,7 +54,7 @@ fn what_is_held_grows_in_portions_up_to_the_last_byte() {
 }
 
 #[tokio::test]
-async fn whoever_waits_for_memory_gets_it_when_it_is_released() {
+async fn a_waiter_gets_memory_when_it_is_released() {
     let run = Account::of_process(usize::MAX).open_run(small());
     let soon = Instant::now() + Duration::from_secs(20);
     let first = run.wait_to_hold(1 << 20, 0, soon).await.unwrap();
@@ -71,7 +72,7 @@ async fn whoever_waits_for_memory_gets_it_when_it_is_released() {
 }
 
 #[tokio::test]
-async fn processor_time_and_bytes_are_spent_once_for_all_that_share_the_account() {
+async fn processor_time_and_bytes_are_charged_once_to_a_shared_account() {
     let process = Account::of_process(usize::MAX);
     let run = process.open_run(small());
     let busy = || {
@@ -90,13 +91,13 @@ async fn processor_time_and_bytes_are_spent_once_for_all_that_share_the_account(
 }
 
 #[tokio::test]
-async fn a_program_that_takes_more_than_the_run_has_is_told_so() {
+async fn a_program_that_exceeds_a_limit_of_the_run_is_ended() {
     let run = AccountLimits { memory: 1 << 20, cpu: Duration::from_millis(100), ..AccountLimits::default() };
     let runtime = Runtime::new(&[], Limits { run, ..Limits::default() }).unwrap();
     let grants = Arc::new(Grants::new());
     let grows = runtime.prepare("(i32.eqz (i32.eq (memory.grow (i32.const 100)) (i32.const -1)))").await.unwrap();
     let outcome = runtime.run(&grows, &grants, Vec::new()).await.unwrap();
-    assert_eq!(outcome.exit, Exit::Returned(Code(0)), "the engine refuses what the account does");
+    assert_eq!(outcome.exit, Exit::Returned(Code(0)), "the engine refuses memory that the account refuses");
     let endless = runtime.prepare("(loop $l (br $l)) (i32.const 0)").await.unwrap();
     let outcome = runtime.run(&endless, &grants, Vec::new()).await.unwrap();
     let Exit::Trapped(trap) = outcome.exit else { panic!("{:?}", outcome.exit) };

@@ -1,7 +1,9 @@
-//! What costs too much to compile is refused with words that say what there is too much of; what is just within a limit compiles.
+//! A program that costs too much to compile is refused, and the message names the limit. A program just
+//! within a limit compiles.
 //!
-//! Each shape was compiled by hand with peaks of memory and CPU time read from the kernel: within the limits none took more than
-//! 1 s or 60 MB beside the engine, with a compiler that was itself compiled with little optimisation.
+//! Each shape was compiled by hand, with memory and CPU time read from the kernel. Within the limits,
+//! none took more than 1 s or 60 MB besides the engine, with a compiler that was itself built with
+//! little optimization.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests may panic")]
 
@@ -11,9 +13,9 @@ use std::time::{Duration, Instant};
 use wattle_rt::{Code, Diagnostic, Failure, Limits, Run, Runtime};
 
 wattle_rt::capability! {
-    /// Says nothing.
+    /// A namespace for the test.
     pub const SYS: "sys" 1;
-    /// Gives a number
+    /// Returns a number
     #[example = "(drop (call $sys.argc)) (i32.const 0)"]
     fn argc() -> n: int = argc;
 }
@@ -32,7 +34,7 @@ fn prepare(source: &str) -> Result<(), Arc<Diagnostic>> {
     tokio.block_on(runtime().prepare(source)).map(drop)
 }
 
-/// Function number `at`, of that body, called by nobody.
+/// Returns a function that is never called, with a number and a body.
 fn func(at: usize, body: &str) -> String {
     format!("(func $f{at} {body})\n")
 }
@@ -52,7 +54,7 @@ fn sets(count: usize) -> String {
 const IF: &str = "(if (i32.load (i32.const 0)) (then nop))\n";
 const AGAIN: &str = "(br_if 0 (i32.load (i32.const 0)))";
 
-/// A text of each shape, of that size.
+/// Returns a program of a shape and a size.
 fn shape(name: &str, size: usize) -> String {
     let many = |what: &str| what.repeat(size);
     let text = match name {
@@ -128,7 +130,7 @@ fn shape(name: &str, size: usize) -> String {
     format!("{text}\n(i32.const 0)")
 }
 
-/// Shapes with a size that is compiled, one that is refused, and what there is too much of.
+/// Shapes, each with a size that compiles, a size that is refused, and a part of the message.
 const SHAPES: &[(&str, usize, usize, &str)] = &[
     ("instructions", 29_000, 31_000, "instructions"),
     ("functions", 990, 1_001, "functions"),
@@ -150,7 +152,7 @@ const SHAPES: &[(&str, usize, usize, &str)] = &[
 ];
 
 #[test]
-fn what_is_just_within_a_limit_compiles() {
+fn a_program_just_within_a_limit_compiles() {
     for (name, size, ..) in SHAPES {
         let started = Instant::now();
         if let Err(why) = prepare(&shape(name, *size)) {
@@ -161,7 +163,7 @@ fn what_is_just_within_a_limit_compiles() {
 }
 
 #[test]
-fn what_is_over_a_limit_is_refused_and_the_words_name_it() {
+fn a_program_over_a_limit_is_refused_with_a_message_that_names_it() {
     for (name, _, size, expected) in SHAPES {
         let Err(why) = prepare(&shape(name, *size)) else { panic!("{name}, {size}") };
         assert_eq!(why.code, "too-large", "{name}: {}", why.message);
@@ -170,7 +172,7 @@ fn what_is_over_a_limit_is_refused_and_the_words_name_it() {
     }
 }
 
-/// The texts that were found to take gigabytes or most of a minute.
+/// These texts took gigabytes or most of a minute before the limits existed.
 #[test]
 fn known_hostile_texts_are_refused_at_once() {
     for (name, size) in
@@ -181,14 +183,14 @@ fn known_hostile_texts_are_refused_at_once() {
         assert!(started.elapsed() < Duration::from_secs(20), "{name} took {:?}", started.elapsed());
     }
     let ty = format!("(type $t (func (param {0}) (result {0})))", "i32 ".repeat(1_000));
-    let (given, taken) = ("i32.const 0 ".repeat(1_000), "drop ".repeat(1_000));
+    let (pushes, drops) = ("i32.const 0 ".repeat(1_000), "drop ".repeat(1_000));
     let nested = format!("{} {}", "block (type $t) ".repeat(900), "end ".repeat(900));
-    let text = format!("(module {ty} (func $run (result i32) {given} {nested} {taken} (i32.const 0)))");
+    let text = format!("(module {ty} (func $run (result i32) {pushes} {nested} {drops} (i32.const 0)))");
     assert_eq!(prepare(&text).unwrap_err().code, "too-large");
 }
 
 #[test]
-fn a_refusal_stands_where_it_became_too_much() {
+fn a_refusal_points_to_the_line_that_exceeds_the_limit() {
     let text = format!("(func $small (drop (i32.const 1)))\n(func $large\n{})\n(i32.const 0)", IF.repeat(13_000));
     let why = prepare(&text).unwrap_err();
     assert_eq!(why.code, "too-large");
@@ -197,7 +199,7 @@ fn a_refusal_stands_where_it_became_too_much() {
     assert!((11_900..12_100).contains(&why.position.line), "{}", why.position);
 }
 
-/// What compiles on the thread that asks is as good as what the pool compiles.
+/// Programs run, whether the calling thread or the pool compiles them.
 #[test]
 fn programs_of_every_size_run() {
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -1,4 +1,4 @@
-//! Guests within their bounds: processor time, memory, output, and the account of the run that they work for.
+//! The limits of guests: processor time, memory, output, and the account of the run.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -8,7 +8,8 @@ use wattle_rt::{Account, AccountLimits, Code, Guest, GuestAnswer, GuestBounds, G
 
 const PAGE: usize = 64 << 10;
 
-/// Makes a guest whose answer is that body of a function; its output is what the body says by `$output`.
+/// Returns a guest whose function `answer` has the given body, which sets the length of the output in
+/// `$output`.
 fn guest(answer: &str) -> Guest {
     let text = format!(
         r#"(module
@@ -40,18 +41,18 @@ async fn call(guest: &Guest, account: &Account, bounds: GuestBounds) -> Result<G
 }
 
 #[tokio::test]
-async fn a_guest_answers_from_its_memory_up_to_its_bound() {
+async fn the_output_of_a_guest_is_limited() {
     let run = account(AccountLimits::default());
     let echo = guest("(global.set $output (i32.add (local.get $head) (i32.const 4))) (i32.const 7)");
     let answer = call(&echo, &run, bounds()).await.unwrap();
     assert_eq!(answer, GuestAnswer { status: 7, output: b"headbody".to_vec() });
-    assert_eq!(run.held(), 0, "what a call held is released");
+    assert_eq!(run.held(), 0, "the memory of a call is released");
     let answer = call(&echo, &run, GuestBounds { output: 7, ..bounds() }).await;
     assert!(matches!(answer, Err(GuestFault::Output)), "{answer:?}");
 }
 
 #[tokio::test]
-async fn a_guest_ends_at_its_own_processor_time() {
+async fn a_guest_ends_at_its_limit_of_processor_time() {
     let (run, endless) = (account(AccountLimits::default()), guest(ENDLESS));
     let answer = call(&endless, &run, GuestBounds { cpu: Duration::from_millis(30), ..bounds() }).await;
     assert!(matches!(answer, Err(GuestFault::Time)), "{answer:?}");
@@ -70,7 +71,7 @@ async fn a_guest_ends_when_its_run_has_no_time_left() {
 }
 
 #[tokio::test]
-async fn a_guest_has_no_more_memory_than_its_bound() {
+async fn the_memory_of_a_guest_is_limited() {
     let run = account(AccountLimits::default());
     let grows = guest("(if (i32.eq (memory.grow (i32.const 2)) (i32.const -1)) (then (unreachable))) (i32.const 0)");
     let answer = call(&grows, &run, bounds()).await;
@@ -81,7 +82,7 @@ async fn a_guest_has_no_more_memory_than_its_bound() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_dropped_ends_its_guest_and_releases_what_it_held() {
+async fn dropping_a_call_ends_the_guest_and_releases_its_memory() {
     let (run, endless) = (account(AccountLimits::default()), guest(ENDLESS));
     let dropped = tokio::time::timeout(Duration::from_millis(30), call(&endless, &run, bounds())).await;
     assert!(dropped.is_err());

@@ -1,4 +1,4 @@
-//! A host function that panics ends its program's run, and nothing else.
+//! A panic of a host function ends the run of its program and nothing else.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::expect_used, reason = "tests may panic")]
 
@@ -8,7 +8,7 @@ use std::time::Duration;
 use wattle_rt::{Bug, Code, Exit, Failure, Grants, Limits, Nested, Program, Run, RunError, Runtime};
 
 wattle_rt::capability! {
-    /// Breaks down.
+    /// Panics in various ways.
     pub const BREAK: "break" 1;
     /// Panics
     #[example = "(call $break.now) (i32.const 0)"]
@@ -17,7 +17,7 @@ wattle_rt::capability! {
     #[example = "(call $break.later) (i32.const 0)"]
     #[touches(nothing)]
     async later() = later;
-    /// Panics while it gives a value
+    /// Panics or returns a value
     #[example = "(drop (drop (call $break.value 1)))(i32.const 0)"]
     fn value(n: int) -> ptr: str ! EBOUND = value;
     /// Runs another program that panics
@@ -90,7 +90,7 @@ async fn a_panic_is_a_typed_bug_that_names_the_function() {
 }
 
 #[tokio::test]
-async fn a_panic_in_a_function_that_waits_or_gives_a_value_is_one_too() {
+async fn a_panic_in_a_function_that_waits_or_returns_a_value_is_a_bug() {
     let runtime = runtime();
     let later = bug(&runtime, "(call $break.later) (i32.const 0)").await;
     assert_eq!((later.function, later.message.as_str()), (Some("break.later"), "after a while"));
@@ -99,16 +99,16 @@ async fn a_panic_in_a_function_that_waits_or_gives_a_value_is_one_too() {
 }
 
 #[tokio::test]
-async fn a_panic_of_a_program_that_another_one_started_ends_both() {
+async fn a_panic_in_a_nested_program_ends_its_parent_too() {
     let runtime = runtime();
     let bug = bug(&runtime, "(call $break.nested) (i32.const 0)").await;
     assert_eq!((bug.function, bug.message.as_str()), (Some("break.now"), "the first of 3"));
 }
 
 #[tokio::test]
-async fn after_panics_other_programs_run_as_before() {
+async fn other_programs_run_after_panics() {
     let runtime = runtime();
-    // More of them than there are places in the pool of instances.
+    // More runs than the instance pool has slots.
     for _ in 0..12 {
         bug(&runtime, "(call $break.nested) (i32.const 0)").await;
         bug(&runtime, "(call $break.later) (i32.const 0)").await;

@@ -73,7 +73,7 @@ async fn a_valid_change_is_loaded_and_an_invalid_one_keeps_the_previous_version(
     let diff = next_diff(&host).await;
     assert!(diff.changed.is_empty() && diff.removed.is_empty(), "{diff:?}");
     let problem = diff.problems.first().unwrap();
-    assert!(problem.is_kept() && problem.to_string().contains("str.uper"), "{problem}");
+    assert!(problem.has_previous() && problem.to_string().contains("str.uper"), "{problem}");
     assert_eq!(host.catalog().get("mine").unwrap().meta().description, "second");
 
     fs::remove_file(&path).unwrap();

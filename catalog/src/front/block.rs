@@ -1,30 +1,32 @@
-//! The lines of front matter, and where in them an error stands.
+//! The lines of front matter, and the lines of errors in them.
 
 use toml::Spanned;
 use wattle_rt::truncate;
 
-use crate::front::Wrong;
+use crate::front::LineFault;
 use crate::problem::Fault;
 
-/// The front matter of a file as TOML. Its lines are the file's lines, so a line in the one is that line in the other.
+/// The front matter of a file as TOML, with the same line numbers as the file.
 pub(super) struct Block {
     pub(super) toml: String,
-    /// Where each line begins.
+    /// The offset in the TOML of each line.
     starts: Vec<usize>,
     /// The first line of front matter, counted from 1.
     pub(super) first: usize,
-    /// The offset in the file behind its last line.
+    /// The offset in the file after the last line of front matter.
     pub(super) end: usize,
 }
 
-/// What a line of front matter says; `None` for any other line. Four semicolons begin a comment.
+/// Returns the TOML of a line of front matter. Returns `None` for any other line, such as a comment of
+/// four semicolons.
 fn front_line(line: &str) -> Option<&str> {
     let rest = line.trim_start().strip_prefix(";;;").filter(|rest| !rest.starts_with(';'))?;
     Some(rest.strip_prefix(' ').unwrap_or(rest))
 }
 
-/// Takes the front matter out of a file: the lines that begin with `;;;`, up to the first that is neither comment nor blank.
-pub(super) fn block(text: &str) -> Result<Block, Wrong> {
+/// Extracts the front matter from a file: the lines that start with `;;;`, up to the first line that is
+/// neither a comment nor empty.
+pub(super) fn block(text: &str) -> Result<Block, LineFault> {
     let mut block = Block { toml: String::new(), starts: Vec::new(), first: 0, end: 0 };
     let mut at = 0;
     for (index, line) in text.split_inclusive('\n').enumerate() {
@@ -49,8 +51,8 @@ pub(super) fn block(text: &str) -> Result<Block, Wrong> {
     Err((1, Fault::NoFrontMatter { later }))
 }
 
-/// The lines of a file down to the end of its front matter: the comments above it, and the front matter as TOML with the comments
-/// between its lines as comments of TOML.
+/// Splits the start of a file into the comments above its front matter and the front matter as TOML.
+/// Comments between the lines of front matter become TOML comments.
 pub(super) fn notes(front: &str) -> (String, String) {
     let (mut above, mut toml) = (String::new(), String::new());
     for line in front.lines() {
@@ -65,18 +67,18 @@ pub(super) fn notes(front: &str) -> (String, String) {
 }
 
 impl Block {
-    /// The line of an offset in the TOML, counted from 1.
+    /// Returns the line of an offset in the TOML, counted from 1.
     fn line(&self, offset: usize) -> usize {
         self.starts.partition_point(|start| *start <= offset).max(self.first)
     }
 
-    /// The line that a value begins in.
+    /// Returns the line in which a value starts.
     pub(super) fn line_of<T>(&self, value: &Spanned<T>) -> usize {
         self.line(value.span().start)
     }
 
-    /// The fault that an error of the TOML reader stands for.
-    pub(super) fn wrong(&self, error: &toml::de::Error) -> Wrong {
+    /// Converts an error of the TOML reader into a fault.
+    pub(super) fn fault(&self, error: &toml::de::Error) -> LineFault {
         let line = error.span().map_or(self.first, |span| self.line(span.start));
         let message = error.message();
         let fault = if let Some((key, known)) = unknown(message, "unknown field ") {
@@ -87,35 +89,35 @@ impl Block {
         } else if let Some(key) = message.strip_prefix("missing field ") {
             Fault::MissingKey(key.trim_matches('`').to_owned())
         } else if let Some(value) = message.strip_prefix("invalid type: ").or(message.strip_prefix("invalid value: ")) {
-            Fault::Value(value_words(value))
+            Fault::Value(describe_value(value))
         } else {
-            Fault::Toml(truncate(&message.split_whitespace().collect::<Vec<_>>().join(" "), QUOTED).into_owned())
+            Fault::Toml(truncate(&message.split_whitespace().collect::<Vec<_>>().join(" "), MAX_QUOTED).into_owned())
         };
         (line, fault)
     }
 }
 
-/// serde's ``integer `5`, expected u64`` in the words of TOML.
-fn value_words(message: &str) -> String {
+/// Rewrites serde's ``integer `5`, expected u64`` in terms of TOML.
+fn describe_value(message: &str) -> String {
     let (found, expected) = message.rsplit_once(", expected ").unwrap_or((message, ""));
     let found = found.strip_prefix("sequence").map_or(found, |_| "an array");
     let found = found.strip_prefix("map").map_or(found, |_| "a table");
     let expected = match expected {
-        "u64" => "a whole number that is not negative",
-        "i64" => "a whole number",
+        "u64" => "a non-negative integer",
+        "i64" => "an integer",
         "a sequence" => "an array",
         "a map" => "a table",
         other if other.starts_with("struct") => "a table",
         other => other,
     };
-    format!("found {}, expected {expected}", truncate(found, QUOTED))
+    format!("found {}, expected {expected}", truncate(found, MAX_QUOTED))
 }
 
 /// Maximum length of a text that an error quotes, in characters.
-const QUOTED: usize = 80;
+const MAX_QUOTED: usize = 80;
 
-/// The word and the known words in serde's ``unknown field `x`, expected one of `a`, `b` ``.
+/// Extracts the word and the known words from serde's ``unknown field `x`, expected one of `a`, `b` ``.
 fn unknown(message: &str, kind: &str) -> Option<(String, Vec<String>)> {
     let (word, rest) = message.strip_prefix(kind)?.strip_prefix('`')?.split_once("`, expected ")?;
-    Some((truncate(word, QUOTED).into_owned(), rest.split('`').skip(1).step_by(2).map(str::to_owned).collect()))
+    Some((truncate(word, MAX_QUOTED).into_owned(), rest.split('`').skip(1).step_by(2).map(str::to_owned).collect()))
 }

@@ -6,18 +6,18 @@ use wattle_rt::Code;
 use crate::argument::{self, ArgumentError};
 use crate::front::block::Block;
 use crate::front::keys::{RawExample, RawHttp, Scalar};
-use crate::front::{Texts, Wrong};
+use crate::front::{LineFault, Texts};
 use crate::meta::is_web;
 use crate::problem::Fault;
 use crate::{Example, Expected, Fixtures, HttpAnswer, Meta, Name, Results};
 
-/// Checks the examples and adds them to what the front matter says.
+/// Checks the examples, and adds them to the rest of the front matter.
 pub(super) fn check(
     name: Name,
     mut meta: Meta,
     raw: Vec<Spanned<RawExample>>,
     block: &Block,
-) -> Result<(Name, Meta), Wrong> {
+) -> Result<(Name, Meta), LineFault> {
     let mut examples = Vec::with_capacity(raw.len());
     for raw in raw {
         let line = block.line_of(&raw);
@@ -30,16 +30,16 @@ pub(super) fn check(
     Ok((name, meta))
 }
 
-fn example(raw: RawExample, line: usize, block: &Block) -> Result<Example, Wrong> {
+fn example(raw: RawExample, line: usize, block: &Block) -> Result<Example, LineFault> {
     for path in raw.files.keys().chain(raw.files_after.keys()) {
         if !is_inside(path) {
             return Err((line, Fault::ExamplePath(path.clone())));
         }
     }
-    let says_nothing = raw.code.is_none() && raw.files_after == Texts::new() && raw.kv_after == Texts::new();
+    let expects_nothing = raw.code.is_none() && raw.files_after == Texts::new() && raw.kv_after == Texts::new();
     let results = match (raw.results, raw.contains) {
-        (Some(_), Some(_)) => return Err((line, Fault::ResultsTwice)),
-        (None, None) if says_nothing => return Err((line, Fault::ExpectsNothing)),
+        (Some(_), Some(_)) => return Err((line, Fault::ResultsAndContains)),
+        (None, None) if expects_nothing => return Err((line, Fault::ExpectsNothing)),
         (None, None) => Results::Any,
         (Some(results), None) => Results::Exactly(results),
         (None, Some(texts)) => Results::Containing(texts),
@@ -72,7 +72,7 @@ fn example(raw: RawExample, line: usize, block: &Block) -> Result<Example, Wrong
     })
 }
 
-/// Whether the path is that of a file below the top of the run's files.
+/// Returns true if the path is a relative path inside the run's files.
 fn is_inside(path: &str) -> bool {
     !path.contains('\0') && path.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }
@@ -86,7 +86,7 @@ fn code_of(code: &Scalar) -> Result<Code, Fault> {
     known.ok_or_else(|| Fault::ExampleCode(argument::excerpt(&code.to_string())))
 }
 
-fn http_answer(raw: RawHttp, block: &Block) -> Result<HttpAnswer, Wrong> {
+fn http_answer(raw: RawHttp, block: &Block) -> Result<HttpAnswer, LineFault> {
     if !is_web(raw.url.get_ref()) {
         return Err((block.line_of(&raw.url), Fault::ExampleUrl(raw.url.into_inner())));
     }

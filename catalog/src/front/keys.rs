@@ -1,4 +1,4 @@
-//! The keys of front matter as they stand in the file.
+//! The keys of front matter as they are in the file.
 
 use std::fmt;
 
@@ -81,7 +81,7 @@ pub(super) struct RawHttp {
     pub(super) body: String,
 }
 
-/// A text, a number or a boolean; programs get all of them as text.
+/// A text, a number or a boolean. Programs get each of them as text.
 pub(super) enum Scalar {
     Text(String),
     Int(i64),

@@ -1,9 +1,13 @@
-//! Authority: what a compiled program can touch, found without running it.
+//! Authority: the resources that a compiled program can access, found without running it.
 //!
-//! The module's binary is walked with values in place of numbers: an address of static data, an argument of the program, a
-//! text joined of such parts, or anything at all. What is said to be known is known for certain: where branches meet both values
-//! stand, where memory may have been overwritten or the walk grows too long nothing is known, and a function that a table holds may be
-//! called with anything. What can never run is left out.
+//! This is an abstract interpretation of the module's binary. A value is an address of static data,
+//! an argument of the program, a text composed of such parts, or unknown. The result is sound:
+//!
+//! - Where branches meet, the values of both are kept.
+//! - If memory may have been overwritten, or if the walk takes too long, nothing is known.
+//! - A function whose reference is taken may be called with any arguments.
+//!
+//! Code that can never run is left out.
 
 mod module;
 mod value;
@@ -13,13 +17,14 @@ use std::fmt;
 
 use crate::{Names, Signature, Target, Touch};
 
-/// What a program can touch: every call of a host function that it may make, with what is known of the arguments.
+/// The resources that a program can access: every call of a host function that it may make, with
+/// everything that is known about the arguments.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
 /// use wattle_rt::{Failure, Limits, Run, Runtime};
 /// wattle_rt::capability! {
-///     /// Reaches out.
+///     /// Accesses the network.
 ///     pub const NET: "net" 1;
 ///     /// Fetches
 ///     #[example = "(drop (call $net.get \"https://example.com/\")) (i32.const 0)"]
@@ -44,47 +49,48 @@ pub struct Authority {
 pub struct Use {
     /// The function.
     pub function: Signature,
-    /// What is known of its arguments, one for each parameter.
+    /// The arguments, one for each parameter.
     pub arguments: Vec<Argument>,
-    /// Where in the module's binary the call stands; `None` where it can be made through a table, from anywhere.
+    /// The offset of the call in the module's binary; `None` if the call can be made through a table.
     pub offset: Option<usize>,
 }
 
-/// What is known of one argument.
+/// An argument of a call, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Argument {
-    /// It is one of these texts, or no text at all, with which the call fails.
+    /// One of these texts. It may also be an invalid text, with which the call fails.
     OneOf(Vec<Text>),
-    /// It may be anything.
+    /// Any value.
     Unknown,
 }
 
-/// A text as far as it is known, from its beginning to its end.
+/// A text, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Text(Vec<Part>);
 
-/// One part of a text.
+/// A part of a text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
-    /// These characters.
+    /// Known characters.
     Literal(String),
-    /// What the program was started with as that argument, counted from 0.
+    /// The program's argument with this index, counted from 0.
     Argument(u32),
-    /// Anything, also nothing.
+    /// Any text, which may be empty.
     Unknown,
 }
 
 impl Authority {
-    /// The authority of a module whose static data ends before `heap`; `imports` are the host functions that it may import.
+    /// Returns the authority of a module whose static data ends before `heap`. `imports` are the host
+    /// functions that it may import.
     ///
-    /// A module that cannot be followed may use everything that it imports, with any arguments.
+    /// If the walk is given up, the module may use everything that it imports with any arguments.
     pub(crate) fn of(binary: &[u8], imports: &[Signature], heap: u32) -> Authority {
         let uses = module::Module::read(binary, heap).and_then(|module| walk::uses(&module, imports));
         let anything = |function: &Signature| Use::unknown(*function);
         Authority { uses: uses.unwrap_or_else(|| imports.iter().map(anything).collect()) }
     }
 
-    /// The calls that the program may make, in the order of its binary.
+    /// Returns the calls that the program may make, in the order of its binary.
     #[must_use]
     pub fn uses(&self) -> &[Use] {
         &self.uses
@@ -96,7 +102,7 @@ impl Use {
         Use { function, arguments: vec![Argument::Unknown; function.params.len()], offset: None }
     }
 
-    /// What the call may touch outside the program; nothing where the function does not reach out.
+    /// Returns the resources outside the program that the call may access, if any.
     pub fn reaches(&self) -> impl Iterator<Item = Reach<'_>> {
         let named = self.function.params.iter().zip(&self.arguments);
         let named = named.filter_map(|(param, argument)| match param.names {
@@ -108,19 +114,19 @@ impl Use {
     }
 }
 
-/// Something outside the program that a call may touch.
+/// A resource outside the program that a call may access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach<'a> {
-    /// What that argument names.
+    /// The resource that this argument names.
     Named(Target, &'a Argument),
-    /// Anything of these kinds, or nothing: the names stand inside an argument.
+    /// Any resource of these kinds. The names are inside an argument.
     Any(&'static [Target]),
-    /// The same at every call.
+    /// A resource that every call of the function accesses.
     Always(Touch),
 }
 
 impl Text {
-    /// A text of those parts; neighbours of one kind become one part.
+    /// Creates a text from its parts. Adjacent literals are joined, and so are adjacent unknown parts.
     pub fn new(parts: impl IntoIterator<Item = Part>) -> Text {
         let mut joined: Vec<Part> = Vec::new();
         for part in parts {
@@ -134,13 +140,13 @@ impl Text {
         Text(joined)
     }
 
-    /// Its parts, from the beginning on; none for the empty text.
+    /// Returns the parts in order. The empty text has none.
     #[must_use]
     pub fn parts(&self) -> &[Part] {
         &self.0
     }
 
-    /// The whole text, where all of it is known.
+    /// Returns the whole text, if all of it is known.
     #[must_use]
     pub fn whole(&self) -> Option<&str> {
         match self.0.as_slice() {
@@ -150,7 +156,7 @@ impl Text {
         }
     }
 
-    /// What it begins with for certain.
+    /// Returns the known prefix of the text.
     #[must_use]
     pub fn prefix(&self) -> &str {
         match self.0.first() {
@@ -159,7 +165,8 @@ impl Text {
         }
     }
 
-    /// The text in a run with those arguments; `None` where one is missing: then there is no such text.
+    /// Returns the text in a run with the given arguments. Returns `None` if an argument is missing,
+    /// since the text does not exist then.
     #[must_use]
     pub fn with(&self, args: &[String]) -> Option<Text> {
         let parts: Option<Vec<Part>> = self
@@ -174,7 +181,7 @@ impl Text {
     }
 }
 
-/// Shows what is not known in braces: `https://example.com/{argument 0}`, `notes/{?}`.
+/// Shows unknown parts in braces: `https://example.com/{argument 0}`, `notes/{?}`.
 impl fmt::Display for Text {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|part| match part {
@@ -185,7 +192,7 @@ impl fmt::Display for Text {
     }
 }
 
-/// Shows the texts with `or` between them, and what is unknown as `{?}`.
+/// Shows the texts separated by `or`, and an unknown argument as `{?}`.
 impl fmt::Display for Argument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,40 +1,33 @@
-//! A module, read for the walk: types, functions, globals, and the memory as it is before the first instruction.
+//! The parts of a module that the walk needs: types, functions, globals, and the memory before the
+//! first instruction.
 
 use std::ops::Range;
 
 use wasmparser::{
-    CompositeInnerType, ConstExpr, DataKind, ElementItems, ExternalKind, FunctionBody, Operator, Parser, Payload,
-    TypeRef, ValType,
+    BlockType, CompositeInnerType, ConstExpr, ContType, DataKind, ElementItems, ExternalKind, FrameKind, FuncType,
+    FunctionBody, ModuleArity, Operator, Parser, Payload, RefType, SubType, TypeRef,
 };
 
 use super::value::Value;
 use crate::abi;
 
-/// The most static data that is read.
-const DATA: u32 = 64 << 20;
+/// Maximum size of the static data that is read, in bytes.
+const MAX_DATA: u32 = 64 << 20;
 
-/// The parameters and results of a function.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Type {
-    pub(super) params: Vec<ValType>,
-    pub(super) results: Vec<ValType>,
-}
-
-/// What the walk reads of a module.
+/// The parts of a module that the walk needs.
 pub(super) struct Module<'b> {
-    pub(super) binary: &'b [u8],
-    types: Vec<Type>,
-    /// The imported functions, by namespace and name.
+    types: Vec<SubType>,
+    /// The namespace and the name of each imported function.
     pub(super) imports: Vec<(&'b str, &'b str)>,
-    /// The type of each function, the imported ones first.
+    /// The index of each function's type, imported functions first.
     functions: Vec<u32>,
     pub(super) bodies: Vec<FunctionBody<'b>>,
-    /// What each global holds at first.
+    /// The initial value of each global.
     pub(super) globals: Vec<Value>,
-    /// The functions that run by themselves.
+    /// The functions that the host calls.
     pub(super) roots: Vec<u32>,
-    /// The functions that can be called otherwise than by name.
-    pub(super) tabled: Vec<u32>,
+    /// The functions whose reference the module takes, so that they can be called through a table.
+    pub(super) table_functions: Vec<u32>,
     data: Data,
 }
 
@@ -45,18 +38,17 @@ struct Data {
 }
 
 impl<'b> Module<'b> {
-    /// Reads a module; `None` where it has something that the walk does not know.
+    /// Reads a module. Returns `None` if it uses a feature that the walk does not support.
     pub(super) fn read(binary: &'b [u8], heap: u32) -> Option<Module<'b>> {
         let mut module = Module {
-            binary,
             types: Vec::new(),
             imports: Vec::new(),
             functions: Vec::new(),
             bodies: Vec::new(),
             globals: Vec::new(),
             roots: Vec::new(),
-            tabled: Vec::new(),
-            data: Data { bytes: Vec::new(), heap: heap.min(DATA) },
+            table_functions: Vec::new(),
+            data: Data { bytes: Vec::new(), heap: heap.min(MAX_DATA) },
         };
         for payload in Parser::new(0).parse_all(binary) {
             module.take(payload.ok()?)?;
@@ -69,8 +61,8 @@ impl<'b> Module<'b> {
             Payload::TypeSection(section) => {
                 for group in section {
                     for sub in group.ok()?.into_types() {
-                        let CompositeInnerType::Func(func) = sub.composite_type.inner else { return None };
-                        self.types.push(Type { params: func.params().to_vec(), results: func.results().to_vec() });
+                        let CompositeInnerType::Func(_) = sub.composite_type.inner else { return None };
+                        self.types.push(sub);
                     }
                 }
             }
@@ -115,7 +107,7 @@ impl<'b> Module<'b> {
                     match element.ok()?.items {
                         ElementItems::Functions(functions) => {
                             for function in functions {
-                                self.tabled.push(function.ok()?);
+                                self.table_functions.push(function.ok()?);
                             }
                         }
                         ElementItems::Expressions(_, expressions) => {
@@ -132,7 +124,7 @@ impl<'b> Module<'b> {
                     if let DataKind::Active { offset_expr, .. } = data.kind {
                         let Value::OneOf(atoms) = self.constant(&offset_expr)? else { return None };
                         let [super::value::Atom::Number(at)] = *atoms else { return None };
-                        self.data.put(at.cast_unsigned(), data.data)?;
+                        self.data.write(at.cast_unsigned(), data.data)?;
                     }
                 }
             }
@@ -142,7 +134,8 @@ impl<'b> Module<'b> {
         Some(())
     }
 
-    /// The value of a constant expression; the function that it names can be called from then on.
+    /// Evaluates a constant expression. If it takes the reference of a function, the function can be
+    /// called through a table.
     fn constant(&mut self, expression: &ConstExpr<'_>) -> Option<Value> {
         let mut operators = expression.get_operators_reader();
         let mut value = Value::Any;
@@ -151,7 +144,7 @@ impl<'b> Module<'b> {
             count += 1;
             match operators.read().ok()? {
                 Operator::I32Const { value: number } => value = Value::number(number),
-                Operator::RefFunc { function_index } => self.tabled.push(function_index),
+                Operator::RefFunc { function_index } => self.table_functions.push(function_index),
                 Operator::End => count -= 1,
                 _ => value = Value::Any,
             }
@@ -159,57 +152,89 @@ impl<'b> Module<'b> {
         Some(if count == 1 { value } else { Value::Any })
     }
 
-    /// The type of a function.
-    pub(super) fn function(&self, index: u32) -> Option<&Type> {
+    /// Returns the type of a function.
+    pub(super) fn function(&self, index: u32) -> Option<&FuncType> {
         self.ty(*self.functions.get(index as usize)?)
     }
 
-    /// The type of that number.
-    pub(super) fn ty(&self, index: u32) -> Option<&Type> {
-        self.types.get(index as usize)
+    /// Returns the function type with an index.
+    pub(super) fn ty(&self, index: u32) -> Option<&FuncType> {
+        let CompositeInnerType::Func(ty) = &self.types.get(index as usize)?.composite_type.inner else { return None };
+        Some(ty)
     }
 
-    /// Which body a function has; `None` where it is imported.
+    /// Returns the index of a function's body. Returns `None` if the function is imported.
     pub(super) fn body_of(&self, function: u32) -> Option<usize> {
         (function as usize).checked_sub(self.imports.len())
     }
 
-    /// The text in wire format at that address, where it has at most `limit` bytes and nothing is written over it.
-    pub(super) fn text(&self, address: i32, limit: usize, written: &[Range<u64>]) -> Static {
-        if address.cast_unsigned() < abi::LOWEST {
-            return Static::Never;
+    /// Returns the text at an address of static data, if it has at most `limit` bytes.
+    pub(super) fn text(&self, address: i32, limit: usize) -> StaticText<'_> {
+        let start = address.cast_unsigned();
+        if start < abi::MIN_ADDRESS {
+            return StaticText::Invalid;
         }
-        let Ok(bytes) = abi::bytes(&self.data.bytes, address) else { return Static::Unknown };
-        if bytes.len() > limit {
-            return Static::Unknown;
+        match abi::bytes(&self.data.bytes, address) {
+            Ok(bytes) if bytes.len() <= limit => {
+                let start = u64::from(start);
+                StaticText::Bytes(bytes, start..start + 4 + bytes.len() as u64)
+            }
+            _ => StaticText::Unknown,
         }
-        let from = u64::from(address.cast_unsigned());
-        let to = from + 4 + bytes.len() as u64;
-        if written.iter().any(|range| range.start < to && from < range.end) {
-            return Static::Unknown;
-        }
-        std::str::from_utf8(bytes).map_or(Static::Unknown, |text| Static::Text(text.to_owned()))
     }
 
-    /// Whether an address lies below the heap, where the host never writes.
+    /// Returns true if a range that ends at `end` is below the heap, where the host never writes.
     pub(super) fn is_static(&self, end: u64) -> bool {
         end <= u64::from(self.data.heap)
     }
 }
 
-/// What stands at an address.
-pub(super) enum Static {
-    /// No value can stand there: a call with it fails.
-    Never,
-    /// That text.
-    Text(String),
-    /// Anything.
+/// The arity of operators that do not branch. The walk handles branches itself, so there are no
+/// labels here.
+impl ModuleArity for Module<'_> {
+    fn sub_type_at(&self, index: u32) -> Option<&SubType> {
+        self.types.get(index as usize)
+    }
+
+    fn tag_type_arity(&self, _: u32) -> Option<(u32, u32)> {
+        None
+    }
+
+    fn type_index_of_function(&self, function: u32) -> Option<u32> {
+        self.functions.get(function as usize).copied()
+    }
+
+    fn func_type_of_cont_type(&self, _: &ContType) -> Option<&FuncType> {
+        None
+    }
+
+    fn sub_type_of_ref_type(&self, _: &RefType) -> Option<&SubType> {
+        None
+    }
+
+    fn control_stack_height(&self) -> u32 {
+        0
+    }
+
+    fn label_block(&self, _: u32) -> Option<(BlockType, FrameKind)> {
+        None
+    }
+}
+
+/// A text at an address of static data.
+pub(super) enum StaticText<'a> {
+    /// No text can be at the address, so a call with it fails.
+    Invalid,
+    /// The bytes before the first instruction, and the range of addresses that they occupy together
+    /// with their length.
+    Bytes(&'a [u8], Range<u64>),
+    /// Any text.
     Unknown,
 }
 
 impl Data {
-    /// Puts a segment down, over what is there already.
-    fn put(&mut self, at: u32, bytes: &[u8]) -> Option<()> {
+    /// Writes a data segment, which may overwrite earlier ones.
+    fn write(&mut self, at: u32, bytes: &[u8]) -> Option<()> {
         let end = (at as usize).checked_add(bytes.len()).filter(|end| *end <= self.heap as usize)?;
         if self.bytes.len() < end {
             self.bytes.resize(end, 0);

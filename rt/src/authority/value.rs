@@ -1,45 +1,48 @@
-//! What the walk knows of a value.
+//! The abstract values of the walk.
 
 use std::rc::Rc;
 
-/// The most values that one place may have before it may have any.
-const SEVERAL: usize = 8;
-/// The most parts of a text.
-const PARTS: usize = 64;
+use super::walk::Effort;
 
-/// A 32-bit value, as far as it is known. Values grow only: joined with another, a value stands for all that both stand for.
+/// Maximum number of known values. A value with more of them is unknown.
+const MAX_ATOMS: usize = 8;
+/// Maximum number of pieces of a text. The rest of a longer text is unknown.
+const MAX_PIECES: usize = 64;
+
+/// A 32-bit value, as far as it is known. Values only grow: a join represents every value that
+/// either side represents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Value {
-    /// Any at all.
+    /// Any value.
     Any,
-    /// One of these, in order; none where no value comes to be.
+    /// One of these values, sorted. An empty list means that the value never exists.
     OneOf(Rc<[Atom]>),
 }
 
-/// One known value.
+/// A known value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Atom {
-    /// A number: also the address of static data.
+    /// A number, which may be the address of static data.
     Number(i32),
-    /// The address of a text that the host has made of these pieces; null where it could not.
+    /// The address of a text that the host composed of these pieces, or null if it failed to.
     Text(Rc<[Piece]>),
-    /// An address in a room of `size` bytes that the host has reserved, `at` bytes from its beginning.
-    Room { size: u32, at: u32 },
+    /// An address in a block of `size` bytes that the host allocated, `at` bytes from its start.
+    Allocation { size: u32, at: u32 },
 }
 
-/// A piece of a text that the host has made.
+/// A piece of a text that the host composed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Piece {
-    /// The text at that address of static data.
+    /// The text at this address of static data.
     At(i32),
-    /// That argument of the program.
+    /// The program's argument with this index.
     Argument(u32),
-    /// Anything.
+    /// Any text.
     Unknown,
 }
 
 impl Value {
-    /// No value: where nothing can come from.
+    /// Returns the value that never exists, which is the start of every join.
     pub(super) fn none() -> Value {
         Value::OneOf(Rc::new([]))
     }
@@ -56,39 +59,51 @@ impl Value {
         let mut atoms: Vec<Atom> = atoms.into_iter().collect();
         atoms.sort_unstable();
         atoms.dedup();
-        if atoms.len() > SEVERAL { Value::Any } else { Value::OneOf(atoms.into()) }
+        if atoms.len() > MAX_ATOMS { Value::Any } else { Value::OneOf(atoms.into()) }
     }
 
-    /// Takes in what another value stands for, and says whether that was new.
-    pub(super) fn join(&mut self, other: &Value) -> bool {
+    /// Adds the values that another value represents, and returns true if there were new ones.
+    /// Charges the effort in proportion to what is compared and copied. Returns `None` if the effort
+    /// is used up.
+    pub(super) fn join(&mut self, other: &Value, effort: &mut Effort) -> Option<bool> {
         let joined = match (&*self, other) {
-            (Value::Any, _) => return false,
-            (_, Value::Any) => Value::Any,
+            (Value::Any, _) => return effort.spend(1).map(|()| false),
+            (_, Value::Any) => {
+                effort.spend(1)?;
+                Value::Any
+            }
             (Value::OneOf(own), Value::OneOf(more)) => {
+                if Rc::ptr_eq(own, more) {
+                    return effort.spend(1).map(|()| false);
+                }
+                effort.spend(self.weight().saturating_add(other.weight()))?;
                 if more.iter().all(|atom| own.contains(atom)) {
-                    return false;
+                    return Some(false);
                 }
                 Value::of(own.iter().chain(more.iter()).cloned())
             }
         };
         *self = joined;
-        true
+        Some(true)
     }
 
-    /// How much work it is to join it with another, at the least 1.
+    /// Returns the number of atoms and pieces, which is the cost of joining the value with another.
+    /// It is at least 1.
     pub(super) fn weight(&self) -> usize {
         let Value::OneOf(atoms) = self else { return 1 };
         let pieces = atoms.iter().map(|atom| if let Atom::Text(pieces) = atom { pieces.len() } else { 1 });
         pieces.sum::<usize>().max(1)
     }
 
-    /// What it comes to by an operation on each; any where that gives nothing for one of them.
+    /// Applies an operation to each known value. Returns `None` if the value is unknown or the
+    /// operation returns `None` for one of them.
     pub(super) fn map(&self, operate: impl Fn(&Atom) -> Option<Atom>) -> Option<Value> {
         let Value::OneOf(atoms) = self else { return None };
         atoms.iter().map(operate).collect::<Option<Vec<Atom>>>().map(Value::of)
     }
 
-    /// What two values come to by an operation on each pair; any where one of them is any.
+    /// Applies an operation to each pair of known values. The result is unknown if either value is
+    /// unknown or the operation returns `None` for a pair.
     fn pairs(&self, other: &Value, operate: impl Fn(&Atom, &Atom) -> Option<Atom>) -> Value {
         let (Value::OneOf(left), Value::OneOf(right)) = (self, other) else { return Value::Any };
         let all: Option<Vec<Atom>> =
@@ -99,8 +114,8 @@ impl Value {
     pub(super) fn plus(&self, other: &Value) -> Value {
         self.pairs(other, |a, b| match (a, b) {
             (Atom::Number(a), Atom::Number(b)) => Some(Atom::Number(a.wrapping_add(*b))),
-            (Atom::Room { size, at }, Atom::Number(n)) | (Atom::Number(n), Atom::Room { size, at }) => {
-                Some(Atom::Room { size: *size, at: at.checked_add_signed(*n)? })
+            (Atom::Allocation { size, at }, Atom::Number(n)) | (Atom::Number(n), Atom::Allocation { size, at }) => {
+                Some(Atom::Allocation { size: *size, at: at.checked_add_signed(*n)? })
             }
             _ => None,
         })
@@ -113,20 +128,20 @@ impl Value {
         })
     }
 
-    /// The text that the host makes of two.
+    /// Returns the address of the concatenation of the texts at two addresses.
     pub(super) fn concatenated(&self, other: &Value) -> Value {
         let (left, right) = (self.texts(), other.texts());
         let all = left.iter().flat_map(|a| right.iter().map(move |b| join_pieces(a, b)));
         Value::of(all.map(Atom::Text))
     }
 
-    /// The texts that a value may be the address of.
+    /// Returns the texts whose address the value may be.
     pub(super) fn texts(&self) -> Vec<Rc<[Piece]>> {
         let Value::OneOf(atoms) = self else { return vec![Rc::new([Piece::Unknown])] };
         let texts = atoms.iter().map(|atom| match atom {
             Atom::Number(address) => Rc::from([Piece::At(*address)].as_slice()),
             Atom::Text(pieces) => Rc::clone(pieces),
-            Atom::Room { .. } => Rc::from([Piece::Unknown].as_slice()),
+            Atom::Allocation { .. } => Rc::from([Piece::Unknown].as_slice()),
         });
         texts.collect()
     }
@@ -135,9 +150,35 @@ impl Value {
 fn join_pieces(a: &[Piece], b: &[Piece]) -> Rc<[Piece]> {
     let mut pieces: Vec<Piece> = a.iter().chain(b).copied().collect();
     pieces.dedup_by(|a, b| *a == Piece::Unknown && *b == Piece::Unknown);
-    if pieces.len() > PARTS {
-        pieces.truncate(PARTS);
+    if pieces.len() > MAX_PIECES {
+        pieces.truncate(MAX_PIECES);
         pieces.push(Piece::Unknown);
     }
     pieces.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(first: i32, pieces: i32) -> Value {
+        Value::one(Atom::Text((first..first + pieces).map(Piece::At).collect()))
+    }
+
+    #[test]
+    fn a_join_costs_as_much_as_the_pieces_of_both_sides() {
+        let (mut value, mut effort) = (text(0, 30), Effort::new(100));
+        assert_eq!(value.join(&text(50, 30), &mut effort), Some(true), "60 of 100 are spent");
+        assert_eq!(value.join(&text(100, 30), &mut effort), None, "90 more are too many");
+        assert_eq!(value.weight(), 60, "the value is unchanged");
+    }
+
+    #[test]
+    fn a_join_without_anything_new_does_not_grow() {
+        let (mut value, mut effort) = (Value::number(1), Effort::new(10));
+        assert_eq!(value.join(&Value::number(1), &mut effort), Some(false));
+        assert_eq!(value.join(&Value::none(), &mut effort), Some(false));
+        assert_eq!(value.join(&Value::Any, &mut effort), Some(true));
+        assert_eq!(value.join(&Value::number(2), &mut effort), Some(false));
+    }
 }

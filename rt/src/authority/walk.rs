@@ -1,52 +1,69 @@
-//! The walk over all that can run, again and again until nothing new is found.
+//! The walk over all functions that can run, repeated until nothing new is found.
 
 mod body;
+mod writes;
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::rc::Rc;
 
-use super::module::{Module, Static};
+use super::module::{Module, StaticText};
 use super::value::{Atom, Piece, Value};
 use super::{Argument, Part, Text, Use};
 use crate::{Signature, Ty};
+use writes::Writes;
 
-/// How much the walk may do: instructions, and values joined. A program of the usual size takes some thousands.
-const EFFORT: u64 = 1_000_000;
-/// The most places of static data that a program may be followed writing over.
-const WRITES: usize = 1_000;
-/// The most bytes of one text that are told, and of all.
-const TEXT: usize = 16 << 10;
-const TEXTS: usize = 4 << 20;
+/// Maximum effort of the walk. A program of the usual size takes some thousands.
+const MAX_EFFORT: u64 = 1_000_000;
+/// Maximum length of one literal text, in bytes.
+const MAX_TEXT: usize = 16 << 10;
+/// Maximum length of all literal texts together, in bytes.
+const MAX_TEXTS: usize = 4 << 20;
 
-/// What is known of a function's calls.
+/// The effort that the walk may still spend: one unit for an instruction, for a copied value and for
+/// each atom or piece that a join compares.
+pub(super) struct Effort(u64);
+
+impl Effort {
+    pub(super) fn new(amount: u64) -> Effort {
+        Effort(amount)
+    }
+
+    /// Spends effort. Returns `None` if there is not enough left.
+    pub(super) fn spend(&mut self, amount: usize) -> Option<()> {
+        self.0 = self.0.checked_sub(amount as u64)?;
+        Some(())
+    }
+}
+
+/// The arguments and results of all calls of a function.
 #[derive(Clone, Debug)]
 struct Function {
+    /// If true, the function can run.
     reached: bool,
     params: Vec<Value>,
     results: Vec<Value>,
 }
 
-/// What has been found so far. All of it only grows.
+/// The state of the walk. Everything that it has found only grows.
 struct Walk<'m, 'b> {
     module: &'m Module<'b>,
-    /// The imported functions.
+    /// The signatures of the imported functions.
     imports: Vec<Signature>,
     functions: Vec<Function>,
     globals: Vec<Value>,
-    /// The state at the head of each loop, by its place in the binary.
+    /// The state at the head of each loop, by the loop's offset in the binary.
     loops: BTreeMap<u64, body::State>,
-    /// The calls of imported functions, by place; by `None` those through a table.
+    /// The arguments of the calls of imported functions, by offset and function. The offset is
+    /// `None` for calls through a table.
     calls: BTreeMap<(Option<u64>, u32), Vec<Value>>,
-    /// The static data that the program writes over.
-    written: Vec<Range<u64>>,
-    /// Whether it may write anywhere.
-    writes_anywhere: bool,
+    writes: Writes,
+    /// If true, the current round has found something new.
     grew: bool,
-    effort: u64,
+    effort: Effort,
 }
 
-/// The host functions that a module can call, as far as can be told; `None` where the walk had to be given up.
+/// Returns the calls of host functions that a module can make. Returns `None` if the walk has to be
+/// given up.
 pub(super) fn uses(module: &Module<'_>, imports: &[Signature]) -> Option<Vec<Use>> {
     let signature = |at: usize| {
         let (namespace, name) = module.imports.get(at)?;
@@ -54,23 +71,27 @@ pub(super) fn uses(module: &Module<'_>, imports: &[Signature]) -> Option<Vec<Use
     };
     let signatures: Option<Vec<Signature>> = (0..module.imports.len()).map(signature).collect();
     let mut walk = Walk::new(module, signatures?)?;
-    walk.settle()?;
-    let (mut uses, mut room) = (Vec::new(), TEXTS);
-    for ((place, import), arguments) in &walk.calls {
-        let function = *walk.imports.get(*import as usize)?;
-        let reaches_out = function.reaches_out();
-        let known = function.params.iter().zip(arguments).map(|(param, value)| match param.ty {
-            Ty::Str | Ty::OptStr | Ty::Bytes | Ty::OptBytes if reaches_out => walk.argument(value, &mut room),
-            _ => Argument::Unknown,
-        });
-        let offset = place.and_then(|place| usize::try_from(place).ok());
-        uses.push(Use { function, arguments: known.collect(), offset });
+    walk.run()?;
+    let (mut uses, mut room) = (Vec::new(), MAX_TEXTS);
+    for ((offset, import), values) in std::mem::take(&mut walk.calls) {
+        let function = *walk.imports.get(import as usize)?;
+        let mut arguments = Vec::new();
+        for (param, value) in function.params.iter().zip(&values) {
+            arguments.push(match param.ty {
+                Ty::Str | Ty::OptStr | Ty::Bytes | Ty::OptBytes if function.reaches_out() => {
+                    walk.argument(value, &mut room)?
+                }
+                _ => Argument::Unknown,
+            });
+        }
+        let offset = offset.and_then(|offset| usize::try_from(offset).ok());
+        uses.push(Use { function, arguments, offset });
     }
     Some(uses)
 }
 
 impl<'m, 'b> Walk<'m, 'b> {
-    /// The beginning: what runs by itself, and what a table can hold.
+    /// Starts a walk, with the functions that the host can call and those that a table can hold.
     fn new(module: &'m Module<'b>, imports: Vec<Signature>) -> Option<Self> {
         let mut walk = Walk {
             module,
@@ -79,26 +100,28 @@ impl<'m, 'b> Walk<'m, 'b> {
             globals: module.globals.clone(),
             loops: BTreeMap::new(),
             calls: BTreeMap::new(),
-            written: Vec::new(),
-            writes_anywhere: false,
+            writes: Writes::default(),
             grew: false,
-            effort: EFFORT,
+            effort: Effort::new(MAX_EFFORT),
         };
         for body in 0..module.bodies.len() {
             let ty = module.function(u32::try_from(body.checked_add(module.imports.len())?).ok()?)?;
             let none = |count: usize| vec![Value::none(); count];
-            let function = Function { reached: false, params: none(ty.params.len()), results: none(ty.results.len()) };
+            walk.effort.spend(1 + ty.params().len() + ty.results().len())?;
+            let function =
+                Function { reached: false, params: none(ty.params().len()), results: none(ty.results().len()) };
             walk.functions.push(function);
         }
-        module.roots.iter().chain(&module.tabled).try_for_each(|function| walk.call_unknown(*function))?;
+        module.roots.iter().chain(&module.table_functions).try_for_each(|function| walk.call_unknown(*function))?;
         Some(walk)
     }
 
-    /// Walks all that can run until nothing new is found.
-    fn settle(&mut self) -> Option<()> {
+    /// Walks over all functions that can run until nothing new is found.
+    fn run(&mut self) -> Option<()> {
         loop {
             self.grew = false;
             for body in 0..self.functions.len() {
+                self.effort.spend(1)?;
                 if self.functions.get(body)?.reached {
                     body::walk(self, body)?;
                 }
@@ -109,117 +132,120 @@ impl<'m, 'b> Walk<'m, 'b> {
         }
     }
 
-    /// Takes note of work; `None` where it is too much.
-    fn spend(&mut self, effort: usize) -> Option<()> {
-        self.effort = self.effort.checked_sub(effort as u64)?;
-        Some(())
-    }
-
-    /// Takes note of a call that may give any arguments.
+    /// Notes a call with unknown arguments.
     fn call_unknown(&mut self, function: u32) -> Option<()> {
-        let params = self.module.function(function)?.params.len();
+        let params = self.module.function(function)?.params().len();
         self.call(None, function, vec![Value::Any; params]).map(drop)
     }
 
-    /// Takes note of a call, and gives its results as far as they are known.
-    fn call(&mut self, place: Option<u64>, function: u32, arguments: Vec<Value>) -> Option<Vec<Value>> {
-        self.spend(1 + arguments.len())?;
-        let Some(body) = self.module.body_of(function) else { return self.call_host(place, function, arguments) };
+    /// Notes a call, and returns its results as far as they are known.
+    fn call(&mut self, offset: Option<u64>, function: u32, arguments: Vec<Value>) -> Option<Vec<Value>> {
+        let results = self.module.function(function)?.results().len();
+        self.effort.spend(1 + arguments.len() + results)?;
+        let Some(body) = self.module.body_of(function) else { return self.call_host(offset, function, arguments) };
         let called = self.functions.get_mut(body)?;
         self.grew |= !std::mem::replace(&mut called.reached, true);
         for (param, argument) in called.params.iter_mut().zip(&arguments) {
-            self.grew |= param.join(argument);
+            self.grew |= param.join(argument, &mut self.effort)?;
         }
         Some(called.results.clone())
     }
 
-    fn call_host(&mut self, place: Option<u64>, import: u32, arguments: Vec<Value>) -> Option<Vec<Value>> {
-        let mut results = vec![Value::Any; self.module.function(import)?.results.len()];
-        // Who takes a bare address may write there.
-        self.writes_anywhere |= self.imports.get(import as usize)?.params.iter().any(|param| param.ty == Ty::Addr);
-        self.spend(arguments.iter().map(Value::weight).product())?;
-        if let Some(known) = self.given(import, &arguments) {
+    fn call_host(&mut self, offset: Option<u64>, import: u32, arguments: Vec<Value>) -> Option<Vec<Value>> {
+        let mut results = vec![Value::Any; self.module.function(import)?.results().len()];
+        // A function that takes a bare address may write there.
+        if self.imports.get(import as usize)?.params.iter().any(|param| param.ty == Ty::Addr) {
+            self.writes.add_everything();
+        }
+        if let Some(known) = self.host_result(import, &arguments)? {
             *results.first_mut()? = known;
         }
-        let seen = self.calls.entry((place, import)).or_insert_with(|| vec![Value::none(); arguments.len()]);
+        let seen = self.calls.entry((offset, import)).or_insert_with(|| vec![Value::none(); arguments.len()]);
         for (seen, argument) in seen.iter_mut().zip(&arguments) {
-            seen.join(argument);
+            seen.join(argument, &mut self.effort)?;
         }
         Some(results)
     }
 
-    /// What the host functions give whose results can be told from their arguments.
-    fn given(&self, import: u32, arguments: &[Value]) -> Option<Value> {
+    /// Returns the result of a host function if it follows from the arguments. The outer option is
+    /// `None` if the effort is used up.
+    fn host_result(&mut self, import: u32, arguments: &[Value]) -> Option<Option<Value>> {
         let function = self.imports.get(import as usize)?;
-        match ((function.module, function.name), arguments) {
+        Some(match ((function.module, function.name), arguments) {
             (("sys", "argv"), [number]) => number.map(|atom| match atom {
                 Atom::Number(n) => Some(Atom::Text(Rc::new([Piece::Argument(u32::try_from(*n).ok()?)]))),
                 _ => None,
             }),
             (("sys", "alloc"), [size]) => size.map(|atom| match atom {
-                Atom::Number(size) => Some(Atom::Room { size: u32::try_from(*size).ok()?, at: 0 }),
+                Atom::Number(size) => Some(Atom::Allocation { size: u32::try_from(*size).ok()?, at: 0 }),
                 _ => None,
             }),
-            (("str", "cat"), [left, right]) => Some(left.concatenated(right)),
+            (("str", "cat"), [left, right]) => {
+                self.effort.spend(left.weight().saturating_mul(right.weight()))?;
+                Some(left.concatenated(right))
+            }
             _ => None,
-        }
+        })
     }
 
-    /// Takes note of a write of `width` bytes.
+    /// Notes a write of `width` bytes.
     fn write(&mut self, address: &Value, offset: u64, width: u64) {
-        let Value::OneOf(atoms) = address else {
-            self.writes_anywhere = true;
-            return;
-        };
+        let Value::OneOf(atoms) = address else { return self.writes.add_everything() };
         for atom in atoms.iter() {
             match atom {
                 Atom::Number(at) => {
-                    let from = u64::from(at.cast_unsigned()) + offset;
-                    let range = from..from + width;
-                    if !self.module.is_static(range.end) || self.written.len() == WRITES {
-                        self.writes_anywhere = true;
-                    } else if !self.written.contains(&range) {
-                        self.written.push(range);
+                    let from = u64::from(at.cast_unsigned()).saturating_add(offset);
+                    if self.module.is_static(from.saturating_add(width)) {
+                        self.writes.add(from, width);
+                    } else {
+                        self.writes.add_everything();
                     }
                 }
-                Atom::Room { size, at } => {
-                    self.writes_anywhere |= u64::from(*at) + offset + width > u64::from(*size);
+                Atom::Allocation { size, at } => {
+                    if u64::from(*at).saturating_add(offset).saturating_add(width) > u64::from(*size) {
+                        self.writes.add_everything();
+                    }
                 }
-                Atom::Text(_) => self.writes_anywhere = true,
+                Atom::Text(_) => self.writes.add_everything(),
             }
         }
     }
 
-    /// What is known of a text argument, in the end.
-    fn argument(&self, value: &Value, room: &mut usize) -> Argument {
-        if self.writes_anywhere || *value == Value::Any {
-            return Argument::Unknown;
+    /// Resolves a text argument once the walk is done. `room` is the number of bytes of literal text
+    /// that may still be copied. Returns `None` if the effort is used up.
+    fn argument(&mut self, value: &Value, room: &mut usize) -> Option<Argument> {
+        if self.writes.is_anywhere() || *value == Value::Any {
+            return Some(Argument::Unknown);
         }
+        self.effort.spend(value.weight())?;
         let mut texts: Vec<Text> = value.texts().iter().filter_map(|pieces| self.text(pieces, room)).collect();
         texts.sort_unstable();
         texts.dedup();
-        match texts.iter().any(|text| text.parts() == [Part::Unknown]) {
+        Some(match texts.iter().any(|text| text.parts() == [Part::Unknown]) {
             true => Argument::Unknown,
             false => Argument::OneOf(texts),
-        }
+        })
     }
 
-    /// The text of those pieces; `None` where there is none, since a piece of it is no text. `room` is how much may still be told.
+    /// Resolves the pieces of a text. Returns `None` if a piece is not a text, so that the call
+    /// fails.
     fn text(&self, pieces: &[Piece], room: &mut usize) -> Option<Text> {
-        let mut left = TEXT.min(*room);
+        let mut left = MAX_TEXT.min(*room);
         let parts: Option<Vec<Part>> = pieces
             .iter()
             .map(|piece| match piece {
                 Piece::Argument(n) => Some(Part::Argument(*n)),
                 Piece::Unknown => Some(Part::Unknown),
-                Piece::At(address) => match self.module.text(*address, left, &self.written) {
-                    Static::Never => None,
-                    Static::Text(text) => {
-                        left = left.saturating_sub(text.len());
-                        *room = room.saturating_sub(text.len());
-                        Some(Part::Literal(text))
+                Piece::At(address) => match self.module.text(*address, left) {
+                    StaticText::Invalid => None,
+                    StaticText::Bytes(_, range) if self.writes.overlap(&range) => Some(Part::Unknown),
+                    StaticText::Bytes(bytes, _) => {
+                        left = left.saturating_sub(bytes.len());
+                        *room = room.saturating_sub(bytes.len());
+                        let text = std::str::from_utf8(bytes);
+                        Some(text.map_or(Part::Unknown, |text| Part::Literal(text.to_owned())))
                     }
-                    Static::Unknown => Some(Part::Unknown),
+                    StaticText::Unknown => Some(Part::Unknown),
                 },
             })
             .collect();

@@ -18,7 +18,7 @@ pub(super) fn new(args: NewArgs, outer: Layer) -> Result<Exit, Fault> {
     let name: Name = args
         .name
         .parse()
-        .map_err(|rule| Fault::usage(format!("`{}` is no name of a program", args.name)).hint(format!("{rule}")))?;
+        .map_err(|rule| Fault::usage(format!("`{}` is not a valid program name", args.name)).hint(format!("{rule}")))?;
     // The last folder overrides the others, so it has the author's own programs.
     let folder = args.dir.or_else(|| config.catalog.value.last().cloned()).unwrap_or_else(|| PathBuf::from("."));
     let path = folder.join(format!("{name}.wat"));

@@ -196,7 +196,7 @@ fn to_json(report: &Report) -> Json {
     };
     match &report.tested {
         Err(wrong) => json!({
-            "name": null, "origin": wrong.place(), "ok": false, "problem": problem(wrong), "examples": [],
+            "name": null, "origin": wrong.path(), "ok": false, "problem": problem(wrong), "examples": [],
         }),
         Ok(entry) => {
             let lines = entry.meta().examples.iter().map(|example| example.line);

@@ -2,10 +2,10 @@
 
 use wasmparser::{BlockType, Operator, ValType};
 
-use super::Walk;
+use super::{Effort, Walk};
 use crate::authority::value::Value;
 
-/// What is known at one place: the locals, and the values that a branch carries.
+/// The known values at one point of a function: the locals, and the values that a branch carries.
 #[derive(Clone, Debug)]
 pub(super) struct State {
     locals: Vec<Value>,
@@ -13,68 +13,78 @@ pub(super) struct State {
 }
 
 impl State {
-    fn join(&mut self, other: &State) -> bool {
+    /// Joins another state into this one, and returns true if this one grew.
+    fn join(&mut self, other: &State, effort: &mut Effort) -> Option<bool> {
         let mut grew = false;
         let own = self.locals.iter_mut().chain(&mut self.carried);
         for (own, more) in own.zip(other.locals.iter().chain(&other.carried)) {
-            grew |= own.join(more);
+            grew |= own.join(more, effort)?;
         }
-        grew
+        Some(grew)
+    }
+
+    /// Returns a copy of the state.
+    fn copy(&self, effort: &mut Effort) -> Option<State> {
+        effort.spend(1 + self.locals.len() + self.carried.len())?;
+        Some(self.clone())
     }
 }
 
-/// A block that is open.
+/// An open block.
 struct Frame {
     kind: Kind,
-    /// How many values lie below it on the stack.
+    /// Number of values below the block on the stack.
     height: usize,
     params: usize,
     results: usize,
-    /// What is known where it ends, of the branches met so far; `None` while none leads there.
+    /// The state at the end of the block, joined from the branches so far; `None` while there are
+    /// none.
     end: Option<State>,
-    /// Whether its beginning can be reached.
+    /// If true, the start of the block is reachable.
     live: bool,
 }
 
 enum Kind {
     Block,
-    /// By the place of its head.
+    /// A loop, with the offset of its head in the binary.
     Loop(u64),
-    /// With what is known where the condition does not hold.
+    /// An `if`, with the state in which its `else` begins. `None` once the `else` has begun.
     If(Option<State>),
 }
 
 struct Body<'w, 'm, 'b> {
     walk: &'w mut Walk<'m, 'b>,
+    /// The index of the function's body.
     body: usize,
     locals: Vec<Value>,
     stack: Vec<Value>,
     frames: Vec<Frame>,
-    /// Whether the next instruction can be reached.
+    /// If true, the next instruction is reachable.
     live: bool,
 }
 
-/// Walks over a function once, from what is known of its parameters.
+/// Walks over a function once, starting from the known values of its parameters.
 pub(super) fn walk(walk: &mut Walk<'_, '_>, body: usize) -> Option<()> {
     let module = walk.module;
     let function = walk.functions.get(body)?;
+    walk.effort.spend(function.params.len())?;
     let (mut locals, results) = (function.params.clone(), function.results.len());
     let code = module.bodies.get(body)?;
     for group in code.get_locals_reader().ok()? {
         let (count, ty) = group.ok()?;
         let initial = if ty == ValType::I32 { Value::number(0) } else { Value::Any };
-        walk.spend(count as usize)?;
+        walk.effort.spend(count as usize)?;
         locals.extend(std::iter::repeat_n(initial, count as usize));
     }
     let frame = Frame { kind: Kind::Block, height: 0, params: 0, results, end: None, live: true };
     let mut body = Body { walk, body, locals, stack: Vec::new(), frames: vec![frame], live: true };
     let mut operators = code.get_operators_reader().ok()?;
     while !operators.eof() {
-        let place = operators.original_position();
+        let offset = operators.original_position();
         let operator = operators.read().ok()?;
-        body.walk.spend(1)?;
+        body.walk.effort.spend(1)?;
         if body.live {
-            body.step(place, &operator)?;
+            body.step(offset, &operator)?;
         } else {
             body.skip(&operator)?;
         }
@@ -82,8 +92,43 @@ pub(super) fn walk(walk: &mut Walk<'_, '_>, body: usize) -> Option<()> {
     Some(())
 }
 
+/// Returns true for the proposals whose operators the walk supports.
+macro_rules! is_supported_proposal {
+    (mvp) => {
+        true
+    };
+    (sign_extension) => {
+        true
+    };
+    (saturating_float_to_int) => {
+        true
+    };
+    (reference_types) => {
+        true
+    };
+    (bulk_memory) => {
+        true
+    };
+    ($other:ident) => {
+        false
+    };
+}
+
+macro_rules! define_is_supported {
+    ($(@$proposal:ident $op:ident $({ $($arg:ident: $ty:ty),* })? => $visit:ident ($($arity:tt)*))*) => {
+        /// Returns true if the walk supports the operator.
+        fn is_supported(operator: &Operator<'_>) -> bool {
+            match operator {
+                $(Operator::$op { .. } => is_supported_proposal!($proposal),)*
+                _ => false,
+            }
+        }
+    };
+}
+wasmparser::for_each_operator!(define_is_supported);
+
 impl Body<'_, '_, '_> {
-    /// Passes over an instruction that cannot be reached.
+    /// Skips an unreachable instruction.
     fn skip(&mut self, operator: &Operator<'_>) -> Option<()> {
         match operator {
             Operator::Block { .. } | Operator::Loop { .. } | Operator::If { .. } => {
@@ -97,13 +142,17 @@ impl Body<'_, '_, '_> {
         Some(())
     }
 
-    fn step(&mut self, place: u64, operator: &Operator<'_>) -> Option<()> {
+    /// Interprets a reachable instruction.
+    fn step(&mut self, offset: u64, operator: &Operator<'_>) -> Option<()> {
         use Operator as O;
+        if let Some((offset, width)) = written(operator) {
+            return self.store(offset, width);
+        }
         match operator {
             O::Nop => {}
             O::Unreachable => self.live = false,
             O::Block { blockty } => self.begin(Kind::Block, *blockty)?,
-            O::Loop { blockty } => self.begin(Kind::Loop(place), *blockty)?,
+            O::Loop { blockty } => self.begin(Kind::Loop(offset), *blockty)?,
             O::If { blockty } => {
                 self.pop()?;
                 self.begin(Kind::If(None), *blockty)?;
@@ -130,15 +179,11 @@ impl Body<'_, '_, '_> {
                 self.branch(u32::try_from(self.frames.len().checked_sub(1)?).ok()?)?;
                 self.live = false;
             }
-            O::Call { function_index } => self.call(place, *function_index)?,
+            O::Call { function_index } => self.call(offset, *function_index)?,
             O::ReturnCall { function_index } => {
-                self.call(place, *function_index)?;
+                self.call(offset, *function_index)?;
                 self.branch(u32::try_from(self.frames.len().checked_sub(1)?).ok()?)?;
                 self.live = false;
-            }
-            O::CallIndirect { type_index, .. } => {
-                let ty = self.walk.module.ty(*type_index)?;
-                self.replace(ty.params.len() + 1, ty.results.len())?;
             }
             O::RefFunc { function_index } => {
                 self.walk.call_unknown(*function_index)?;
@@ -147,9 +192,9 @@ impl Body<'_, '_, '_> {
             O::Drop => drop(self.pop()?),
             O::Select | O::TypedSelect { .. } => {
                 self.pop()?;
-                let (other, mut one) = (self.pop()?, self.pop()?);
-                one.join(&other);
-                self.stack.push(one);
+                let (right, mut left) = (self.pop()?, self.pop()?);
+                left.join(&right, &mut self.walk.effort)?;
+                self.stack.push(left);
             }
             O::LocalGet { local_index } => self.stack.push(self.locals.get(*local_index as usize)?.clone()),
             O::LocalSet { local_index } => *self.locals.get_mut(*local_index as usize)? = self.pop()?,
@@ -162,50 +207,24 @@ impl Body<'_, '_, '_> {
             }
             O::GlobalSet { global_index } => {
                 let value = self.pop()?;
-                self.walk.grew |= self.walk.globals.get_mut(*global_index as usize)?.join(&value);
+                let global = self.walk.globals.get_mut(*global_index as usize)?;
+                self.walk.grew |= global.join(&value, &mut self.walk.effort)?;
             }
             O::I32Const { value } => self.stack.push(Value::number(*value)),
-            O::I32Add => self.both(Value::plus)?,
-            O::I32Sub => self.both(Value::minus)?,
-            O::I32Store8 { memarg } | O::I64Store8 { memarg } => self.store(memarg.offset, 1)?,
-            O::I32Store16 { memarg } | O::I64Store16 { memarg } => self.store(memarg.offset, 2)?,
-            O::I32Store { memarg } | O::F32Store { memarg } | O::I64Store32 { memarg } => {
-                self.store(memarg.offset, 4)?;
-            }
-            O::I64Store { memarg } | O::F64Store { memarg } => self.store(memarg.offset, 8)?,
+            O::I32Add => self.calculate(Value::plus)?,
+            O::I32Sub => self.calculate(Value::minus)?,
             O::MemoryCopy { .. } | O::MemoryFill { .. } | O::MemoryInit { .. } => {
                 self.replace(3, 0)?;
-                self.walk.writes_anywhere = true;
+                self.walk.writes.add_everything();
             }
-            O::TableSet { .. } => self.replace(2, 0)?,
-            O::TableCopy { .. } | O::TableInit { .. } | O::TableFill { .. } => self.replace(3, 0)?,
-            O::TableGrow { .. } => self.replace(2, 1)?,
-            O::TableGet { .. } | O::RefIsNull => self.replace(1, 1)?,
-            O::TableSize { .. } | O::RefNull { .. } => self.replace(0, 1)?,
-            O::DataDrop { .. } | O::ElemDrop { .. } => {}
-            _ => {
-                let (pops, pushes) = self.plain(place)?;
-                self.replace(pops, pushes)?;
+            // All other operators only change the stack or a table, or read the memory.
+            _ if is_supported(operator) => {
+                let (pops, pushes) = operator.operator_arity(self.walk.module)?;
+                self.replace(pops as usize, pushes as usize)?;
             }
+            _ => return None,
         }
         Some(())
-    }
-
-    /// How many values an instruction takes and gives that touches nothing but the stack, or only reads the memory.
-    fn plain(&self, place: u64) -> Option<(usize, usize)> {
-        let code = self.walk.module.binary.get(usize::try_from(place).ok()?..)?;
-        Some(match code {
-            // Constants, and the memory's size.
-            [0x3f | 0x42..=0x44, ..] => (0, 1),
-            // Loads, and growing the memory.
-            [0x28..=0x35 | 0x40, ..] => (1, 1),
-            // Tests against zero, counts of bits, signs and roundings, conversions.
-            [0x45 | 0x50 | 0x67..=0x69 | 0x79..=0x7b | 0x8b..=0x91 | 0x99..=0x9f | 0xa7..=0xc4, ..] => (1, 1),
-            [0xfc, 0x00..=0x07, ..] => (1, 1),
-            // Comparisons and arithmetic of two.
-            [0x46..=0xa6, ..] => (2, 1),
-            _ => return None,
-        })
     }
 
     fn pop(&mut self) -> Option<Value> {
@@ -216,19 +235,23 @@ impl Body<'_, '_, '_> {
         Some(self.stack.split_off(self.stack.len().checked_sub(count)?))
     }
 
-    /// Takes values from the stack, and gives others of which nothing is known.
+    /// Pops values from the stack, and pushes unknown ones.
     fn replace(&mut self, pops: usize, pushes: usize) -> Option<()> {
         self.take(pops)?;
+        self.walk.effort.spend(pushes)?;
         self.stack.extend(std::iter::repeat_n(Value::Any, pushes));
         Some(())
     }
 
-    fn both(&mut self, operate: fn(&Value, &Value) -> Value) -> Option<()> {
+    /// Pops two numbers, and pushes the result of an operation on them.
+    fn calculate(&mut self, operate: fn(&Value, &Value) -> Value) -> Option<()> {
         let (right, left) = (self.pop()?, self.pop()?);
+        self.walk.effort.spend(left.weight().saturating_add(right.weight()))?;
         self.stack.push(operate(&left, &right));
         Some(())
     }
 
+    /// Notes a write to memory.
     fn store(&mut self, offset: u64, width: u64) -> Option<()> {
         self.pop()?;
         let address = self.pop()?;
@@ -236,32 +259,33 @@ impl Body<'_, '_, '_> {
         Some(())
     }
 
-    fn call(&mut self, place: u64, function: u32) -> Option<()> {
-        let params = self.walk.module.function(function)?.params.len();
+    fn call(&mut self, offset: u64, function: u32) -> Option<()> {
+        let params = self.walk.module.function(function)?.params().len();
         let arguments = self.take(params)?;
-        let results = self.walk.call(Some(place), function, arguments)?;
+        let results = self.walk.call(Some(offset), function, arguments)?;
         self.stack.extend(results);
         Some(())
     }
 
+    /// Opens a block.
     fn begin(&mut self, kind: Kind, ty: BlockType) -> Option<()> {
         let (params, results) = match ty {
             BlockType::Empty => (0, 0),
             BlockType::Type(_) => (0, 1),
             BlockType::FuncType(index) => {
                 let ty = self.walk.module.ty(index)?;
-                (ty.params.len(), ty.results.len())
+                (ty.params().len(), ty.results().len())
             }
         };
         let height = self.stack.len().checked_sub(params)?;
         let here = self.state(params)?;
         let kind = match kind {
-            Kind::Loop(place) => {
-                let head = self.walk.loops.entry(place).or_insert_with(|| here.clone());
-                head.join(&here);
-                let head = head.clone();
-                self.go_on(height, head);
-                Kind::Loop(place)
+            Kind::Loop(offset) => {
+                let head = self.walk.loops.entry(offset).or_insert_with(|| here.clone());
+                head.join(&here, &mut self.walk.effort)?;
+                let head = head.copy(&mut self.walk.effort)?;
+                self.resume(height, head);
+                Kind::Loop(offset)
             }
             Kind::If(_) => Kind::If(Some(here)),
             Kind::Block => Kind::Block,
@@ -270,6 +294,7 @@ impl Body<'_, '_, '_> {
         Some(())
     }
 
+    /// Switches from the first to the second branch of an `if`.
     fn begin_else(&mut self) -> Option<()> {
         if self.live {
             self.branch(0)?;
@@ -279,14 +304,14 @@ impl Body<'_, '_, '_> {
         match &mut frame.kind {
             Kind::If(otherwise) if frame.live => {
                 let otherwise = otherwise.take()?;
-                self.go_on(height, otherwise);
+                self.resume(height, otherwise);
             }
             _ => self.live = false,
         }
         Some(())
     }
 
-    /// Closes a block: what is known behind it is what is known of all the ways that lead there.
+    /// Closes a block. The state after it is the join of the states of all branches to its end.
     fn end(&mut self) -> Option<()> {
         if self.live {
             self.fall_through()?;
@@ -294,20 +319,20 @@ impl Body<'_, '_, '_> {
         let mut frame = self.frames.pop()?;
         if let Kind::If(Some(otherwise)) = frame.kind {
             // There was no `else`.
-            merge(&mut frame.end, otherwise);
+            merge(&mut frame.end, otherwise, &mut self.walk.effort)?;
         }
         if self.frames.is_empty() {
             if let Some(state) = frame.end {
                 let results = &mut self.walk.functions.get_mut(self.body)?.results;
                 for (result, value) in results.iter_mut().zip(&state.carried) {
-                    self.walk.grew |= result.join(value);
+                    self.walk.grew |= result.join(value, &mut self.walk.effort)?;
                 }
             }
             self.live = false;
             return Some(());
         }
         match frame.end {
-            Some(state) => self.go_on(frame.height, state),
+            Some(state) => self.resume(frame.height, state),
             None => {
                 self.stack.truncate(frame.height);
                 self.live = false;
@@ -316,49 +341,62 @@ impl Body<'_, '_, '_> {
         Some(())
     }
 
-    /// Goes on from a place with what is known there.
-    fn go_on(&mut self, height: usize, state: State) {
+    /// Continues from a point with its state.
+    fn resume(&mut self, height: usize, state: State) {
         self.locals = state.locals;
         self.stack.truncate(height);
         self.stack.extend(state.carried);
         self.live = true;
     }
 
-    /// What is known here, with the topmost values.
+    /// Returns the current state, with the given number of values from the top of the stack.
     fn state(&mut self, carried: usize) -> Option<State> {
-        self.walk.spend(self.locals.len() + carried)?;
+        self.walk.effort.spend(1 + self.locals.len() + carried)?;
         let from = self.stack.len().checked_sub(carried)?;
         Some(State { locals: self.locals.clone(), carried: self.stack.get(from..)?.to_vec() })
     }
 
-    /// Takes note of a branch to the label at that depth; the values that it carries stay where they are.
+    /// Notes a branch to the label at a depth. The values that it carries stay on the stack.
     fn branch(&mut self, depth: u32) -> Option<()> {
         let at = self.frames.len().checked_sub(1 + depth as usize)?;
         let frame = self.frames.get(at)?;
         match frame.kind {
-            Kind::Loop(place) => {
+            Kind::Loop(offset) => {
                 let state = self.state(frame.params)?;
-                self.walk.grew |= self.walk.loops.get_mut(&place)?.join(&state);
+                let head = self.walk.loops.get_mut(&offset)?;
+                self.walk.grew |= head.join(&state, &mut self.walk.effort)?;
             }
             _ => {
                 let state = self.state(frame.results)?;
-                merge(&mut self.frames.get_mut(at)?.end, state);
+                merge(&mut self.frames.get_mut(at)?.end, state, &mut self.walk.effort)?;
             }
         }
         Some(())
     }
 
-    /// Takes note of the way out at a block's end, which is the end even of a loop.
+    /// Notes that the end of a block is reached. Even a loop continues after its end from here.
     fn fall_through(&mut self) -> Option<()> {
         let state = self.state(self.frames.last()?.results)?;
-        merge(&mut self.frames.last_mut()?.end, state);
-        Some(())
+        merge(&mut self.frames.last_mut()?.end, state, &mut self.walk.effort)
     }
 }
 
-fn merge(end: &mut Option<State>, state: State) {
+/// Returns the offset and the width of a store.
+fn written(operator: &Operator<'_>) -> Option<(u64, u64)> {
+    use Operator as O;
+    Some(match operator {
+        O::I32Store8 { memarg } | O::I64Store8 { memarg } => (memarg.offset, 1),
+        O::I32Store16 { memarg } | O::I64Store16 { memarg } => (memarg.offset, 2),
+        O::I32Store { memarg } | O::F32Store { memarg } | O::I64Store32 { memarg } => (memarg.offset, 4),
+        O::I64Store { memarg } | O::F64Store { memarg } => (memarg.offset, 8),
+        _ => return None,
+    })
+}
+
+fn merge(end: &mut Option<State>, state: State, effort: &mut Effort) -> Option<()> {
     match end {
-        Some(end) => drop(end.join(&state)),
+        Some(end) => drop(end.join(&state, effort)?),
         None => *end = Some(state),
     }
+    Some(())
 }

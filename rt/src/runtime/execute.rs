@@ -1,0 +1,337 @@
+//! Running programs: from a prepared program to its outcome.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt;
+use wasmtime::{Store, UpdateDeadline};
+
+use super::{EngineError, Inner, RunError, Runtime};
+use crate::outcome::{Bug, CallFailure, Calls, Exit, Outcome, Trap, TrapKind};
+use crate::pool::panic_message;
+use crate::program::{Compiled, Program};
+use crate::run::FailedCall;
+use crate::tape::{CallId, PriorEnd, TapeCursor};
+use crate::{Account, Code, Failure, Grants, Nested, Preview, Run};
+
+/// The settings of one run of a program besides the program and its grants.
+struct Launch {
+    args: Vec<String>,
+    /// Maximum running time.
+    time: Duration,
+    /// The level of nesting; 0 for a program that no other program started.
+    level: usize,
+    tape: Option<TapeCursor>,
+    account: Account,
+    /// The latest time at which the program ends, if another program started it.
+    deadline: Option<Instant>,
+}
+
+/// The offsets in the module that belong to an outcome. Their positions in the author's text are
+/// looked up once the instance is gone.
+struct Offsets {
+    /// Candidates for the trap's position, the most precise first. The first one that belongs to
+    /// the author's text counts.
+    trap: Vec<Option<usize>>,
+    /// The offset of the host call that explains the exit.
+    failed_call: Option<usize>,
+}
+
+impl Runtime {
+    /// Runs a program with its grants and returns its outcome. A program that fails or traps has
+    /// an outcome, too.
+    ///
+    /// Dropping the future ends the program within a few milliseconds.
+    ///
+    /// # Errors
+    /// [`RunError::Denied`] if a grant is missing and [`RunError::Refused`] if the run's guard
+    /// refuses the program; in both cases nothing was executed. [`RunError::Bug`] if a host
+    /// function panics, and [`RunError::Engine`] if the host itself fails.
+    pub async fn run(&self, program: &Program, grants: &Arc<Grants>, args: Vec<String>) -> Result<Outcome, RunError> {
+        self.run_within(program, grants, args, self.inner.limits.time).await
+    }
+
+    /// Runs a program as [`run`](Runtime::run) does, for at most `time` and at most the runtime's
+    /// limit.
+    ///
+    /// # Errors
+    /// As [`run`](Runtime::run).
+    pub async fn run_within(
+        &self,
+        program: &Program,
+        grants: &Arc<Grants>,
+        args: Vec<String>,
+        time: Duration,
+    ) -> Result<Outcome, RunError> {
+        let tape = grants.tape().cloned().map(TapeCursor::root);
+        let account = grants.account().cloned().unwrap_or_else(|| self.open_account());
+        self.launch(program, grants, Launch { args, time, level: 0, tape, account, deadline: None }).await
+    }
+
+    /// Runs a program that another program starts, as [`run_within`](Runtime::run_within) does. It
+    /// ends by the other program's deadline at the latest.
+    ///
+    /// # Errors
+    /// As [`run`](Runtime::run).
+    pub async fn run_nested(
+        &self,
+        program: &Program,
+        grants: &Arc<Grants>,
+        args: Vec<String>,
+        time: Duration,
+        nested: Nested,
+    ) -> Result<Outcome, RunError> {
+        let Nested { level, deadline, tape, account } = nested;
+        self.launch(program, grants, Launch { args, time, level, tape, account, deadline: Some(deadline) }).await
+    }
+
+    async fn launch(&self, program: &Program, grants: &Arc<Grants>, launch: Launch) -> Result<Outcome, RunError> {
+        let missing = program.missing(grants);
+        if !missing.is_empty() {
+            return Err(RunError::Denied(missing));
+        }
+        let tape = launch.tape.clone();
+        let opened = match tape.as_ref().map(|tape| tape.open(program.source(), &launch.args)).transpose() {
+            Err(halt) => return Ok(Outcome::halted(halt)),
+            Ok(Some((_, Some(PriorEnd::TimedOut(timed_out))))) => return Ok(Outcome::timed_out(timed_out)),
+            Ok(Some((_, Some(PriorEnd::Refused(why))))) => return Err(RunError::Refused(why)),
+            Ok(opened) => tape.zip(opened.map(|(id, _)| id)),
+        };
+        let grants = self.guarded(program, grants, &launch, opened.as_ref()).await?;
+        let (mut outcome, offsets) = self.inner.execute(program, grants, launch, opened.as_ref()).await?;
+        self.add_positions(program, &mut outcome, offsets).await;
+        let halted = matches!(&outcome.exit, Exit::Trapped(trap) if trap.kind == TrapKind::Halted);
+        if let Some((tape, id)) = opened.filter(|_| !halted) {
+            tape.close(&id, &outcome);
+        }
+        Ok(outcome)
+    }
+
+    /// Asks the run's guard about the program, and returns the grants with the guard of this one
+    /// run of it.
+    async fn guarded(
+        &self,
+        program: &Program,
+        grants: &Arc<Grants>,
+        launch: &Launch,
+        opened: Option<&(TapeCursor, CallId)>,
+    ) -> Result<Arc<Grants>, RunError> {
+        let Some(guard) = grants.guard() else { return Ok(Arc::clone(grants)) };
+        let decided = guard.before(Preview::new(self, program, &launch.args, launch.tape.as_ref())).await;
+        let decided = decided.map_err(|why| {
+            if let Some((tape, id)) = opened.filter(|(cursor, _)| cursor.tape.halted().is_none()) {
+                tape.refuse(id, &why);
+            }
+            RunError::Refused(why)
+        })?;
+        Ok(Arc::new(grants.as_ref().clone().guarded(decided)))
+    }
+
+    /// Adds the positions in the author's text to an outcome.
+    async fn add_positions(&self, program: &Program, outcome: &mut Outcome, offsets: Offsets) {
+        let Offsets { mut trap, failed_call } = offsets;
+        trap.push(failed_call);
+        let mut positions = self.locate(program, trap).await;
+        let call_position = positions.pop().flatten();
+        if let Exit::Trapped(trap) = &mut outcome.exit {
+            trap.position = positions.into_iter().flatten().next();
+        }
+        if let Some(failure) = &mut outcome.failure {
+            failure.position = call_position;
+        }
+    }
+}
+
+impl Inner {
+    /// Runs the program in a new instance, once a slot of its level of nesting is free.
+    async fn execute(
+        &self,
+        program: &Program,
+        grants: Arc<Grants>,
+        launch: Launch,
+        opened: Option<&(TapeCursor, CallId)>,
+    ) -> Result<(Outcome, Offsets), RunError> {
+        // An exhausted instance pool is an error, so wait here instead. The semaphore is never closed.
+        let _slot = match self.slots.get(launch.level) {
+            Some(slots) => slots.acquire().await.ok(),
+            None => None,
+        };
+        let started = Instant::now();
+        let remaining = launch.deadline.map_or(Duration::MAX, |end| end.saturating_duration_since(started));
+        let time = launch.time.min(self.limits.time).min(remaining);
+        let account = launch.account.clone();
+        let nested =
+            Nested { level: launch.level, deadline: started + time, tape: launch.tape, account: launch.account };
+        let mut store = self.store(Run::new(launch.args, grants, self.limits.memory, nested))?;
+        let call = AssertUnwindSafe(call_run(&mut store, program.compiled())).catch_unwind();
+        let call = account.metered(call);
+        let ended = match program.compiled().waits {
+            true => tokio::time::timeout(time, call).await.ok(),
+            false => Some(call.await),
+        };
+        // After a panic the store may be in any state. It is dropped, and only asked which function
+        // was called last.
+        let ended = ended.transpose().map_err(|payload| self.bug(store.data(), payload))?;
+        let duration = started.elapsed();
+        let halt = opened.and_then(|(cursor, _)| cursor.tape.halted());
+        let (exit, trap) = match (halt, ended) {
+            (Some(halt), _) => (Exit::Trapped(Trap::halted(halt)), Vec::new()),
+            (None, None) => self.timed_out(&store, time),
+            (None, Some(Ok(code))) => (Exit::Returned(Code(code)), Vec::new()),
+            (None, Some(Err(error))) => self.trapped(&store, error, time)?,
+        };
+        let (outcome, failed_call) = self.outcome(store, exit, duration);
+        Ok((outcome, Offsets { trap, failed_call }))
+    }
+
+    /// Creates the store of a run, with its limits on memory, time and fuel.
+    fn store(&self, run: Run) -> Result<Store<Run>, EngineError> {
+        let mut store = Store::new(&self.engine, run);
+        store.limiter(|run| &mut run.memory_limit);
+        store.set_epoch_deadline(1);
+        store.epoch_deadline_callback(|store| {
+            let run = store.data();
+            let goes_on = Instant::now() < run.deadline && !run.account().is_out_of_cpu();
+            Ok(if goes_on { UpdateDeadline::Yield(1) } else { UpdateDeadline::Interrupt })
+        });
+        if let Some(fuel) = self.limits.fuel {
+            store.set_fuel(fuel)?;
+        }
+        Ok(store)
+    }
+
+    /// Converts a panic of a host function into the bug that ends the run. A bug of a nested
+    /// program is passed on unchanged.
+    fn bug(&self, run: &Run, payload: Box<dyn Any + Send>) -> Bug {
+        match payload.downcast::<Bug>() {
+            Ok(nested) => *nested,
+            Err(payload) => Bug::new(run.last.map(|function| self.name(function)), &panic_message(payload.as_ref())),
+        }
+    }
+
+    fn name(&self, function: usize) -> &'static str {
+        self.functions.get(function).map_or("", |f| f.name)
+    }
+
+    /// Returns the exit of a program whose time ran out while a host call waited, and the offset of
+    /// that call.
+    fn timed_out(&self, store: &Store<Run>, time: Duration) -> (Exit, Vec<Option<usize>>) {
+        let waiting = store.data().waiting;
+        let message = match waiting {
+            Some((function, _)) => format!("{} in `{}`", out_of_time(time), self.name(function)),
+            None => out_of_time(time),
+        };
+        let exit = Exit::Trapped(Trap { kind: TrapKind::Time, message, position: None });
+        (exit, vec![waiting.and_then(|(_, offset)| offset)])
+    }
+
+    /// Converts an error of the engine into a trap, and returns the offsets of its innermost frames.
+    /// An error that is not a trap is the host's own.
+    fn trapped(
+        &self,
+        store: &Store<Run>,
+        error: wasmtime::Error,
+        time: Duration,
+    ) -> Result<(Exit, Vec<Option<usize>>), EngineError> {
+        let run = store.data();
+        let (kind, message) = if let Some(failure) = error.downcast_ref::<Failure>() {
+            let function = run.failed.as_ref().map_or("", |f| self.name(f.function));
+            (TrapKind::Host(failure.code), format!("`{function}` failed: {failure}"))
+        } else if let Some(wasmtime::Trap::Interrupt) = error.downcast_ref()
+            && run.account().is_out_of_cpu()
+        {
+            (TrapKind::Time, run.account().out_of_cpu())
+        } else if let Some(trap) = error.downcast_ref::<wasmtime::Trap>() {
+            describe(*trap, time)
+        } else if let Some(failure) = &run.memory_limit.refused {
+            (TrapKind::Memory, failure.reason.clone())
+        } else {
+            return Err(EngineError(error));
+        };
+        // A stack overflows before the first instruction of a function. The position is then that
+        // of the call, which is in the second frame.
+        let frames = error.downcast_ref::<wasmtime::WasmBacktrace>().map_or(&[][..], |trace| trace.frames());
+        let offsets = frames.iter().take(2).map(wasmtime::FrameInfo::module_offset).collect();
+        Ok((Exit::Trapped(Trap { kind, message, position: None }), offsets))
+    }
+
+    /// Collects the outcome of a run from its store, without positions, and the offset of the host
+    /// call that explains the exit.
+    fn outcome(&self, mut store: Store<Run>, exit: Exit, duration: Duration) -> (Outcome, Option<usize>) {
+        let memory_bytes = store.data().memory.map_or(0, |memory| memory.data_size(&store) as u64);
+        let own_fuel = self.limits.fuel.map(|given| given.saturating_sub(store.get_fuel().unwrap_or(0)));
+        let run = store.data_mut();
+        let explains = |code: Code| match &exit {
+            Exit::Returned(returned) => *returned == code,
+            Exit::Trapped(trap) => matches!(trap.kind, TrapKind::Host(_)),
+        };
+        let failed = run.failed.take().filter(|failed| explains(failed.failure.code));
+        let mut calls: Vec<Calls> = run
+            .calls
+            .iter()
+            .map(|c| Calls { function: self.name(c.function), calls: c.calls, failed: c.failed })
+            .collect();
+        for nested in run.nested_calls.drain(..) {
+            match calls.iter_mut().find(|own| own.function == nested.function) {
+                Some(own) => (own.calls, own.failed) = (own.calls + nested.calls, own.failed + nested.failed),
+                None => calls.push(nested),
+            }
+        }
+        let offset = failed.as_ref().and_then(|failed| failed.offset);
+        let outcome = Outcome {
+            calls,
+            answer: run.take_answer().filter(|_| exit == Exit::Returned(Code::SUCCESS)),
+            results: run.take_results(),
+            log: run.take_log(),
+            exit,
+            failure: failed.map(|FailedCall { function, failure, .. }| CallFailure {
+                function: self.name(function),
+                position: None,
+                failure,
+            }),
+            fuel: own_fuel.map(|own| own.saturating_add(run.nested_fuel)),
+            memory_bytes,
+            duration,
+        };
+        (outcome, offset)
+    }
+}
+
+/// Instantiates the program and calls its function `run`.
+async fn call_run(store: &mut Store<Run>, compiled: &Compiled) -> wasmtime::Result<i32> {
+    let instance = compiled.instance.instantiate_async(&mut *store).await?;
+    let missing = |what: &str| wasmtime::Error::msg(format!("the module has no {what}"));
+    let memory = instance.get_module_export(&mut *store, &compiled.memory).and_then(wasmtime::Extern::into_memory);
+    store.data_mut().memory = Some(memory.ok_or_else(|| missing("memory"))?);
+    store.data_mut().heap = compiled.heap;
+    let run = instance.get_module_export(&mut *store, &compiled.run).and_then(wasmtime::Extern::into_func);
+    run.ok_or_else(|| missing("function `run`"))?.typed::<(), i32>(&*store)?.call_async(&mut *store, ()).await
+}
+
+fn out_of_time(time: Duration) -> String {
+    format!("the program ran out of its {} ms", time.as_millis())
+}
+
+/// Describes a trap of the engine to the program's author.
+fn describe(trap: wasmtime::Trap, time: Duration) -> (TrapKind, String) {
+    use wasmtime::Trap as T;
+    let (kind, message) = match trap {
+        T::StackOverflow => (TrapKind::Stack, "calls are nested too deep; does a function call itself without an end?"),
+        T::MemoryOutOfBounds | T::HeapMisaligned => {
+            (TrapKind::Memory, "access outside the memory; check the address and the length")
+        }
+        T::TableOutOfBounds => (TrapKind::Memory, "access outside the table"),
+        T::IndirectCallToNull => (TrapKind::Call, "indirect call of an empty table entry"),
+        T::BadSignature => (TrapKind::Call, "indirect call of a function of another type"),
+        T::IntegerOverflow => (TrapKind::Arithmetic, "integer overflow"),
+        T::IntegerDivisionByZero => (TrapKind::Arithmetic, "integer division by zero"),
+        T::BadConversionToInteger => (TrapKind::Arithmetic, "the float has no integer value in that range"),
+        T::UnreachableCodeReached => (TrapKind::Unreachable, "`unreachable` was reached"),
+        T::Interrupt => return (TrapKind::Time, format!("{}; does a loop never end?", out_of_time(time))),
+        T::OutOfFuel => (TrapKind::Time, "the program used up its fuel; does a loop never end?"),
+        other => return (TrapKind::Call, other.to_string()),
+    };
+    (kind, message.to_owned())
+}

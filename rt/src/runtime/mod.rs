@@ -1,0 +1,155 @@
+//! The runtime: turns a text into a program, and runs programs.
+
+mod execute;
+mod prepare;
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+use wasmtime::{Engine, Linker};
+
+use crate::cache::{Key, Programs};
+use crate::engine::{Limits, engine};
+use crate::outcome::Bug;
+use crate::pool::{Bounds, Pool};
+use crate::run::LEVELS;
+use crate::{Account, Capability, Function, Run, Signatures};
+
+/// Compiles and runs programs. A process has one; it is cheap to clone and shared by all runs.
+#[derive(Clone)]
+pub struct Runtime {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    engine: Engine,
+    linker: Linker<Run>,
+    limits: Limits,
+    capabilities: Vec<Capability>,
+    functions: Vec<&'static Function>,
+    signatures: Signatures,
+    programs: Programs,
+    /// The account of the process.
+    account: Account,
+    pool: Pool,
+    /// Slots for programs at each level of nesting. A program holds a slot of its own level and
+    /// waits for slots of the next level only.
+    slots: [Semaphore; LEVELS],
+    /// Hash of everything besides the module that decides the outcome of compiling: the versions
+    /// of the capabilities and the compiler's settings.
+    settings: Key,
+}
+
+/// The reason why a program was not run to an outcome.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The program needs capabilities that the run was not granted. Nothing of it was executed.
+    #[error("the program needs {}, not granted to this run", list(.0))]
+    Denied(Vec<&'static str>),
+    /// The run's guard refused the program, for this reason. Nothing of it was executed.
+    #[error("{0}")]
+    Refused(String),
+    /// A host function panicked. The program was ended, and its state is not used again.
+    #[error(transparent)]
+    Bug(#[from] Bug),
+    /// The host itself failed.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+/// A failure of the host itself. It ends the run and is never reported to a program.
+#[derive(Debug, thiserror::Error)]
+#[error("the engine failed: {0:#}")]
+pub struct EngineError(wasmtime::Error);
+
+impl From<wasmtime::Error> for EngineError {
+    fn from(error: wasmtime::Error) -> Self {
+        EngineError(error)
+    }
+}
+
+fn list(names: &[&str]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+impl Runtime {
+    /// Creates the engine and links every capability once. The [`Grants`](crate::Grants) of a run
+    /// decide which of them it may use.
+    ///
+    /// # Errors
+    /// If the engine cannot be created (for lack of address space or threads), or if two
+    /// capabilities declare the same function.
+    pub fn new(capabilities: &[Capability], limits: Limits) -> Result<Runtime, EngineError> {
+        let pool = Pool::new(Bounds::new(limits.compile));
+        let engine = engine(&limits, pool.tick())?;
+        let mut linker = Linker::new(&engine);
+        let functions: Vec<&'static Function> = capabilities.iter().flat_map(|c| c.functions).collect();
+        for (id, function) in functions.iter().enumerate() {
+            (function.link)(&mut linker, id)?;
+        }
+        let inner = Inner {
+            settings: settings(&engine, capabilities),
+            engine,
+            linker,
+            capabilities: capabilities.to_vec(),
+            signatures: Signatures::new(functions.iter().map(|f| f.signature)),
+            functions,
+            programs: Programs::new(limits.cache),
+            account: Account::of_process(limits.process_memory),
+            pool,
+            slots: std::array::from_fn(|level| Semaphore::new(limits.slots(level) as usize)),
+            limits,
+        };
+        Ok(Runtime { inner: Arc::new(inner) })
+    }
+
+    /// Returns the capabilities that programs may name, granted or not.
+    #[must_use]
+    pub fn capabilities(&self) -> &[Capability] {
+        &self.inner.capabilities
+    }
+
+    /// Returns the signatures of the host functions that programs may name.
+    #[must_use]
+    pub fn signatures(&self) -> &Signatures {
+        &self.inner.signatures
+    }
+
+    /// Returns the limits of the engine and of each program.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.inner.limits
+    }
+
+    /// Opens an account for a run, under the account of the process.
+    #[must_use]
+    pub fn open_account(&self) -> Account {
+        self.inner.account.open_run(self.inner.limits.run.clone())
+    }
+
+    /// Returns the number of compiled programs in the cache.
+    #[must_use]
+    pub fn cached(&self) -> usize {
+        self.inner.programs.len()
+    }
+}
+
+/// Hashes everything besides the module that decides the outcome of compiling.
+fn settings(engine: &Engine, capabilities: &[Capability]) -> Key {
+    use std::hash::{Hash, Hasher};
+    struct Collect(blake3::Hasher);
+    impl Hasher for Collect {
+        fn write(&mut self, bytes: &[u8]) {
+            self.0.update(bytes);
+        }
+        fn finish(&self) -> u64 {
+            0
+        }
+    }
+    let mut collect = Collect(blake3::Hasher::new());
+    engine.precompile_compatibility_hash().hash(&mut collect);
+    for capability in capabilities {
+        (capability.name, capability.version).hash(&mut collect);
+    }
+    collect.0.finalize().into()
+}

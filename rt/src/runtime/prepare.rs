@@ -1,0 +1,204 @@
+//! Preparing programs: from a text to a compiled, linked module, and back to positions in the text.
+
+use std::sync::Arc;
+
+use wasmtime::Module;
+use wattle_lang::{Assembled, cost};
+
+use super::{Inner, Runtime};
+use crate::cache::{Key, Preparation};
+use crate::pool::catch_panic;
+use crate::program::{Compiled, Program};
+use crate::{Authority, Diagnostic, Fixed, Position, Severity, Signature, Unfinished};
+
+/// Maximum length of a text that the calling thread works on, in bytes. Longer texts go to the
+/// pool, and so do texts that cost more to compile than their length suggests.
+const MAX_INLINE: usize = 16 << 10;
+
+/// The reason why a text has no program.
+enum Rejected {
+    /// The text is not a valid program.
+    Invalid(Box<Diagnostic>),
+    /// The work on the text was not finished.
+    Unfinished(Unfinished),
+}
+
+impl Runtime {
+    /// Prepares a program from a text, or returns it from the cache. Its authority is then known,
+    /// and none of it has run.
+    ///
+    /// A text that is long or costs much to compile is worked on by a pool of threads. Dropping
+    /// the future ends the wait.
+    ///
+    /// # Errors
+    /// A diagnostic that points into the text, by which its author can fix it. The code
+    /// `host-busy` is not the text's fault: the same text can be submitted again.
+    pub async fn prepare(&self, source: &str) -> Result<Program, Arc<Diagnostic>> {
+        self.inner.programs.text(source, self.prepare_uncached(source)).await
+    }
+
+    async fn prepare_uncached(&self, source: &str) -> Preparation {
+        match self.assemble_and_compile(source).await {
+            Ok(program) => Preparation::Final(Ok(program)),
+            Err(rejected) => {
+                let busy = matches!(rejected, Rejected::Unfinished(Unfinished::Busy));
+                let diagnostic = self.diagnostic(source, rejected).into();
+                if busy { Preparation::Retry(diagnostic) } else { Preparation::Final(Err(diagnostic)) }
+            }
+        }
+    }
+
+    async fn assemble_and_compile(&self, source: &str) -> Result<Program, Rejected> {
+        let assemble = |inner: &Inner, source: &str| wattle_lang::assemble(source, &inner.signatures);
+        let assembled = self.inline_or_pooled(source, assemble).await?;
+        let assembled = Arc::new(assembled.map_err(Rejected::Invalid)?);
+        let mut hasher = blake3::Hasher::new();
+        let key: Key = hasher.update(&self.inner.settings).update(assembled.module.as_bytes()).finalize().into();
+        let compiled = self.inner.programs.module(key, self.compile(source, &assembled)).await?;
+        Ok(Program::new(source.to_owned(), assembled.warnings.clone(), compiled))
+    }
+
+    /// Compiles a module: on the calling thread if that is certain to be quick, else on the pool.
+    async fn compile(&self, source: &str, assembled: &Arc<Assembled>) -> Result<Arc<Compiled>, Rejected> {
+        if is_small(source)
+            && let Some(compiled) =
+                catch_panic(|| self.inner.compile_if_quick(assembled)).map_err(Rejected::Unfinished)?
+        {
+            return Ok(compiled);
+        }
+        let assembled = Arc::clone(assembled);
+        self.pooled(source, move |inner, source| inner.compile(source, &assembled)).await?.map_err(Rejected::Invalid)
+    }
+
+    /// Does work on a text: on the calling thread if the text is small, else on the pool.
+    async fn inline_or_pooled<T: Send + 'static>(
+        &self,
+        source: &str,
+        work: impl FnOnce(&Inner, &str) -> T + Send + 'static,
+    ) -> Result<T, Rejected> {
+        if is_small(source) { Ok(work(&self.inner, source)) } else { self.pooled(source, work).await }
+    }
+
+    /// Does work on a text on a thread of the pool.
+    async fn pooled<T: Send + 'static>(
+        &self,
+        source: &str,
+        work: impl FnOnce(&Inner, &str) -> T + Send + 'static,
+    ) -> Result<T, Rejected> {
+        let (inner, source) = (Arc::clone(&self.inner), source.to_owned());
+        self.inner.pool.run(move || work(&inner, &source)).await.map_err(Rejected::Unfinished)
+    }
+
+    /// Returns the faults of a text, as [`check`](crate::check) does, using a thread of the
+    /// pool. A text that takes too long has a single finding that says so.
+    pub async fn check(&self, source: &str, limit: usize) -> Vec<Diagnostic> {
+        let check = move |inner: &Inner, source: &str| wattle_lang::check(source, &inner.signatures, limit);
+        let found = self.pooled(source, check).await;
+        found.unwrap_or_else(|rejected| vec![*self.diagnostic(source, rejected)])
+    }
+
+    /// Repairs a text, as [`fix`](crate::fix) does, on a thread of the pool. A text that takes
+    /// too long is left as it is.
+    pub async fn fix(&self, source: &str) -> Fixed {
+        let fixed = self.pooled(source, |inner, source| wattle_lang::fix(source, &inner.signatures)).await;
+        fixed.unwrap_or_else(|rejected| {
+            let rest = Some(self.diagnostic(source, rejected));
+            Fixed { source: source.to_owned(), applied: Vec::new(), rest }
+        })
+    }
+
+    fn diagnostic(&self, source: &str, rejected: Rejected) -> Box<Diagnostic> {
+        match rejected {
+            Rejected::Invalid(diagnostic) => diagnostic,
+            Rejected::Unfinished(why) => Box::new(why.diagnostic(source, self.inner.limits.compile)),
+        }
+    }
+
+    /// Returns the position in the author's text of each of the program's
+    /// [uses](Authority::uses), in their order.
+    ///
+    /// A long text is worked on by the pool. If the pool is busy, the positions are unknown.
+    pub async fn use_positions(&self, program: &Program) -> Vec<Option<Position>> {
+        self.locate(program, program.authority().uses().iter().map(|each| each.offset).collect()).await
+    }
+
+    /// Returns the position in the author's text of each offset in the program's module.
+    pub(super) async fn locate(&self, program: &Program, offsets: Vec<Option<usize>>) -> Vec<Option<Position>> {
+        if offsets.iter().all(Option::is_none) {
+            return vec![None; offsets.len()];
+        }
+        let known: Vec<usize> = offsets.iter().flatten().copied().collect();
+        let locate = move |inner: &Inner, source: &str| wattle_lang::locate_all(source, &inner.signatures, &known);
+        let spans = self.inline_or_pooled(program.source(), locate).await.unwrap_or_default();
+        let mut spans = spans.into_iter();
+        let position = |offset: Option<usize>| {
+            let span = offset.and_then(|_| spans.next())??;
+            Some(Position::of(program.source(), span.start as usize))
+        };
+        offsets.into_iter().map(position).collect()
+    }
+}
+
+/// Returns true if the calling thread may work on the text. A text that exceeds the maximum
+/// length counts as small, since it is refused for its length alone.
+fn is_small(source: &str) -> bool {
+    source.len() <= MAX_INLINE || wattle_lang::is_too_long(source)
+}
+
+impl Inner {
+    /// Encodes, compiles and links a module.
+    fn compile(&self, source: &str, assembled: &Assembled) -> Result<Arc<Compiled>, Box<Diagnostic>> {
+        let compiled = || {
+            let binary = assembled.encode()?;
+            cost::of(&binary).map_err(|_| wasmtime::Error::msg("it costs too much to compile"))?;
+            self.link(assembled, &binary)
+        };
+        compiled().map_err(|error| self.explain(source, &error))
+    }
+
+    /// Compiles a module if that takes a few milliseconds at most. Returns `None` if it may take
+    /// longer or fails.
+    fn compile_if_quick(&self, assembled: &Assembled) -> Option<Arc<Compiled>> {
+        let binary = assembled.encode().ok()?;
+        cost::of(&binary).ok().filter(cost::Cost::is_quick)?;
+        self.link(assembled, &binary).ok()
+    }
+
+    /// Compiles and links a binary.
+    fn link(&self, assembled: &Assembled, binary: &[u8]) -> wasmtime::Result<Arc<Compiled>> {
+        let module = Module::from_binary(&self.engine, binary)?;
+        let export = |name| {
+            module
+                .get_export_index(name)
+                .ok_or_else(|| wasmtime::Error::msg(format!("the module has no export `{name}`")))
+        };
+        let (run, memory) = (export("run")?, export("mem.tape")?);
+        let instance = self.linker.instantiate_pre(&module)?;
+        let mut capabilities: Vec<&'static str> = assembled.imports.iter().map(|import| import.module).collect();
+        capabilities.sort_unstable();
+        capabilities.dedup();
+        Ok(Arc::new(Compiled {
+            instance,
+            run,
+            memory,
+            heap: assembled.heap_base,
+            capabilities,
+            waits: assembled.imports.iter().any(|import| self.waits(import)),
+            authority: Authority::of(binary, &assembled.imports, assembled.heap_base),
+            imports: assembled.imports.clone(),
+        }))
+    }
+
+    fn waits(&self, import: &Signature) -> bool {
+        self.functions.iter().any(|f| f.waits && f.signature == *import)
+    }
+
+    /// Explains in the author's text why a module could not be compiled. A reason that only the
+    /// engine knows is placed at the start of the text.
+    fn explain(&self, source: &str, error: &wasmtime::Error) -> Box<Diagnostic> {
+        wattle_lang::explain(source, &self.signatures).unwrap_or_else(|| {
+            let message = format!("the engine refuses the module: {}", error.root_cause());
+            Box::new(Diagnostic::new(source, Severity::Error, "refused-module", 0..0, message, None))
+        })
+    }
+}

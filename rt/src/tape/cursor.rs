@@ -1,0 +1,169 @@
+//! The position of a program on its tape.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use super::{Args, CallId, Halt, PROGRAM, QUESTION, RecordedValue, Replay, Tape};
+use crate::{CallEffect, Code, Exit, Failure, Outcome, Position, Trap, TrapKind};
+
+/// The number of a program's first call.
+const FIRST_CALL: u32 = 2;
+
+/// The position of a program on a tape: its path, and the call that it makes next.
+#[derive(Clone)]
+pub(crate) struct TapeCursor {
+    pub(crate) tape: Arc<dyn Tape>,
+    path: Arc<[u32]>,
+    next: u32,
+    /// The recorded call in progress, if there is one.
+    current: Option<CurrentCall>,
+}
+
+/// A recorded call in progress.
+#[derive(Clone, Copy)]
+struct CurrentCall {
+    number: u32,
+    /// How many times it has started programs.
+    starts: u32,
+    /// How many keys it has received.
+    keys: u32,
+}
+
+impl fmt::Debug for TapeCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TapeCursor").field("path", &self.path).field("next", &self.next).finish_non_exhaustive()
+    }
+}
+
+impl TapeCursor {
+    /// Returns the cursor of the program that the run itself calls.
+    pub(crate) fn root(tape: Arc<dyn Tape>) -> TapeCursor {
+        TapeCursor { tape, path: Arc::from([]), next: FIRST_CALL, current: None }
+    }
+
+    /// Returns the cursor under which the call in progress starts programs. A call may start
+    /// programs several times, with another cursor each time. A call that is not recorded gets a
+    /// number for this purpose.
+    pub(crate) fn nested(&mut self) -> TapeCursor {
+        let (number, starts) = match &mut self.current {
+            Some(call) => {
+                call.starts += 1;
+                (call.number, call.starts - 1)
+            }
+            None => (self.take_number(), 0),
+        };
+        self.child(number).child(starts)
+    }
+
+    /// Returns the cursor whose path extends this one's by a number.
+    pub(crate) fn child(&self, number: u32) -> TapeCursor {
+        let path = self.path.iter().copied().chain([number]).collect();
+        TapeCursor { tape: Arc::clone(&self.tape), path, next: FIRST_CALL, current: None }
+    }
+
+    /// Returns a new key for a change that the call in progress makes. Returns `None` if the call is
+    /// not recorded.
+    pub(crate) fn key(&mut self) -> Option<String> {
+        let call = self.current.as_mut()?;
+        call.keys += 1;
+        Some(format!("{}.{}", self.tape.key(&self.path, call.number), call.keys))
+    }
+
+    /// Returns true if a recorded call is in progress.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.current.is_some()
+    }
+
+    /// Starts the next recorded call, and returns its identity.
+    pub(crate) fn start_call(&mut self, function: &'static str, effect: CallEffect, args: Args) -> CallId {
+        let number = self.take_number();
+        self.current = Some(CurrentCall { number, starts: 0, keys: 0 });
+        self.id(number, function, effect, args)
+    }
+
+    /// Ends the recorded call in progress.
+    pub(crate) fn end_call(&mut self) {
+        self.current = None;
+    }
+
+    fn take_number(&mut self) -> u32 {
+        let number = self.next;
+        self.next = self.next.saturating_add(1);
+        number
+    }
+
+    fn id(&self, number: u32, function: &'static str, effect: CallEffect, args: Args) -> CallId {
+        let (digest, args) = args.finish();
+        CallId { path: Arc::clone(&self.path), number, function: Cow::Borrowed(function), effect, digest, args }
+    }
+
+    /// Returns the identity of a question about the program. Its text is not truncated.
+    pub(crate) fn question(&self, question: &str) -> CallId {
+        let mut args = Args::default();
+        args.add(&question);
+        CallId { args: question.to_owned(), ..self.id(1, QUESTION, CallEffect::Reads, args) }
+    }
+
+    /// Notes that the program begins. If an earlier run of it timed out or was refused, also returns
+    /// that end: the clock would not stop the program at the same instruction again.
+    pub(crate) fn open(&self, source: &str, args: &[String]) -> Result<(CallId, Option<PriorEnd>), Halt> {
+        let mut all = Args::default();
+        all.add(&source);
+        args.iter().for_each(|arg| all.add(&arg.as_str()));
+        let id = self.id(0, PROGRAM, CallEffect::Reads, all);
+        let prior = match self.tape.begin(&id)? {
+            Replay::Recorded(Ok(RecordedValue::Items(parts))) => TimedOut::decode(parts).map(PriorEnd::TimedOut),
+            Replay::Recorded(Err(refusal)) => Some(PriorEnd::Refused(refusal.reason)),
+            _ => None,
+        };
+        Ok((id, prior))
+    }
+
+    /// Notes that the guard refused the program.
+    pub(crate) fn refuse(&self, id: &CallId, why: &str) {
+        self.tape.end(id, Err(Failure::new(Code::EACCESS, why)));
+    }
+
+    /// Notes the outcome of the program.
+    pub(crate) fn close(&self, id: &CallId, outcome: &Outcome) {
+        let value = match &outcome.exit {
+            Exit::Trapped(trap) if trap.kind == TrapKind::Time => TimedOut::encode(trap, &outcome.results),
+            _ => RecordedValue::Unit,
+        };
+        self.tape.end(id, Ok(value));
+    }
+}
+
+/// The end of a program in an earlier run. The program is not run again.
+#[derive(Debug)]
+pub(crate) enum PriorEnd {
+    TimedOut(TimedOut),
+    Refused(String),
+}
+
+/// The end of a program whose time ran out.
+#[derive(Debug)]
+pub(crate) struct TimedOut {
+    pub(crate) trap: Trap,
+    pub(crate) results: Vec<Vec<u8>>,
+}
+
+impl TimedOut {
+    /// Records the message of the trap, its position as `LINE COLUMN`, and the results.
+    fn encode(trap: &Trap, results: &[Vec<u8>]) -> RecordedValue {
+        let position = trap.position.map_or(String::new(), |p| format!("{} {}", p.line, p.column));
+        let head = [trap.message.clone().into_bytes(), position.into_bytes()];
+        RecordedValue::Items(head.into_iter().chain(results.iter().cloned()).collect())
+    }
+
+    fn decode(parts: Vec<Vec<u8>>) -> Option<TimedOut> {
+        let mut parts = parts.into_iter();
+        let mut text = || parts.next().and_then(|bytes| String::from_utf8(bytes).ok());
+        let (message, position) = (text()?, text()?);
+        let position = position
+            .split_once(' ')
+            .and_then(|(line, column)| Some(Position { line: line.parse().ok()?, column: column.parse().ok()? }));
+        Some(TimedOut { trap: Trap { kind: TrapKind::Time, message, position }, results: parts.collect() })
+    }
+}
