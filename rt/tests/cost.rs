@@ -137,16 +137,16 @@ const SHAPES: &[(&str, usize, usize, &str)] = &[
     ("elements", 1_900, 2_100, "element segments"),
     ("tables", 1_400, 1_501, "use a table"),
     ("labels", 9_900, 10_001, "br_table"),
-    ("blocks of many values", 140, 160, "carry"),
+    ("blocks of many values", 140, 160, "pass"),
     ("nested loops of many values", 26, 40, "may differ"),
-    ("calls with many values", 290, 310, "carry"),
-    ("returns of many values", 2_900, 3_100, "carry"),
+    ("calls with many values", 290, 310, "pass"),
+    ("returns of many values", 2_900, 3_100, "pass"),
     ("nested loops", 980, 1_100, "may differ"),
     ("loops one after the other", 980, 1_010, "may differ"),
     ("locals set in nested loops", 88, 100, "may differ"),
-    ("locals read in nested loops", 50, 70, "carried through"),
-    ("locals carried over branches", 280, 610, "carried through"),
-    ("locals carried over one table", 280, 610, "carried through"),
+    ("locals read in nested loops", 50, 70, "kept across"),
+    ("locals carried over branches", 280, 610, "kept across"),
+    ("locals carried over one table", 280, 610, "kept across"),
 ];
 
 #[test]

@@ -168,11 +168,7 @@ fn exec_tells_failures_on_stderr() {
     exec("(i32.const 77)", &[]).code(1).tells(&["77"]);
     let swapped = "(check (call $kv.set \"k\" \"v\"))\n(call $kv.get \"k\")\n(local $p i32) (local $e i32)\n\
                    (local.set $p) (local.set $e)\n(check $e)\n(resv $p)\n(i32.const 0)";
-    exec(swapped, &[]).code(1).tells(&[
-        "names-swapped",
-        "no error code has this number",
-        "err lies on top of the value",
-    ]);
+    exec(swapped, &[]).code(1).tells(&["names-swapped", "no error code has this number", "err is on top of the value"]);
     exec("(resv \"x\")\n(resv \"y\")\n(i32.const 0)", &["-v"]).code(0).tells(&["2 × sys.resv", "KiB"]);
     exec("(call $nope.get)\n(i32.const 0)", &[]).code(1).tells(&["unknown-function", "line 1, column 7"]);
     exec("(loop $l (br $l))\n(i32.const 0)", &["--timeout", "200ms"]).code(1).tells(&["200 ms"]);
