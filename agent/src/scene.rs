@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use wattle_capability::PortFuture;
 use wattle_capability::ai::{Embedding, Inference, Question, Reply};
-use wattle_capability::egress::{HeaderMap, HeaderName, HeaderValue, Incoming, Outgoing, Passage, Url};
+use wattle_capability::egress::{HeaderMap, HeaderName, HeaderValue, Incoming, Outgoing, Passage, StatusCode, Url};
 use wattle_capability::files::Files;
 use wattle_capability::git::Repository;
 use wattle_capability::http;
@@ -182,7 +182,8 @@ impl RecordedNetwork {
                 };
                 map.append(name, value);
             }
-            let answer = http::Response { status: *status, headers: map, body: body.clone().into_bytes() };
+            let status = StatusCode::from_u16(*status).map_err(|_| format!("`{status}` is not an HTTP status"))?;
+            let answer = http::Response { status, headers: map, body: body.clone().into() };
             let url = normal(url);
             match routes.iter_mut().find(|route| route.url == url && route.method == *method) {
                 Some(route) => route.answers.get_mut().unwrap_or_else(PoisonError::into_inner).push_back(answer),
@@ -304,10 +305,10 @@ mod tests {
         let recorded = [answer("https://a.example", "one"), answer("https://a.example/", "two")];
         let network = RecordedNetwork::new(&recorded).unwrap();
         let ask = async |method, url: &str| {
-            let request = http::Request { method, url: url.to_owned(), headers: HeaderMap::new(), body: Vec::new() };
+            let request = http::Request { method, ..http::Request::get(url) };
             let passage = Passage::new(None, Arc::default(), "http");
             let answered = passage.send(&network, "http.get", request).await;
-            answered.map(|response| String::from_utf8(response.body).unwrap())
+            answered.map(|response| String::from_utf8(response.body.into()).unwrap())
         };
         for expected in ["one", "two", "two"] {
             assert_eq!(ask(Method::GET, "https://a.example/#top").await.as_deref(), Ok(expected));

@@ -11,8 +11,8 @@ use serde_json::{Map, Value as Json, json};
 use wattle_rt::{Account, Code, Config, Failure, Held, Run, Unadmitted, capability, truncate};
 
 use crate::arr::{Arrays, Handle};
-pub use crate::egress::backend::{Backend, Request, Response};
 use crate::egress::{self, HeaderMap, HeaderName, HeaderValue, Method, Passage};
+pub use crate::egress::{Backend, Request, Response};
 
 capability! {
     /// HTTP requests; a status of 400 or above fails with EREMOTE.
@@ -147,17 +147,17 @@ fn add_idempotency_key(run: &mut Run, request: &mut Request) -> Result<(), Failu
 
 /// Returns the body of a response below 400. The failure of any other quotes its body.
 fn successful_body(url: &str, answer: Received) -> Result<Vec<u8>, Failure> {
-    if answer.status < 400 {
-        return Ok(answer.response.body);
+    if answer.status.as_u16() < 400 {
+        return Ok(answer.response.body.into());
     }
     let body = String::from_utf8_lossy(&answer.body);
     let quoted = truncate(body.trim(), 200);
     let detail = if quoted.is_empty() { String::new() } else { format!(": {quoted}") };
-    Err(Failure::new(Code::EREMOTE, format!("{url} answered with status {}{detail}", answer.status)))
+    Err(Failure::new(Code::EREMOTE, format!("{url} answered with status {}{detail}", answer.status.as_u16())))
 }
 
 fn get_request(url: &str) -> Request {
-    Request { method: Method::GET, url: url.to_owned(), headers: HeaderMap::new(), body: Vec::new() }
+    Request::get(url)
 }
 
 async fn get(run: &mut Run, url: String) -> Result<Vec<u8>, Failure> {
@@ -201,7 +201,7 @@ async fn fetch_item(backend: &dyn Backend, sender: &Sender, url: &[u8]) -> Strin
         Ok(url) => match sender.send(backend, "http.get_all", get_request(url)).await {
             Err(failure) => Err(failure),
             Ok(answer) => {
-                item.insert("status".to_owned(), answer.status.into());
+                item.insert("status".to_owned(), answer.status.as_u16().into());
                 successful_body(url, answer)
             }
         },
@@ -220,7 +220,7 @@ async fn post(run: &mut Run, url: String, body: Vec<u8>, content_type: String) -
     let kind = if content_type.is_empty() { "text/plain; charset=utf-8" } else { &content_type };
     let mut headers = HeaderMap::new();
     headers.insert(egress::header::CONTENT_TYPE, header_value("content-type", kind)?);
-    let mut request = Request { method: Method::POST, url: url.clone(), headers, body };
+    let mut request = Request { method: Method::POST, url: url.clone(), headers, body: body.into() };
     add_idempotency_key(run, &mut request)?;
     successful_body(&url, send(run, "http.post", request).await?)
 }
@@ -235,7 +235,7 @@ async fn request(
     let method = Method::from_bytes(method.trim().to_ascii_uppercase().as_bytes())
         .map_err(|_| Failure::new(Code::EPARSE, format!("{method:?} is not an HTTP method")))?;
     let headers = read_headers(headers.as_deref().unwrap_or_default())?;
-    let mut request = Request { method, url, headers, body };
+    let mut request = Request { method, url, headers, body: body.into() };
     add_idempotency_key(run, &mut request)?;
     let answer = send(run, "http.request", request).await?;
     let mut shown = Map::new();
@@ -246,7 +246,8 @@ async fn request(
             _ => drop(shown.insert(name.as_str().to_owned(), value.into())),
         }
     }
-    Ok(json!({"status": answer.status, "headers": shown, "body": String::from_utf8_lossy(&answer.body)}).to_string())
+    Ok(json!({"status": answer.status.as_u16(), "headers": shown, "body": String::from_utf8_lossy(&answer.body)})
+        .to_string())
 }
 
 fn read_headers(json: &str) -> Result<HeaderMap, Failure> {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use wattle_rt::{Code, Config, Failure, Run, Service, Target, capability, truncate};
 
-use crate::egress::{HeaderMap, HeaderValue, Method, Passage, header};
+use crate::egress::{HeaderMap, HeaderValue, Passage, header};
 use crate::http::{Http, Received, Request, receive};
 use guest::{NoText, Page, Text};
 
@@ -81,7 +81,7 @@ async fn fetch(run: &mut Run, url: String, offset: i32) -> Result<String, Failur
     // The first compilation of the guest may take longer than the conversion of a page.
     guest::ready().await?;
     let until = deadline(run);
-    let status = response.status;
+    let status = response.status.as_u16();
     let content_type = response.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let page = Page { url: &base, content_type: content_type.unwrap_or_default(), body: &response.body };
     let read = guest::text(run.account(), &page, until).await;
@@ -124,11 +124,11 @@ async fn get(run: &Run, url: &str, until: Instant) -> Result<(Received, String),
     let http = run.config::<Http>()?;
     let mut headers = HeaderMap::new();
     headers.insert(header::ACCEPT, HeaderValue::from_static(ACCEPT));
-    let request = Request { method: Method::GET, url: url.to_owned(), headers, body: Vec::new() };
+    let request = Request { headers, ..Request::get(url) };
     let mut last = String::new();
     let passage = Passage::of(run, WEB.name);
     let sending = async {
-        let (response, to) = passage.send_to_last(&*http.backend, "web.fetch", request).await?;
+        let (response, to) = passage.send_with_url(&*http.backend, "web.fetch", request).await?;
         last = to;
         Ok(response)
     };

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use proptest::prelude::*;
-use wattle_capability::egress::{Incoming, Outgoing};
+use wattle_capability::egress::{Incoming, Outgoing, StatusCode};
 use wattle_capability::http::{Backend, Http, Response};
 use wattle_capability::{ALL, PortFuture, pure_grants};
 use wattle_rt::{Argument, Authority, Limits, Part, Runtime};
@@ -19,7 +19,7 @@ struct Web(Mutex<Vec<String>>);
 impl Backend for Web {
     fn send(&self, request: Outgoing) -> PortFuture<'_, Incoming> {
         self.0.lock().unwrap().push(request.request().url.clone());
-        let response = Response { status: 200, headers: Default::default(), body: b"answer".to_vec() };
+        let response = Response { status: StatusCode::OK, headers: Default::default(), body: "answer".into() };
         Box::pin(async move { Ok(request.answer(response)) })
     }
 }

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use wattle_capability::egress::{Incoming, Outgoing};
+use wattle_capability::egress::{Incoming, Outgoing, StatusCode};
 use wattle_capability::files::Files;
 use wattle_capability::fs::Fs;
 use wattle_capability::http::{Backend, Http, Response};
@@ -44,7 +44,7 @@ struct Web(Mutex<Vec<String>>);
 impl Backend for Web {
     fn send(&self, request: Outgoing) -> Pin<Box<dyn Future<Output = Result<Incoming, Failure>> + Send + '_>> {
         self.0.lock().unwrap().push(request.request().url.clone());
-        let response = Response { status: 200, headers: Default::default(), body: b"ok".to_vec() };
+        let response = Response { status: StatusCode::OK, headers: Default::default(), body: "ok".into() };
         Box::pin(async move { Ok(request.answer(response)) })
     }
 }

@@ -160,7 +160,7 @@ impl Setup {
         let root = &self.config.root.value;
         let base = Files::open_base(root).map_err(|error| Fault::configuration(error.to_string()))?;
         base.recovered().iter().for_each(|note| output::warn(note));
-        let base = base.keeping(host_files(&self.config));
+        let base = base.protecting(host_files(&self.config));
         Ok(Arc::new(match self.config.writes_through() {
             true => Files::write_through(base),
             false => Files::overlay(Some(base), OVERLAY_LIMIT),

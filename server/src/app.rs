@@ -96,7 +96,7 @@ impl App {
     pub(crate) fn trusted(&self, exec: bool) -> Option<(Trusted, Arc<Files>)> {
         let (trusted, folder) = self.trusted.clone().filter(|_| exec).zip(self.workdir.as_ref())?;
         match Files::open_base(folder) {
-            Ok(base) => Some((trusted, Arc::new(Files::write_through(base.keeping(self.host_files.clone()))))),
+            Ok(base) => Some((trusted, Arc::new(Files::write_through(base.protecting(self.host_files.clone()))))),
             Err(cause) => {
                 tracing::error!(%cause, "failed to open the workdir of a trusted run");
                 None

@@ -43,7 +43,7 @@ impl Track {
     /// Of a run that begins.
     pub(crate) fn new(journal: SharedJournal, run: String, files: Option<Arc<Files>>) -> Track {
         if let Some(files) = &files {
-            files.keep_all();
+            files.mark_all_changed();
         }
         Track { run, journal, files, shortener: Mutex::default(), turns: AtomicU32::new(0), past: None }
     }
@@ -97,7 +97,7 @@ impl Track {
         elapsed: Duration,
     ) -> Result<(), StoreError> {
         let done = self.shortener.lock().unwrap_or_else(PoisonError::into_inner).shorten(effects);
-        let files = self.files.as_ref().and_then(|files| files.changed());
+        let files = self.files.as_ref().and_then(|files| files.take_delta());
         let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
         self.journal.turn(&self.run, Turn { spent, input: input.clone(), done, seq, elapsed_ms, files }).await?;
         self.turns.fetch_add(1, Ordering::Relaxed);

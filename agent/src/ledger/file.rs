@@ -5,7 +5,7 @@ use std::io::{self, Error, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use wattle_capability::files::own_lines;
+use wattle_capability::files::open_lines;
 
 use crate::lines::LINE_BYTES;
 
@@ -25,7 +25,7 @@ impl Locked {
     /// # Errors
     /// If it is not a plain file, cannot be written, or another process does not release it for 5 s.
     pub(super) fn open(path: &Path) -> io::Result<Locked> {
-        let file = own_lines(path)?;
+        let file = open_lines(path)?;
         let until = Instant::now() + PATIENCE;
         loop {
             match file.try_lock() {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use wattle_capability::files::{cut_torn_line, read_own};
+use wattle_capability::files::{open_lines_to_read, truncate_partial_line};
 
 use super::chain::{Hash, genesis, hex, next, of, unhex};
 use super::file::Locked;
@@ -66,8 +66,8 @@ impl Recorder {
             seals.go_on(&folder.join(LEDGER_FILE))?;
         }
         let steps = folder.join(STEPS_FILE);
-        cut_torn_line(&steps)?;
-        let Some(file) = read_own(&steps)? else { return Ok(recorder) };
+        truncate_partial_line(&steps)?;
+        let Some(file) = open_lines_to_read(&steps)? else { return Ok(recorder) };
         let mut lines = LineReader::of(file);
         while let Some((_, line)) = lines.next()? {
             let Line::Whole(line) = line else { continue };
@@ -127,7 +127,7 @@ impl Recorder {
 impl Seals {
     /// Goes on behind the run's last seal that is ours.
     fn go_on(&mut self, path: &Path) -> io::Result<()> {
-        let Some(file) = read_own(path)? else { return Ok(()) };
+        let Some(file) = open_lines_to_read(path)? else { return Ok(()) };
         let key = self.signer.public();
         let mut lines = LineReader::of(file);
         while let Some((_, line)) = lines.next()? {

@@ -1,38 +1,38 @@
-//! Which addresses are no part of the public internet: one table, first match wins.
+//! The addresses that are not part of the public internet, as tables in which the first match decides.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use Class::*;
 
-/// Names why an address is not an ordinary public one.
+/// The class of an address that is not public.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
-    /// The machine itself.
+    /// This machine.
     Loopback,
-    /// A private network (RFC 1918, NAT64 for local use).
+    /// A private network (RFC 1918, local-use NAT64).
     Private,
-    /// One link only, no router passes it on.
+    /// A single link, which no router forwards.
     LinkLocal,
-    /// Shared by the customers behind a carrier's address translation.
+    /// A network that customers behind a carrier's address translation share.
     CarrierNat,
     /// An IPv6 unique local or (obsolete) site-local address.
     UniqueLocal,
-    /// A service that hands out an instance's credentials and settings.
+    /// A service that returns the credentials and settings of a cloud instance.
     Metadata,
     /// A group of receivers.
     Multicast,
-    /// Everybody on the link.
+    /// All hosts on the link.
     Broadcast,
-    /// No address at all; systems take it for the machine itself.
+    /// The unspecified address, which systems treat as this machine.
     Unspecified,
-    /// Set aside for benchmarks.
+    /// A network for benchmarks.
     Benchmark,
-    /// Set aside for documentation.
+    /// A network for documentation.
     Documentation,
-    /// Set aside by the standards for other ends, or never assigned.
+    /// A network that the standards reserve or have not assigned.
     Reserved,
-    /// An obsolete IPv6 form that carries an IPv4 address in it (IPv4-compatible, 6to4, Teredo).
+    /// An IPv6 address with an embedded IPv4 address (IPv4-compatible, 6to4, Teredo).
     Tunnel,
 }
 
@@ -56,7 +56,7 @@ impl fmt::Display for Class {
     }
 }
 
-/// IPv4 networks that are refused: network, prefix length, why.
+/// IPv4 networks that are refused: network, prefix length, class.
 const V4: &[([u8; 4], u32, Class)] = &[
     ([169, 254, 169, 254], 32, Metadata),
     ([169, 254, 170, 2], 32, Metadata),
@@ -82,7 +82,7 @@ const V4: &[([u8; 4], u32, Class)] = &[
     ([240, 0, 0, 0], 4, Reserved),
 ];
 
-/// IPv6 networks that are refused. What lies outside `2000::/3` and is not named here is reserved.
+/// IPv6 networks that are refused. All others outside of `2000::/3` are reserved.
 const V6: &[([u16; 8], u32, Class)] = &[
     ([0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254], 128, Metadata),
     ([0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254], 128, Metadata),
@@ -104,12 +104,12 @@ const V6: &[([u16; 8], u32, Class)] = &[
     ([0xff00, 0, 0, 0, 0, 0, 0, 0], 8, Multicast),
 ];
 
-/// IPv6 networks of 96 bits whose last 32 are an IPv4 address that traffic really reaches: it decides.
-/// In order: IPv4-mapped, IPv4-translated, NAT64.
+/// IPv6 networks whose last 32 bits are an IPv4 address that traffic really reaches, so that the IPv4
+/// address decides. In order: IPv4-mapped, IPv4-translated, NAT64.
 const EMBEDS_V4: &[[u16; 8]] =
     &[[0, 0, 0, 0, 0, 0xffff, 0, 0], [0, 0, 0, 0, 0xffff, 0, 0, 0], [0x64, 0xff9b, 0, 0, 0, 0, 0, 0]];
 
-/// Names that cloud platforms give to their metadata service.
+/// Names of the metadata services of cloud platforms.
 const METADATA_NAMES: &[&str] = &[
     "metadata",
     "metadata.google.internal",
@@ -122,7 +122,7 @@ const METADATA_NAMES: &[&str] = &[
     "instance-data.ec2.internal",
 ];
 
-/// Says why an address is not a public one; `None` where it is public.
+/// Returns the class of an address; `None` if it is public.
 ///
 /// ```
 /// use wattle_egress::{Class, classify};
@@ -147,15 +147,16 @@ fn classify_v6(address: Ipv6Addr) -> Option<Class> {
     let bits = u128::from(address);
     let within = |net: [u16; 8], len: u32| (bits ^ u128::from(Ipv6Addr::from(net))).leading_zeros() >= len;
     if EMBEDS_V4.iter().any(|net| within(*net, 96)) {
-        // Truncation is meant: the low 32 bits are the embedded address.
+        // The low 32 bits are the embedded address, so the truncation is intended.
         return classify_v4(Ipv4Addr::from(bits as u32));
     }
     let listed = V6.iter().find(|(net, len, _)| within(*net, *len)).map(|&(_, _, class)| class);
     listed.or((!within([0x2000, 0, 0, 0, 0, 0, 0, 0], 3)).then_some(Reserved))
 }
 
-/// Says why a name is refused before it is looked up. `name` is in lower case, without a final dot.
-pub(super) fn classify_name(name: &str) -> Option<Class> {
+/// Returns the class of a name that is refused without resolving it; `None` for every other name. `name`
+/// is in lower case, without a final dot.
+pub(crate) fn classify_name(name: &str) -> Option<Class> {
     if name == "localhost" || name.ends_with(".localhost") || name == "localhost.localdomain" {
         return Some(Loopback);
     }
@@ -166,7 +167,7 @@ pub(super) fn classify_name(name: &str) -> Option<Class> {
 mod tests {
     use super::*;
 
-    /// The first and last address of every row fall in that row's class, unless an earlier, narrower row took them.
+    /// The first and the last address of each row have the row's class, unless an earlier row matches.
     #[test]
     fn every_row_decides_its_network() {
         for &(net, len, class) in V4 {
@@ -184,7 +185,7 @@ mod tests {
         }
     }
 
-    /// The neighbours on both sides of the networks that border on public space are public.
+    /// The addresses just outside of the refused networks are public.
     #[test]
     fn neighbours_are_public() {
         for text in [

@@ -1,44 +1,35 @@
-//! The requests of programs, and what carries them.
+//! The two ways out as backends.
 
-use wattle_rt::PortFuture;
+use wattle_rt::{Code, Failure, PortFuture};
 
-use crate::{HeaderMap, Incoming, Method, Outgoing};
+use crate::egress::Egress;
+use crate::endpoint::EndpointClient;
+use crate::error::{EgressError, EgressErrorKind};
+use crate::passage::{Backend, Incoming, Outgoing};
+use crate::request::Response;
 
-/// A request as a program makes it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
-    /// The method, in capitals.
-    pub method: Method,
-    /// An absolute URL.
-    pub url: String,
-    /// Header names and values.
-    pub headers: HeaderMap,
-    /// The body, empty for none.
-    pub body: Vec<u8>,
+impl Backend for Egress {
+    fn send(&self, outgoing: Outgoing) -> PortFuture<'_, Incoming> {
+        Box::pin(async move { incoming(Egress::send(self, &outgoing).await) })
+    }
 }
 
-/// An answer of any status.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Response {
-    /// The status.
-    pub status: u16,
-    /// Header names and values.
-    pub headers: HeaderMap,
-    /// The body, decompressed.
-    pub body: Vec<u8>,
+impl Backend for EndpointClient {
+    fn send(&self, outgoing: Outgoing) -> PortFuture<'_, Incoming> {
+        Box::pin(async move { incoming(self.send_cleaned(outgoing.request().clone(), &outgoing.cleaner()).await) })
+    }
 }
 
-/// What carries a program's requests: the egress guard, or answers of a test. It is given what has passed the run's guard and vault,
-/// and returns what the vault has cleaned.
-pub trait Backend: Send + Sync {
-    /// Sends the request, and asks it about each URL that a redirect leads to. A refusal is `EACCESS`, a URL that cannot be read
-    /// `EPARSE`, too late `ETIME`, anything else `EREMOTE`.
-    fn send(&self, outgoing: Outgoing) -> PortFuture<'_, Incoming>;
+/// Converts a result whose secrets are replaced already.
+fn incoming(result: Result<Response, EgressError>) -> Result<Incoming, Failure> {
+    result.map(Incoming::cleaned).map_err(|error| Failure::new(code_of(&error), error.to_string()))
 }
 
-impl From<Request> for crate::Request {
-    fn from(request: Request) -> crate::Request {
-        let Request { method, url, headers, body } = request;
-        crate::Request { method, url, headers, body: body.into() }
+fn code_of(error: &EgressError) -> Code {
+    match error.kind() {
+        EgressErrorKind::Refused => Code::EACCESS,
+        EgressErrorKind::BadUrl => Code::EPARSE,
+        EgressErrorKind::Timeout => Code::ETIME,
+        _ => Code::EREMOTE,
     }
 }

@@ -1,20 +1,21 @@
-//! The way to one configured endpoint (a model, images, search), for its own client only.
+//! The way out to a configured endpoint: a model, an image generator, a search engine.
 
 use std::sync::Arc;
 
 use url::Url;
 
-use super::error::EgressError;
-use super::policy::{Limits, Reach, Target};
-use super::redirect::{Hop, location, parse};
-use super::wire::Clients;
-use super::{Exchange, Request, Response, Streamed};
+use crate::client::Clients;
+use crate::error::EgressError;
+use crate::exchange::{Exchange, Streamed};
+use crate::policy::{Limits, Reach, Target};
+use crate::redirect::{Hop, location, parse};
+use crate::request::{Request, Response};
 use crate::secrets::Cleaner;
 
-/// Sends requests to one origin, the one that the operator configured, and to no other.
+/// A client for the one origin that the operator configured.
 ///
-/// It reaches that origin even where it is not public (a model on this machine), with every other rule of the
-/// guard in force. Redirects are not followed: an endpoint that moved is a setting to correct.
+/// The origin need not be public: a model may run on this machine. Every other rule holds. Redirects are
+/// not followed, because the operator must correct the URL of an endpoint that moved.
 #[derive(Clone)]
 pub struct EndpointClient {
     clients: Arc<Clients>,
@@ -23,7 +24,7 @@ pub struct EndpointClient {
 }
 
 impl EndpointClient {
-    pub(super) fn new(clients: Arc<Clients>, url: &Url, limits: Limits) -> Result<Self, EgressError> {
+    pub(crate) fn new(clients: Arc<Clients>, url: &Url, limits: Limits) -> Result<Self, EgressError> {
         let mut origin = parse(url.as_str())?;
         Target::of(&origin)?;
         origin.set_path("");
@@ -31,7 +32,7 @@ impl EndpointClient {
         Ok(Self { clients, origin, limits })
     }
 
-    /// Gives the same endpoint within other bounds; the number of redirects has no meaning here.
+    /// Returns a client with other limits. The limit of redirects has no effect.
     pub fn with_limits(&self, limits: Limits) -> Self {
         Self { limits, ..self.clone() }
     }
@@ -39,30 +40,30 @@ impl EndpointClient {
     /// Sends a request and reads the whole response.
     ///
     /// # Errors
-    /// As [`EndpointClient::start`]; also where the body breaks off, is too large or too slow.
+    /// As [`EndpointClient::start`]; also if the body is incomplete, too large or too slow.
     pub async fn send(&self, request: Request) -> Result<Response, EgressError> {
         self.start(request).await?.collect().await
     }
 
-    /// As [`EndpointClient::send`], where the response is cleaned.
-    pub(super) async fn send_cleaned(&self, request: Request, cleaner: &Cleaner) -> Result<Response, EgressError> {
+    /// Sends a request and reads the whole response, with secrets replaced by references.
+    pub(crate) async fn send_cleaned(&self, request: Request, cleaner: &Cleaner) -> Result<Response, EgressError> {
         self.start(request).await?.cleaned_by(cleaner).collect().await
     }
 
-    /// Sends a request and gives the response as soon as its head is there.
+    /// Sends a request and returns the response once its headers have arrived.
     ///
     /// # Errors
-    /// Where the URL lies outside the endpoint, no response comes within the time limit, or it is a redirect.
+    /// If the URL is outside of the endpoint, the time limit passes, or the response is a redirect.
     pub async fn start(&self, request: Request) -> Result<Streamed, EgressError> {
         let hop = Hop::first(request)?;
         if hop.url.origin() != self.origin.origin() {
             return Err(EgressError::other_origin(&hop.url, &self.origin.origin().ascii_serialization()));
         }
-        let exchange = Exchange::begin(self.limits);
-        let answer = exchange.perform(&self.clients, Reach::Named, &hop).await?;
-        match location(answer.status, &answer.headers) {
+        let exchange = Exchange::start(self.limits);
+        let response = exchange.perform(&self.clients, Reach::Named, &hop).await?;
+        match location(response.status, &response.headers) {
             Some(to) => Err(EgressError::endpoint_moved(&hop.url, to.unwrap_or_default())),
-            None => Ok(answer),
+            None => Ok(response),
         }
     }
 }

@@ -1,16 +1,15 @@
-//! The passage between a run's programs and the network: the run's guard and its vault, on the way out and on the way back.
+//! The passage between a run's programs and the network. It applies the run's guard and its vault of
+//! secrets to requests and responses.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use url::Url;
-use wattle_rt::{Code, Failure, Guard, Run, Target};
+use wattle_rt::{Code, Failure, Guard, PortFuture, Run, Target};
 
-use super::{Egress, EgressError, EgressErrorKind, EndpointClient};
-use crate::backend::{Backend, Request, Response};
-use crate::secrets::{Cleaner, Known, Vault};
-use wattle_rt::PortFuture;
+use crate::request::{Request, Response};
+use crate::secrets::{Cleaner, KnownSecrets, Vault};
 
-/// What every request of a run's programs passes. The only source of an [`Outgoing`].
+/// The checks that every request of a run's programs passes. Only a passage creates an [`Outgoing`].
 #[derive(Clone)]
 pub struct Passage {
     guard: Option<Arc<dyn Guard>>,
@@ -18,96 +17,102 @@ pub struct Passage {
     capability: &'static str,
 }
 
-/// A request that has passed guard and vault: what a [`Backend`] is given. A clone is the same request.
+/// A request that has passed the guard and the vault, for a [`Backend`] to send. Clones share the state of
+/// the request.
 #[derive(Clone)]
 pub struct Outgoing(Arc<Inner>);
 
-/// Decides about a URL that a request is led to.
+/// A function that decides whether a request may follow a redirect to a URL.
 type Admit = Box<dyn Fn(&Url) -> Result<(), String> + Send + Sync>;
 
 struct Inner {
     request: Request,
-    /// Decides about the URL of a redirect.
     admit: Admit,
-    known: Arc<Known>,
-    /// The URLs that were asked, the last one last.
-    asked: Mutex<Vec<Url>>,
+    known: Arc<KnownSecrets>,
+    /// The requested URLs, in order.
+    urls: Mutex<Vec<Url>>,
 }
 
-/// An answer that has passed the vault: what a [`Backend`] returns.
+/// A response that has passed the vault: its secrets are replaced by references.
 #[derive(Clone, Debug)]
 pub struct Incoming(Response);
 
 impl Passage {
-    /// Makes a passage for the functions of a capability, by that guard and that vault.
+    /// Creates a passage for the functions of a capability.
     #[must_use]
     pub fn new(guard: Option<Arc<dyn Guard>>, vault: Arc<Vault>, capability: &'static str) -> Passage {
         Passage { guard, vault, capability }
     }
 
-    /// Returns the passage of a run.
+    /// Returns the passage of a run, with the guard and the vault of its grants.
     pub fn of(run: &Run, capability: &'static str) -> Passage {
         let grants = run.grants();
         Passage::new(grants.guard().cloned(), grants.config::<Vault>().unwrap_or_default(), capability)
     }
 
-    /// Sends a request of a program's making, and returns the answer.
+    /// Sends a program's request, and returns the response.
     ///
     /// # Errors
-    /// As [`pass`](Passage::pass), and as the backend.
-    pub async fn send(&self, way: &dyn Backend, function: &'static str, request: Request) -> Result<Response, Failure> {
-        self.send_to_last(way, function, request).await.map(|(response, _)| response)
+    /// As [`pass`](Passage::pass), and errors of the backend.
+    pub async fn send(
+        &self,
+        backend: &dyn Backend,
+        function: &'static str,
+        request: Request,
+    ) -> Result<Response, Failure> {
+        self.send_with_url(backend, function, request).await.map(|(response, _)| response)
     }
 
-    /// As [`send`](Passage::send); returns the URL that answered, too, cleaned as the answer is.
+    /// Sends a program's request, and returns the response and its URL after redirects. Secrets in the URL
+    /// are replaced by references.
     ///
     /// # Errors
     /// As [`send`](Passage::send).
-    pub async fn send_to_last(
+    pub async fn send_with_url(
         &self,
-        way: &dyn Backend,
+        backend: &dyn Backend,
         function: &'static str,
         request: Request,
     ) -> Result<(Response, String), Failure> {
         let first = request.url.clone();
         let outgoing = self.pass(function, request).await?;
-        let response = outgoing.sent_by(way).await?;
-        let last = outgoing.asked().last().map_or(first, |url| outgoing.cleaner().clean_text(url.as_str()));
-        Ok((response, last))
+        let response = outgoing.send_by(backend).await?;
+        let url = outgoing.urls().last().map_or(first, |url| outgoing.cleaner().clean_text(url.as_str()));
+        Ok((response, url))
     }
 
-    /// Sends a request of the host's making to an endpoint of the operator's, on behalf of a program. Guard and references are not
-    /// for it; the answer is cleaned all the same.
+    /// Sends a request that the host made for a program to an endpoint of the operator. The guard is not
+    /// asked and references are not replaced, but secrets in the response are.
     ///
     /// # Errors
-    /// As the backend, or where the secrets cannot be read.
+    /// Errors of the backend, and if the secrets cannot be read.
     pub async fn ask(&self, endpoint: &dyn Backend, request: Request) -> Result<Response, Failure> {
         let known = self.vault.known().await?;
-        Outgoing::new(request, Box::new(|_| Ok(())), known).sent_by(endpoint).await
+        Outgoing::new(request, Box::new(|_| Ok(())), known).send_by(endpoint).await
     }
 
-    /// Refuses a text of a program's making that spells a secret; `what` names the text.
+    /// Checks that a program's text contains no secret. `what` names the text in the error.
     ///
     /// # Errors
-    /// `EACCESS`, with the name of the secret; where the secrets cannot be read.
+    /// `EACCESS`, with the name of the secret; also if the secrets cannot be read.
     pub async fn check_text(&self, what: &str, text: &[u8]) -> Result<(), Failure> {
         self.vault.known().await?.refuse(what, text)
     }
 
-    /// Cleans a text that was made of answers of those URLs.
+    /// Replaces secrets in a text that was made from responses of `urls`.
     ///
     /// # Errors
-    /// Where the secrets cannot be read.
+    /// If the secrets cannot be read.
     pub async fn clean_text(&self, text: &str, urls: &[&str]) -> Result<String, Failure> {
         let urls: Vec<Url> = urls.iter().filter_map(|url| Url::parse(url).ok()).collect();
         Ok(self.vault.known().await?.cleaner(&urls).clean_text(text))
     }
 
-    /// Lets a request of that function through: the guard admits its URL, nothing in it spells a secret, and values take the
-    /// place of references.
+    /// Checks a request of a function: the guard must allow its URL, and it must contain no secret. Replaces
+    /// references to secrets by their values.
     ///
     /// # Errors
-    /// `EACCESS` where guard or vault refuse, and as [`Secrets`](crate::secrets::Secrets).
+    /// `EACCESS` if the guard or the vault refuses, and errors of [`Secrets`](crate::secrets::Secrets).
     pub async fn pass(&self, function: &'static str, mut request: Request) -> Result<Outgoing, Failure> {
         let (guard, capability) = (self.guard.clone(), self.capability);
         let admit =
@@ -120,7 +125,7 @@ impl Passage {
         }
         known.refuse("the body", &request.body)?;
         let filled = self.vault.fill(&mut request).await?;
-        // What was put in may have become known by that.
+        // Filling in a secret may have added it to the known ones.
         let known = self.vault.known().await?;
         let first = Url::parse(&request.url).map(|url| url.origin()).ok();
         let of_redirects = Arc::clone(&known);
@@ -136,78 +141,64 @@ impl Passage {
 }
 
 impl Outgoing {
-    fn new(request: Request, admit: Admit, known: Arc<Known>) -> Outgoing {
-        let asked = Mutex::new(Url::parse(&request.url).into_iter().collect());
-        Outgoing(Arc::new(Inner { request, admit, known, asked }))
+    fn new(request: Request, admit: Admit, known: Arc<KnownSecrets>) -> Outgoing {
+        let urls = Mutex::new(Url::parse(&request.url).into_iter().collect());
+        Outgoing(Arc::new(Inner { request, admit, known, urls }))
     }
 
-    /// The request, with the values of the secrets that it refers to.
+    /// Returns the request, with the values of the secrets that it refers to.
     #[must_use]
     pub fn request(&self) -> &Request {
         &self.0.request
     }
 
-    /// Decides about a URL that a redirect leads to. A backend that follows redirects asks before each.
+    /// Checks the URL of a redirect. A backend must call this before it follows a redirect.
     ///
     /// # Errors
-    /// Why it may not be followed.
+    /// The reason why the redirect is refused.
     pub fn admit(&self, url: &Url) -> Result<(), String> {
         (self.0.admit)(url)?;
-        self.0.asked.lock().unwrap_or_else(PoisonError::into_inner).push(url.clone());
+        self.0.urls.lock().unwrap_or_else(PoisonError::into_inner).push(url.clone());
         Ok(())
     }
 
-    /// Cleans an answer.
+    /// Replaces secrets in a response.
     #[must_use]
     pub fn answer(&self, mut response: Response) -> Incoming {
         let cleaner = self.cleaner();
-        response.body = cleaner.clean(response.body);
+        response.body = cleaner.clean(response.body.into()).into();
         cleaner.clean_headers(&mut response.headers);
         Incoming(response)
     }
 
-    /// What cleans answers of the URLs that were asked so far.
-    pub(super) fn cleaner(&self) -> Cleaner {
-        self.0.known.cleaner(&self.asked())
+    /// Returns the cleaner for responses of the URLs that were requested so far.
+    pub(crate) fn cleaner(&self) -> Cleaner {
+        self.0.known.cleaner(&self.urls())
     }
 
-    fn asked(&self) -> Vec<Url> {
-        self.0.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn urls(&self) -> Vec<Url> {
+        self.0.urls.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    async fn sent_by(&self, way: &dyn Backend) -> Result<Response, Failure> {
-        match way.send(self.clone()).await {
+    async fn send_by(&self, backend: &dyn Backend) -> Result<Response, Failure> {
+        match backend.send(self.clone()).await {
             Ok(Incoming(response)) => Ok(response),
             Err(why) => Err(Failure::new(why.code, self.cleaner().clean_text(&why.reason))),
         }
     }
 }
 
-impl Backend for Egress {
-    fn send(&self, outgoing: Outgoing) -> PortFuture<'_, Incoming> {
-        Box::pin(async move { answered(Egress::send(self, &outgoing).await) })
+impl Incoming {
+    /// Wraps a response whose secrets are replaced already.
+    pub(crate) fn cleaned(response: Response) -> Incoming {
+        Incoming(response)
     }
 }
 
-impl Backend for EndpointClient {
-    fn send(&self, outgoing: Outgoing) -> PortFuture<'_, Incoming> {
-        Box::pin(
-            async move { answered(self.send_cleaned(outgoing.request().clone().into(), &outgoing.cleaner()).await) },
-        )
-    }
-}
-
-/// What the guard answered, which it has cleaned already.
-fn answered(answer: Result<super::Response, EgressError>) -> Result<Incoming, Failure> {
-    let answer = answer.map_err(|error| Failure::new(code_of(&error), error.to_string()))?;
-    Ok(Incoming(Response { status: answer.status.as_u16(), headers: answer.headers, body: answer.body.into() }))
-}
-
-fn code_of(error: &EgressError) -> Code {
-    match error.kind() {
-        EgressErrorKind::Refused => Code::EACCESS,
-        EgressErrorKind::BadUrl => Code::EPARSE,
-        EgressErrorKind::Timeout => Code::ETIME,
-        _ => Code::EREMOTE,
-    }
+/// A carrier of requests: the egress client, or a fake in tests.
+pub trait Backend: Send + Sync {
+    /// Sends a request. Calls [`Outgoing::admit`] for the URL of each redirect, and makes the result with
+    /// [`Outgoing::answer`]. Fails with `EACCESS` for a refused request, `EPARSE` for an invalid URL,
+    /// `ETIME` for a timeout and `EREMOTE` for everything else.
+    fn send(&self, outgoing: Outgoing) -> PortFuture<'_, Incoming>;
 }

@@ -1,4 +1,4 @@
-//! What may leave: the operator's settings, parsed into types that answer questions.
+//! The operator's rules for the hosts that requests may reach.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -7,28 +7,29 @@ use std::time::Duration;
 
 use url::{Host, Url};
 
-use super::address::{Class, classify, classify_name};
-use super::error::{EgressError, RuleError};
+use crate::address::{Class, classify, classify_name};
+use crate::error::{EgressError, RuleError};
 
-/// Says what may be reached, and within which bounds. The default reaches every public host and nothing else.
+/// The hosts that requests may reach, and the limits of a request. The default allows every public host
+/// and nothing else.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
-    /// Hosts named by the operator (`--allow-host`): reachable even where they are not public.
+    /// Hosts that the operator allows (`--allow-host`), even if they are not public.
     pub allow: Vec<HostRule>,
-    /// Where set, only these domains (and the hosts of `allow`) are reachable; an empty list leaves nothing.
+    /// If set, only these domains and the hosts of `allow` are allowed. An empty list allows no domain.
     pub only: Option<Vec<DomainPattern>>,
-    /// Bounds of one request.
+    /// The limits of each request.
     pub limits: Limits,
 }
 
-/// Bounds one request, redirects included.
+/// The limits of a request, including its redirects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Greatest length of a response's body in bytes, after decompression (default 8 MiB).
+    /// Maximum size of a response's body in bytes, after decompression (default 8 MiB).
     pub body: usize,
-    /// Time from the first lookup to the last byte of the body (default 30 s).
+    /// Maximum time from the first name lookup to the last byte of the body (default 30 s).
     pub time: Duration,
-    /// Greatest number of redirects that are followed (default 5).
+    /// Maximum number of redirects (default 5).
     pub redirects: usize,
 }
 
@@ -38,10 +39,11 @@ impl Default for Limits {
     }
 }
 
-/// Names one host that the operator allows, on one port or on all: `intra.example`, `127.0.0.1:8080`, `[::1]:8080`.
+/// A host that the operator allows, on one port or on all: `intra.example`, `127.0.0.1:8080`,
+/// `[::1]:8080`.
 ///
-/// A rule for a name also permits what the name resolves to, cloud metadata and multicast addresses excepted;
-/// such an address is only reached where the rule names the address itself.
+/// A rule for a name also allows the addresses of the name, except for cloud metadata and multicast
+/// addresses. Those are allowed only by a rule for the address itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostRule {
     host: Host,
@@ -49,14 +51,14 @@ pub struct HostRule {
 }
 
 impl HostRule {
-    /// The one port that it names; `None` where it names all.
+    /// Returns the port; `None` if the rule allows all ports.
     #[must_use]
     pub fn port(&self) -> Option<u16> {
         self.port
     }
 
     fn allows(&self, host: &Host, port: u16) -> bool {
-        self.host == *host && self.port.is_none_or(|own| own == port)
+        self.host == *host && self.port.is_none_or(|allowed| allowed == port)
     }
 }
 
@@ -114,15 +116,17 @@ fn parse_host(host: &str, whole: &str) -> Result<Host, RuleError> {
     }
 }
 
-/// Names the domains of an allow-list: `example.com` stands for itself, `*.example.com` for everything below it.
+/// A pattern of an allow-list: `example.com` matches itself, `*.example.com` matches every domain below
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DomainPattern {
     host: Host,
+    /// If true, the pattern matches only domains below `host`.
     below: bool,
 }
 
 impl DomainPattern {
-    /// Whether the URL's host is one that it names.
+    /// Returns true if the pattern matches the host of a URL.
     #[must_use]
     pub fn matches(&self, url: &Url) -> bool {
         Target::of(url).is_ok_and(|target| self.allows(&target.host))
@@ -130,9 +134,9 @@ impl DomainPattern {
 
     fn allows(&self, host: &Host) -> bool {
         match (self.below, &self.host, host) {
-            (false, own, asked) => own == asked,
-            (true, Host::Domain(own), Host::Domain(asked)) => {
-                asked.strip_suffix(own.as_str()).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
+            (false, own, host) => own == host,
+            (true, Host::Domain(own), Host::Domain(name)) => {
+                name.strip_suffix(own.as_str()).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
             }
             (true, _, _) => false,
         }
@@ -168,18 +172,18 @@ impl fmt::Display for DomainPattern {
     }
 }
 
-/// Says how far the addresses behind an admitted host are trusted.
+/// The addresses that an allowed host may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(crate) enum Reach {
     /// Public addresses only.
     Public,
-    /// The operator named this host: any address that one machine can have, except a metadata service.
+    /// Any address of a single machine except for a metadata service, because the operator named the host.
     Named,
 }
 
 impl Reach {
-    /// Says why an address that a name resolved to is out of reach; `None` where it may be connected to.
-    pub(super) fn refuses(self, address: IpAddr) -> Option<Class> {
+    /// Returns the class of a refused address; `None` if connections to it are allowed.
+    pub(crate) fn refuses(self, address: IpAddr) -> Option<Class> {
         classify(address).filter(|class| match self {
             Reach::Public => true,
             Reach::Named => matches!(class, Class::Metadata | Class::Multicast | Class::Broadcast),
@@ -187,16 +191,16 @@ impl Reach {
     }
 }
 
-/// Holds a URL's host and port, normalised: what rules are compared with.
+/// The normalized host and port of a URL, which rules are compared with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Target {
-    pub(super) host: Host,
-    pub(super) port: u16,
+pub(crate) struct Target {
+    pub(crate) host: Host,
+    pub(crate) port: u16,
 }
 
 impl Target {
-    /// Takes host and port from a URL that has both.
-    pub(super) fn of(url: &Url) -> Result<Self, EgressError> {
+    /// Returns the host and port of a URL.
+    pub(crate) fn of(url: &Url) -> Result<Self, EgressError> {
         let host = url.host().ok_or_else(|| EgressError::no_host(url))?;
         let port = url.port_or_known_default().ok_or_else(|| EgressError::no_host(url))?;
         Ok(Self { host: without_final_dot(host.to_owned()), port })
@@ -210,8 +214,8 @@ impl fmt::Display for Target {
 }
 
 impl Policy {
-    /// Decides about a host as far as that needs no lookup.
-    pub(super) fn admit(&self, target: &Target) -> Result<Reach, EgressError> {
+    /// Checks a host without resolving it.
+    pub(crate) fn admit(&self, target: &Target) -> Result<Reach, EgressError> {
         if self.allow.iter().any(|rule| rule.allows(&target.host, target.port)) {
             return Ok(Reach::Named);
         }
@@ -232,7 +236,7 @@ impl Policy {
     }
 }
 
-/// `example.com.` and `example.com` are one host.
+/// Removes a final dot: `example.com.` and `example.com` are the same host.
 fn without_final_dot(host: Host) -> Host {
     match host {
         Host::Domain(name) => Host::Domain(name.strip_suffix('.').unwrap_or(&name).to_owned()),

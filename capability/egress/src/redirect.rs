@@ -1,17 +1,17 @@
-//! One request on its way: the first hop, and what a redirect makes of it.
+//! The hops of a request: the first one, and the one after each redirect.
 
 use bytes::Bytes;
 use url::Url;
 
-use super::Request;
-use super::error::EgressError;
-use super::wire::header::{self, LOCATION};
-use super::wire::{HeaderMap, HeaderName, Method, StatusCode};
+use crate::client::header::{self, LOCATION};
+use crate::client::{HeaderMap, HeaderName, Method, StatusCode};
+use crate::error::EgressError;
+use crate::request::Request;
 
-/// Greatest length of a URL in bytes; servers refuse longer ones anyway.
-const URL_LIMIT: usize = 16 << 10;
+/// Maximum length of a URL in bytes. Most servers refuse longer ones.
+const MAX_URL: usize = 16 << 10;
 
-/// What only the HTTP layer sets: framing, connection, and the host that the policy was asked about.
+/// Headers that only the HTTP client sets: framing, connection, and the host that the policy checked.
 static OWN_HEADERS: [HeaderName; 11] = [
     header::HOST,
     header::CONTENT_LENGTH,
@@ -26,7 +26,7 @@ static OWN_HEADERS: [HeaderName; 11] = [
     HeaderName::from_static("proxy-connection"),
 ];
 
-/// What still goes along to another origin. Any other header may carry a secret, whatever its name.
+/// Headers that are sent to another origin after a redirect. Any other header may contain a secret.
 static PUBLIC_HEADERS: [HeaderName; 8] = [
     header::ACCEPT,
     header::ACCEPT_ENCODING,
@@ -38,17 +38,18 @@ static PUBLIC_HEADERS: [HeaderName; 8] = [
     header::USER_AGENT,
 ];
 
-/// One request of a chain, its URL parsed and free of credentials.
+/// A request of a chain of redirects. Its URL contains no credentials.
 #[derive(Clone, Debug)]
-pub(super) struct Hop {
-    pub(super) url: Url,
-    pub(super) method: Method,
-    pub(super) headers: HeaderMap,
-    pub(super) body: Bytes,
+pub(crate) struct Hop {
+    pub(crate) url: Url,
+    pub(crate) method: Method,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
 }
 
 impl Hop {
-    pub(super) fn first(request: Request) -> Result<Self, EgressError> {
+    /// Converts the request into the first hop.
+    pub(crate) fn first(request: Request) -> Result<Self, EgressError> {
         let Request { method, url, headers, body } = request;
         if method == Method::CONNECT || method == Method::TRACE {
             return Err(EgressError::method(method.as_str()));
@@ -59,15 +60,15 @@ impl Hop {
         Ok(Self { url: parse(&url)?, method, headers, body })
     }
 
-    /// Makes the request that a response asks for next; `None` where the response is the last one.
-    pub(super) fn next(&self, status: StatusCode, response: &HeaderMap) -> Result<Option<Self>, EgressError> {
+    /// Returns the next hop after a response; `None` if the response is not a redirect.
+    pub(crate) fn next(&self, status: StatusCode, response: &HeaderMap) -> Result<Option<Self>, EgressError> {
         let Some(location) = location(status, response) else { return Ok(None) };
         let location = location.map_err(|_| EgressError::location("it is not text"))?;
-        if location.len() > URL_LIMIT {
-            return Err(EgressError::long_url(URL_LIMIT));
+        if location.len() > MAX_URL {
+            return Err(EgressError::long_url(MAX_URL));
         }
         let url = self.url.join(location).map_err(|why| EgressError::location(&why.to_string()))?;
-        let url = clean(url)?;
+        let url = without_fragment(url)?;
         if self.url.scheme() == "https" && url.scheme() == "http" {
             return Err(EgressError::downgrade(&url));
         }
@@ -87,23 +88,24 @@ impl Hop {
     }
 }
 
-/// Gives where a response redirects to, as it stands there; `None` for a response that is not a redirect.
-pub(super) fn location(status: StatusCode, headers: &HeaderMap) -> Option<Result<&str, std::str::Utf8Error>> {
+/// Returns the target of a redirect as the response spells it; `None` if the response is not a redirect.
+pub(crate) fn location(status: StatusCode, headers: &HeaderMap) -> Option<Result<&str, std::str::Utf8Error>> {
     use StatusCode as S;
     let redirects = [S::MOVED_PERMANENTLY, S::FOUND, S::SEE_OTHER, S::TEMPORARY_REDIRECT, S::PERMANENT_REDIRECT];
     let value = redirects.contains(&status).then(|| headers.get(LOCATION)).flatten()?;
     Some(std::str::from_utf8(value.as_bytes()))
 }
 
-/// Parses a URL that may be asked for.
-pub(super) fn parse(text: &str) -> Result<Url, EgressError> {
-    if text.len() > URL_LIMIT {
-        return Err(EgressError::long_url(URL_LIMIT));
+/// Parses the URL of a request.
+pub(crate) fn parse(text: &str) -> Result<Url, EgressError> {
+    if text.len() > MAX_URL {
+        return Err(EgressError::long_url(MAX_URL));
     }
-    clean(Url::parse(text).map_err(EgressError::bad_url)?)
+    without_fragment(Url::parse(text).map_err(EgressError::bad_url)?)
 }
 
-fn clean(mut url: Url) -> Result<Url, EgressError> {
+/// Checks the scheme, refuses credentials, and removes the fragment.
+fn without_fragment(mut url: Url) -> Result<Url, EgressError> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err(EgressError::scheme(url.scheme()));
     }
@@ -115,6 +117,6 @@ fn clean(mut url: Url) -> Result<Url, EgressError> {
 }
 
 fn public_headers(headers: &HeaderMap) -> HeaderMap {
-    let kept = headers.iter().filter(|(name, value)| PUBLIC_HEADERS.contains(name) && !value.is_sensitive());
-    kept.map(|(name, value)| (name.clone(), value.clone())).collect()
+    let public = headers.iter().filter(|(name, value)| PUBLIC_HEADERS.contains(name) && !value.is_sensitive());
+    public.map(|(name, value)| (name.clone(), value.clone())).collect()
 }

@@ -1,4 +1,4 @@
-//! From names to checked addresses.
+//! Resolving names, and checking the addresses.
 
 use std::io;
 use std::net::IpAddr;
@@ -6,16 +6,16 @@ use std::net::IpAddr;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use super::error::EgressError;
-use super::policy::Reach;
+use crate::error::EgressError;
+use crate::policy::Reach;
 
-/// Turns host names into addresses. The guard asks once for each connection that it opens.
+/// A resolver of host names. It is called once for each new connection.
 pub trait Resolver: Send + Sync + 'static {
-    /// Gives all addresses of a name.
+    /// Returns all addresses of a name.
     fn resolve(&self, name: &str) -> BoxFuture<'static, io::Result<Vec<IpAddr>>>;
 }
 
-/// Asks the operating system, as every other program on the machine does.
+/// The resolver of the operating system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemResolver;
 
@@ -26,9 +26,9 @@ impl Resolver for SystemResolver {
     }
 }
 
-/// Lets only permitted addresses through. One bad address refuses them all: a name that mixes public and private addresses is
-/// either broken or an attack.
-pub(super) fn check(name: &str, answer: io::Result<Vec<IpAddr>>, reach: Reach) -> Result<Vec<IpAddr>, EgressError> {
+/// Checks the addresses of a name. One refused address refuses all: a name with public and private
+/// addresses is either misconfigured or an attack.
+pub(crate) fn check(name: &str, answer: io::Result<Vec<IpAddr>>, reach: Reach) -> Result<Vec<IpAddr>, EgressError> {
     let addresses = answer.map_err(|why| EgressError::unresolved(name, &why.to_string()))?;
     if addresses.is_empty() {
         return Err(EgressError::unresolved(name, "the name has no address"));

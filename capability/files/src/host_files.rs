@@ -1,32 +1,33 @@
-//! The host's own files, which may lie in a workdir: no run changes them, and some it does not even see.
+//! The host's own files. They may be in a workdir, but runs cannot change them, and cannot see some
+//! of them.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::base::Base;
-use super::error::{FilesError, Intent};
-use super::jail::Meta;
-use super::path::RunPath;
+use crate::jail::Meta;
+use crate::path::{Intent, RunPath};
+use crate::{EVENTS_FILE, ISSUES_FILE, LEDGER_FILE, PROJECT_FILE, TRACE_FILE};
 
-/// What only the host writes at the top of a workdir, and what each is.
-const LINES: &[(&str, &str)] = &[
-    (super::TRACE_FILE, "the run's trace"),
-    (super::LEDGER_FILE, "the ledger of the run's trace"),
-    (super::EVENTS_FILE, "the outline of runs"),
-    (super::ISSUES_FILE, "the list of tickets"),
+/// Names of the files at the top of a workdir that only the host writes, with a noun for messages.
+const HOST_WRITTEN: &[(&str, &str)] = &[
+    (TRACE_FILE, "the run's trace"),
+    (LEDGER_FILE, "the ledger of the run's trace"),
+    (EVENTS_FILE, "the outline of runs"),
+    (ISSUES_FILE, "the list of tickets"),
 ];
-/// The prefix of the names that changes are prepared under.
-pub(super) const WORKING: &str = ".wattle-tmp-";
-/// The most files of a hidden folder that are told apart by what they are, not by their names.
-const FOLDER_FILES: usize = 1_000;
+/// Prefix of the names of staging folders and staged files.
+pub(crate) const STAGING_PREFIX: &str = ".wattle-tmp-";
+/// Maximum number of files of a folder that are recognized by their inodes.
+const MAX_FOLDER_FILES: usize = 1_000;
 
-/// How long what a path is stays known. No run can give a file a second name, so none gains by a file that is new.
-const KNOWN: Duration = Duration::from_millis(50);
+/// Minimum time between two refreshes of the inodes. No run can create a hard link, so a run gains
+/// nothing by a new file in between.
+const REFRESH_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Files and folders of the host's own. Each is a path of the host, and need not be there yet; a folder stands for all that it
-/// holds. Those that lie in a workdir are kept from its runs under every name that leads to them: other spellings, links, hard
-/// links and mounts.
+/// A list of the host's own files and folders, by their paths on the host. They need not exist yet. A
+/// folder includes everything in it. Those in a workdir are protected from its runs under every name:
+/// other spellings, links, hard links and mounts.
 ///
 /// ```
 /// use wattle_files::HostFiles;
@@ -43,19 +44,20 @@ pub struct HostFiles(Vec<HostFile>);
 struct HostFile {
     path: PathBuf,
     what: String,
-    /// Whether runs do not see it.
+    /// If true, runs do not see it.
     hidden: bool,
 }
 
 impl HostFiles {
-    /// Adds a file or a folder that runs neither see nor change; `what` names it in refusals, such as `the store`.
+    /// Adds a file or a folder that runs can neither see nor change. `what` is its name in error
+    /// messages, such as `the store`.
     #[must_use]
     pub fn hide(mut self, path: impl Into<PathBuf>, what: &str) -> HostFiles {
         self.0.push(HostFile { path: path.into(), what: what.to_owned(), hidden: true });
         self
     }
 
-    /// Adds the file of an SQLite database, with the files that belong to it, as [`HostFiles::hide`].
+    /// Adds the file of an SQLite database and its auxiliary files, as [`HostFiles::hide`] does.
     #[must_use]
     pub fn hide_database(self, path: impl Into<PathBuf>, what: &str) -> HostFiles {
         let path = path.into();
@@ -66,181 +68,163 @@ impl HostFiles {
         })
     }
 
-    /// Adds a file or a folder that runs may read but not change.
+    /// Adds a file or a folder that runs can read but not change.
     #[must_use]
     pub fn protect(mut self, path: impl Into<PathBuf>, what: &str) -> HostFiles {
         self.0.push(HostFile { path: path.into(), what: what.to_owned(), hidden: false });
         self
     }
 
-    /// Returns the paths.
+    /// Returns the paths on the host.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.0.iter().map(|file| file.path.as_path())
     }
 
-    /// Returns the paths below a workdir, from its top, that no commit of it may have: the hidden files, and the lines that the
-    /// host writes there itself.
+    /// Returns the paths, from the top of a workdir, that no commit may contain: the hidden files and
+    /// the files that the host writes there itself.
     #[must_use]
     pub fn not_committed(&self, workdir: &Path) -> Vec<PathBuf> {
         let top = workdir.canonicalize().unwrap_or_else(|_| workdir.to_owned());
         let hidden = self.0.iter().filter(|file| file.hidden).flat_map(|file| spellings(&file.path));
         let inside = hidden.filter_map(|path| Some(path.strip_prefix(&top).ok()?.to_owned()));
-        LINES.iter().map(|(name, _)| PathBuf::from(name)).chain(inside).collect()
+        HOST_WRITTEN.iter().map(|(name, _)| PathBuf::from(name)).chain(inside).collect()
     }
 }
 
-/// The host's files as a base meets them.
+/// The rules for the host's own files in one base.
 #[derive(Default)]
-pub(super) struct Kept {
+pub(crate) struct HostFileRules {
     rules: Vec<Rule>,
-    /// What is hidden now, by device and inode.
+    /// Device and inode of each hidden file that exists.
     hidden: Vec<(u64, u64)>,
-    /// What is protected now.
+    /// Device and inode of each protected file that exists.
     protected: Vec<(u64, u64)>,
-    looked: Option<Instant>,
+    refreshed: Option<Instant>,
 }
 
 struct Rule {
     file: HostFile,
-    /// Where it lies in the base.
-    inside: Vec<RunPath>,
+    /// The paths of the file in the base.
+    paths: Vec<RunPath>,
 }
 
-/// Why a run may not touch an entry.
-pub(super) struct Refusal<'a> {
-    /// The name of what is kept.
-    pub(super) name: &'a str,
-    pub(super) what: &'a str,
-    pub(super) hidden: bool,
+/// The reason why a run may not use an entry.
+pub(crate) struct Refusal<'a> {
+    /// The path or name of the protected entry.
+    pub(crate) name: &'a str,
+    pub(crate) what: &'a str,
+    pub(crate) hidden: bool,
 }
 
-impl Kept {
-    pub(super) fn new(files: HostFiles, top: &Path) -> Kept {
+impl HostFileRules {
+    pub(crate) fn new(files: HostFiles, top: &Path) -> HostFileRules {
         let rules = files.0.into_iter().map(|file| {
-            let inside = spellings(&file.path).into_iter().filter_map(|path| {
+            let paths = spellings(&file.path).into_iter().filter_map(|path| {
                 let path = path.strip_prefix(top).ok()?.to_str()?.to_owned();
                 RunPath::parse(&format!("/{path}")).ok()
             });
-            let inside = inside.filter(|path| !path.is_top()).collect();
-            Rule { file, inside }
+            let paths = paths.filter(|path| !path.is_top()).collect();
+            Rule { file, paths }
         });
-        Kept { rules: rules.collect(), ..Kept::default() }
+        HostFileRules { rules: rules.collect(), ..HostFileRules::default() }
     }
 
-    /// Looks again at what is there. A file of a hidden folder may have another name elsewhere, so its files are listed, too.
-    pub(super) fn refresh(&mut self) {
-        if self.rules.is_empty() || self.looked.is_some_and(|looked| looked.elapsed() < KNOWN) {
+    /// Updates the inodes. The files of a hidden folder are included, because they may have hard links
+    /// elsewhere.
+    pub(crate) fn refresh(&mut self) {
+        if self.rules.is_empty() || self.refreshed.is_some_and(|refreshed| refreshed.elapsed() < REFRESH_INTERVAL) {
             return;
         }
-        self.looked = Some(Instant::now());
+        self.refreshed = Some(Instant::now());
         self.hidden.clear();
         self.protected.clear();
         for Rule { file, .. } in &self.rules {
-            let list = if file.hidden { &mut self.hidden } else { &mut self.protected };
-            let Some(is_folder) = note(&file.path, list) else { continue };
+            let inodes = if file.hidden { &mut self.hidden } else { &mut self.protected };
+            let Some(is_folder) = add_inode(&file.path, inodes) else { continue };
             if is_folder && let Ok(entries) = std::fs::read_dir(&file.path) {
-                entries.take(FOLDER_FILES).flatten().for_each(|entry| {
-                    note(&entry.path(), list);
+                entries.take(MAX_FOLDER_FILES).flatten().for_each(|entry| {
+                    add_inode(&entry.path(), inodes);
                 });
             }
         }
     }
 
-    /// Whether an entry is hidden by what it is.
-    pub(super) fn hides(&self, meta: &Meta) -> bool {
+    /// Returns true if an entry is hidden because of its inode.
+    pub(crate) fn hides(&self, meta: &Meta) -> bool {
         self.hidden.contains(&meta.identity())
     }
 
-    /// Whether an entry is hidden by its path.
-    pub(super) fn hides_path(&self, path: &RunPath) -> bool {
-        is_working(path)
-            || self.rules.iter().any(|rule| rule.file.hidden && rule.inside.iter().any(|at| path.below(at).is_some()))
+    /// Returns true if an entry is hidden because of its path.
+    pub(crate) fn hides_path(&self, path: &RunPath) -> bool {
+        is_staging(path)
+            || self.rules.iter().any(|rule| rule.file.hidden && rule.paths.iter().any(|at| path.below(at).is_some()))
     }
 
-    /// Whether entries are told apart at all.
-    pub(super) fn is_empty(&self) -> bool {
+    /// Returns true if the host protects no files by rules.
+    pub(crate) fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// Why a run may not touch this path: it is kept, or lies in a folder that is.
-    pub(super) fn refusal<'a>(&'a self, path: &'a RunPath, intent: Intent) -> Option<Refusal<'a>> {
+    /// Returns the reason why a run may not use a path; `None` if it may. A path in a protected folder is
+    /// protected.
+    pub(crate) fn refusal<'a>(&'a self, path: &'a RunPath, intent: Intent) -> Option<Refusal<'a>> {
         let name = path.names().next().unwrap_or_default();
-        if is_working(path) {
-            return Some(Refusal { name: path.as_str(), what: "a place where changes are prepared", hidden: true });
+        if is_staging(path) {
+            return Some(Refusal { name: path.as_str(), what: "a folder for staged changes", hidden: true });
         }
-        let settings = |name: &str| name.eq_ignore_ascii_case(super::PROJECT_FILE);
+        let settings = |name: &str| name.eq_ignore_ascii_case(PROJECT_FILE);
         if intent == Intent::Write && path.names().any(settings) {
             return Some(Refusal { name: path.as_str(), what: "a project file", hidden: false });
         }
         let alone = path.names().nth(1).is_none();
-        let line = LINES.iter().find(|(line, _)| alone && intent == Intent::Write && name.eq_ignore_ascii_case(line));
+        let line =
+            HOST_WRITTEN.iter().find(|(line, _)| alone && intent == Intent::Write && name.eq_ignore_ascii_case(line));
         if let Some((name, what)) = line {
             return Some(Refusal { name, what, hidden: false });
         }
         let rule = self.rules.iter().find(|rule| {
-            (rule.file.hidden || intent == Intent::Write) && rule.inside.iter().any(|at| path.below(at).is_some())
+            (rule.file.hidden || intent == Intent::Write) && rule.paths.iter().any(|at| path.below(at).is_some())
         })?;
         Some(Refusal { name: path.as_str(), what: &rule.file.what, hidden: rule.file.hidden })
     }
 
-    /// What is kept below a folder, which therefore cannot be moved or removed as a whole.
-    pub(super) fn below(&self, folder: &RunPath) -> Option<(&RunPath, &str)> {
+    /// Returns the path and the name of a file below a folder that prevents the folder from being moved
+    /// or removed.
+    pub(crate) fn below(&self, folder: &RunPath) -> Option<(&RunPath, &str)> {
         self.rules.iter().find_map(|rule| {
-            let inside = rule.inside.iter().find(|at| at.below(folder).is_some())?;
-            Some((inside, rule.file.what.as_str()))
+            let path = rule.paths.iter().find(|at| at.below(folder).is_some())?;
+            Some((path, rule.file.what.as_str()))
         })
     }
 
-    /// Whether an entry may not be changed for what it is.
-    pub(super) fn protects(&self, meta: &Meta) -> bool {
+    /// Returns true if an entry is protected because of its inode.
+    pub(crate) fn protects(&self, meta: &Meta) -> bool {
         self.protected.contains(&meta.identity())
     }
 }
 
-impl fmt::Debug for Kept {
+impl fmt::Debug for HostFileRules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.rules.iter().map(|rule| &rule.file.path)).finish()
     }
 }
 
-impl Base {
-    /// Keeps the host's own files from the runs that work on this base.
-    #[must_use]
-    pub fn keeping(mut self, files: HostFiles) -> Base {
-        self.kept = Kept::new(files, &self.top);
-        self.kept.refresh();
-        self
-    }
-
-    /// Refuses a path of the host's own.
-    pub(super) fn admit(&self, path: &RunPath, intent: Intent) -> Result<(), FilesError> {
-        if let Some(refusal) = self.kept.refusal(path, intent) {
-            return Err(FilesError::kept(intent, &refusal));
-        }
-        let changes = intent == Intent::Write && !self.kept.is_empty();
-        if changes && self.meta(path).ok().flatten().is_some_and(|meta| self.kept.protects(&meta)) {
-            let refusal = Refusal { name: path.as_str(), what: "a file of the host's own", hidden: false };
-            return Err(FilesError::kept(intent, &refusal));
-        }
-        Ok(())
-    }
+/// Returns true if a path is, or is below, a staging path.
+pub(crate) fn is_staging(path: &RunPath) -> bool {
+    path.names().any(|name| name.starts_with(STAGING_PREFIX))
 }
 
-/// Whether a path is, or lies in, a place where changes are prepared.
-pub(super) fn is_working(path: &RunPath) -> bool {
-    path.names().any(|name| name.starts_with(WORKING))
-}
-
-/// Notes what a path is; gives whether it is a folder, and `None` where nothing is there.
-fn note(path: &Path, list: &mut Vec<(u64, u64)>) -> Option<bool> {
+/// Adds the device and inode of a file to the list. Returns true if it is a folder, and `None` if it
+/// does not exist.
+fn add_inode(path: &Path, inodes: &mut Vec<(u64, u64)>) -> Option<bool> {
     use std::os::unix::fs::MetadataExt as _;
     let meta = std::fs::metadata(path).ok()?;
-    list.push((meta.dev(), meta.ino()));
+    inodes.push((meta.dev(), meta.ino()));
     Some(meta.is_dir())
 }
 
-/// The absolute paths of a file, as it is named and, where it is a link, as it is: with all links on the way followed as far as
-/// they are there.
+/// Returns the absolute paths of a file: the path itself and, if it is a link, its target. Links in the
+/// parents are followed as far as the parents exist.
 fn spellings(path: &Path) -> Vec<PathBuf> {
     let Ok(path) = std::path::absolute(path) else { return Vec::new() };
     let mut named = path.clone();

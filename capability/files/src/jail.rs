@@ -1,8 +1,10 @@
-//! The workdir's handle. Names below it are resolved by the operating system without following any link.
+//! The handle of the workdir's folder. The operating system resolves names below it without
+//! following any link.
 //!
-//! Links are followed by the store, over the base and the overlay as one tree, and each path that it resolves is admitted by the
-//! run's guard before it gets here. So a link that is met here appeared after the check: the operation fails with `ELOOP`, and
-//! the caller resolves the path again.
+//! [`resolve`](crate::tree::resolve) follows links, in the base and the overlay as one tree, and the
+//! run's guard decides about each resolved path before it gets here. So a link on such a path
+//! appeared after the check. The operation then fails with `ELOOP`, and the caller resolves the path
+//! again.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,45 +14,47 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::path::RunPath;
+use crate::path::RunPath;
 
-/// Opens a folder only to name what is in it.
+/// Flags to open a folder only as the start of a path.
 #[cfg(target_os = "linux")]
 const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
 #[cfg(not(target_os = "linux"))]
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
-/// Keeps an open from following a last link, from waiting for a fifo's other end, and from taking a terminal.
-pub(super) const PLAIN: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
+/// Flags to open an entry without following a final link, waiting for the other end of a FIFO, or
+/// acquiring a terminal.
+pub(crate) const NO_SIDE_EFFECTS: OFlags =
+    OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
-/// A folder of the host that nothing leads out of.
-pub(super) struct Jail {
+/// An open folder of the host. No path leads out of it.
+pub(crate) struct Jail {
     top: OwnedFd,
 }
 
-/// What the operating system knows about an entry.
+/// An entry's metadata from the operating system.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Meta {
-    pub(super) kind: FileType,
-    pub(super) mode: u32,
-    pub(super) links: u64,
-    pub(super) device: u64,
-    pub(super) inode: u64,
-    pub(super) size: u64,
-    /// When the content changed last: seconds since 1970, and nanoseconds.
-    pub(super) modified: (i64, i64),
-    /// When anything about the entry changed last. No program can set it.
-    pub(super) changed: (i64, i64),
+pub(crate) struct Meta {
+    pub(crate) kind: FileType,
+    pub(crate) mode: u32,
+    pub(crate) links: u64,
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+    pub(crate) size: u64,
+    /// The time when the content last changed: seconds since 1970, and nanoseconds.
+    pub(crate) modified: (i64, i64),
+    /// The time when the content or the metadata last changed. No program can set it.
+    pub(crate) changed: (i64, i64),
 }
 
 impl Meta {
-    /// Returns the numbers that name the entry on this machine, whatever path leads to it.
-    pub(super) fn identity(&self) -> (u64, u64) {
+    /// Returns the device and the inode, which identify the entry on this machine under every path.
+    pub(crate) fn identity(&self) -> (u64, u64) {
         (self.device, self.inode)
     }
 
-    /// Returns when the content changed last; `None` for a time that cannot be told.
-    pub(super) fn modified(&self) -> Option<SystemTime> {
+    /// Returns the time when the content last changed; `None` if `SystemTime` cannot represent it.
+    pub(crate) fn modified(&self) -> Option<SystemTime> {
         let (seconds, nanoseconds) = self.modified;
         let part = Duration::from_nanos(u64::try_from(nanoseconds).ok()?);
         match u64::try_from(seconds) {
@@ -61,7 +65,7 @@ impl Meta {
 }
 
 impl From<Stat> for Meta {
-    #[allow(clippy::unnecessary_cast, reason = "the widths of these fields differ from machine to machine")]
+    #[allow(clippy::unnecessary_cast, reason = "the types of these fields depend on the platform")]
     fn from(stat: Stat) -> Meta {
         Meta {
             kind: FileType::from_raw_mode(stat.st_mode),
@@ -77,20 +81,20 @@ impl From<Stat> for Meta {
 }
 
 impl Jail {
-    pub(super) fn open(path: &Path) -> io::Result<Jail> {
+    pub(crate) fn open(path: &Path) -> io::Result<Jail> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(Jail { top: rustix::fs::openat(CWD, path, flags, Mode::empty())? })
     }
 
-    /// Opens an entry, none of whose names may be a link.
-    pub(super) fn open_entry(&self, path: &RunPath, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
+    /// Opens an entry. No name on its path may be a link.
+    pub(crate) fn open_entry(&self, path: &RunPath, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         #[cfg(target_os = "linux")]
         {
             use rustix::fs::ResolveFlags;
             let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
             match rustix::fs::openat2(&self.top, path.in_base(), flags, mode, beneath) {
-                // An old kernel does not have the call, and some sandboxes refuse it.
+                // Old kernels do not have this call, and some sandboxes deny it.
                 Err(Errno::NOSYS | Errno::PERM) => {}
                 opened => return Ok(opened?),
             }
@@ -98,15 +102,16 @@ impl Jail {
         self.step_by_step(path, flags, mode)
     }
 
-    /// Opens an entry name by name, each in the folder that the one before opened. A path has no `..`, so that this leads
-    /// nowhere else.
+    /// Opens an entry name by name, each relative to the previous folder. A path has no `..`, so
+    /// this cannot leave the top.
     fn step_by_step(&self, path: &RunPath, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
-        let mut at = self.top.try_clone()?;
-        let last = path.names().count().saturating_sub(1);
-        for name in path.names().take(last) {
-            at = match rustix::fs::openat(&at, name, FOLDER | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()) {
+        let mut folder = self.top.try_clone()?;
+        let parents = path.names().count().saturating_sub(1);
+        for name in path.names().take(parents) {
+            folder = match rustix::fs::openat(&folder, name, FOLDER | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
+            {
                 Err(Errno::NOTDIR) => {
-                    let meta = rustix::fs::statat(&at, name, AtFlags::SYMLINK_NOFOLLOW)?;
+                    let meta = rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
                     let link = FileType::from_raw_mode(meta.st_mode) == FileType::Symlink;
                     return Err(if link { Errno::LOOP.into() } else { Errno::NOTDIR.into() });
                 }
@@ -114,16 +119,16 @@ impl Jail {
             };
         }
         let name = path.split().map_or(".", |(_, name)| name);
-        Ok(rustix::fs::openat(&at, name, flags, mode)?)
+        Ok(rustix::fs::openat(&folder, name, flags, mode)?)
     }
 
-    /// Opens a folder to name what is in it.
-    pub(super) fn folder(&self, path: &RunPath) -> io::Result<OwnedFd> {
+    /// Opens a folder as the start of a path.
+    pub(crate) fn folder(&self, path: &RunPath) -> io::Result<OwnedFd> {
         if path.is_top() {
             return self.top.try_clone();
         }
         match self.open_entry(path, FOLDER, Mode::empty()) {
-            // What is a link by now is told apart from what is no folder.
+            // Distinguishes a link from another entry that is not a folder.
             Err(cause) if Errno::from_io_error(&cause) == Some(Errno::NOTDIR) => match self.meta(path) {
                 Ok(meta) if meta.kind == FileType::Symlink => Err(Errno::LOOP.into()),
                 _ => Err(cause),
@@ -132,19 +137,19 @@ impl Jail {
         }
     }
 
-    /// Opens the folder that holds an entry, and gives the entry's name in it.
-    pub(super) fn parent<'a>(&self, path: &'a RunPath) -> io::Result<(OwnedFd, &'a str)> {
+    /// Opens the folder of an entry, and returns the entry's name in it.
+    pub(crate) fn parent<'a>(&self, path: &'a RunPath) -> io::Result<(OwnedFd, &'a str)> {
         let (parent, name) = path.split().ok_or_else(|| io::Error::from(Errno::ISDIR))?;
         Ok((self.folder(&parent)?, name))
     }
 
-    /// Opens a folder to read its names.
-    pub(super) fn listing(&self, path: &RunPath) -> io::Result<OwnedFd> {
+    /// Opens a folder to list it.
+    pub(crate) fn listing(&self, path: &RunPath) -> io::Result<OwnedFd> {
         self.open_entry(path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())
     }
 
-    /// Looks at an entry; a link is looked at as itself.
-    pub(super) fn meta(&self, path: &RunPath) -> io::Result<Meta> {
+    /// Returns the metadata of an entry, without following a link.
+    pub(crate) fn meta(&self, path: &RunPath) -> io::Result<Meta> {
         if path.is_top() {
             return Ok(rustix::fs::fstat(&self.top)?.into());
         }
@@ -153,13 +158,13 @@ impl Jail {
     }
 }
 
-/// Looks at an entry of an open folder; a link is looked at as itself.
-pub(super) fn meta_at(folder: impl AsFd, name: &str) -> io::Result<Meta> {
+/// Returns the metadata of an entry in an open folder, without following a link.
+pub(crate) fn meta_at(folder: impl AsFd, name: &str) -> io::Result<Meta> {
     Ok(rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?.into())
 }
 
-/// Looks at an open file, which must be a plain one.
-pub(super) fn plain_meta(file: impl AsFd) -> io::Result<Meta> {
+/// Returns the metadata of an open file, which must be a regular file.
+pub(crate) fn regular_file_meta(file: impl AsFd) -> io::Result<Meta> {
     let meta = Meta::from(rustix::fs::fstat(file)?);
     match meta.kind {
         FileType::RegularFile => Ok(meta),
@@ -168,8 +173,9 @@ pub(super) fn plain_meta(file: impl AsFd) -> io::Result<Meta> {
     }
 }
 
-/// Whether nothing is there: no entry, or a file where a folder on the way should be.
-pub(super) fn is_absent(cause: &io::Error) -> bool {
+/// Returns true if the error means that the entry does not exist, or that one of its parents is not a
+/// folder.
+pub(crate) fn is_absent(cause: &io::Error) -> bool {
     matches!(Errno::from_io_error(cause), Some(Errno::NOENT | Errno::NOTDIR))
 }
 
@@ -177,7 +183,7 @@ pub(super) fn is_absent(cause: &io::Error) -> bool {
 mod tests {
     use super::*;
 
-    /// Both ways to open agree: the one call, and name by name as where the kernel does not have it.
+    /// The single system call and the fallback for old kernels return the same results.
     #[test]
     fn no_name_of_a_path_may_be_a_link() {
         let dir = tempfile::tempdir().unwrap();
@@ -199,7 +205,7 @@ mod tests {
             let path = RunPath::parse(path).unwrap();
             let open = [
                 jail.open_entry(&path, OFlags::RDONLY, Mode::empty()),
-                jail.step_by_step(&path, OFlags::RDONLY | PLAIN, Mode::empty()),
+                jail.step_by_step(&path, OFlags::RDONLY | NO_SIDE_EFFECTS, Mode::empty()),
             ];
             for opened in open {
                 let error = opened.err().and_then(|cause| Errno::from_io_error(&cause));
@@ -213,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn times_before_1970_can_be_told() {
+    fn times_before_1970_are_converted() {
         let dir = tempfile::tempdir().unwrap();
         let mut meta = Jail::open(dir.path()).unwrap().meta(&RunPath::top()).unwrap();
         meta.modified = (-2, 500_000_000);

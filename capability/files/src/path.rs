@@ -1,19 +1,20 @@
-//! A path inside the run's files that cannot name anything outside them.
+//! Paths in the run's files. A path cannot name anything outside of them.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use wattle_lang::Target;
 
-/// The most bytes that a whole path may have; the operating system's own bound, less the closing NUL.
+/// Maximum size of a path in bytes: the limit of the operating system without the final NUL.
 const MAX_PATH: usize = 4095;
-/// The most bytes that one name may have; the bound of the common file systems.
+/// Maximum size of a name in bytes: the limit of the common file systems.
 const MAX_NAME: usize = 255;
-/// The most names that a path may have. It bounds every walk and every recursion over a tree.
+/// Maximum number of names in a path. It limits every walk and every recursion over a tree.
 const MAX_DEPTH: usize = 256;
 
-/// What is wrong with a path, before anything was looked up.
+/// A reason why a text is not a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PathFault {
+pub(crate) enum PathFault {
     Empty,
     Nul,
     Escapes,
@@ -22,22 +23,44 @@ pub(super) enum PathFault {
     TooDeep,
 }
 
-/// A path from the workdir's top: names joined by `/`, without a leading or closing `/`; the top is the empty text.
+/// The purpose of an operation on a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Intent {
+    Read,
+    Write,
+}
+
+impl Intent {
+    pub(crate) fn of(target: Target) -> Intent {
+        if target == Target::Read { Intent::Read } else { Intent::Write }
+    }
+
+    pub(crate) fn verb(self) -> &'static str {
+        match self {
+            Intent::Read => "read",
+            Intent::Write => "write",
+        }
+    }
+}
+
+/// A path from the top of the workdir: names joined by `/`, without a leading or trailing `/`. The
+/// top is the empty text.
 ///
-/// Invariant: no name is empty, `.` or `..`, none holds `/` or NUL, and the bounds on length and depth hold. `..` is
-/// taken from the text, before any link is followed, so a path that climbs above the top is known without a look-up.
+/// Invariant: no name is empty, `.` or `..`, no name contains `/` or NUL, and the limits on size and
+/// depth hold. `..` is resolved in the text, before any link is followed, so a path that climbs
+/// above the top is refused without a lookup.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct RunPath(String);
+pub(crate) struct RunPath(String);
 
 impl RunPath {
-    /// The workdir's top.
-    pub(super) const fn top() -> RunPath {
+    /// Returns the path of the workdir's top.
+    pub(crate) const fn top() -> RunPath {
         RunPath(String::new())
     }
 
-    /// Reads a path as a program or a model writes it: relative or absolute (from the workdir's top), with `.`, `..`
-    /// and repeated `/` resolved.
-    pub(super) fn parse(text: &str) -> Result<RunPath, PathFault> {
+    /// Parses a path that a program or a model wrote. The text is relative or absolute, both from the
+    /// top of the workdir. Resolves `.`, `..` and repeated `/`.
+    pub(crate) fn parse(text: &str) -> Result<RunPath, PathFault> {
         if text.is_empty() {
             return Err(PathFault::Empty);
         }
@@ -62,8 +85,8 @@ impl RunPath {
         if joined.len() > MAX_PATH { Err(PathFault::PathTooLong) } else { Ok(RunPath(joined)) }
     }
 
-    /// The entry `name` of this folder. `name` must be one name; `..` escapes.
-    pub(super) fn join(&self, name: &str) -> Result<RunPath, PathFault> {
+    /// Returns the path of the entry `name` in this folder. The name `..` is an escape.
+    pub(crate) fn join(&self, name: &str) -> Result<RunPath, PathFault> {
         match name {
             "" | "." => return Err(PathFault::Empty),
             ".." => return Err(PathFault::Escapes),
@@ -84,18 +107,24 @@ impl RunPath {
         Ok(RunPath(format!("{}/{name}", self.0)))
     }
 
-    /// This path with the names of `below` after it.
-    pub(super) fn join_all<'a>(&self, below: impl Iterator<Item = &'a str>) -> Result<RunPath, PathFault> {
-        let mut whole = self.clone();
-        for name in below {
-            whole = whole.join(name)?;
+    /// Appends names to this path.
+    fn join_all<'a>(&self, names: impl Iterator<Item = &'a str>) -> Result<RunPath, PathFault> {
+        let mut path = self.clone();
+        for name in names {
+            path = path.join(name)?;
         }
-        Ok(whole)
+        Ok(path)
     }
 
-    /// The target of a link that is made here, as it is kept: relative, and with `..` only at its beginning, so that it leads to the same
-    /// place for everybody who follows it. An absolute `target` is taken from the top.
-    pub(super) fn link_to(&self, target: &str) -> Result<String, PathFault> {
+    /// Returns the path that an entry at or below `from` has after `from` was moved to `to`.
+    pub(crate) fn relocate(&self, from: &RunPath, to: &RunPath) -> Result<RunPath, PathFault> {
+        to.join_all(self.below(from).into_iter().flatten())
+    }
+
+    /// Returns the target to store in a link at this path. It is relative, with `..` only at its
+    /// start, so that it leads to the same entry for everybody who follows it. An absolute `target`
+    /// starts at the top of the workdir.
+    pub(crate) fn link_to(&self, target: &str) -> Result<String, PathFault> {
         if target.is_empty() {
             return Err(PathFault::Empty);
         }
@@ -117,32 +146,32 @@ impl RunPath {
             }
         }
         let up = here.iter().skip(shared).map(|_| "..");
-        let kept: Vec<&str> = up.chain(there.iter().skip(shared).copied()).collect();
-        // The place that it leads to is held to the bounds of any path.
+        let names: Vec<&str> = up.chain(there.iter().skip(shared).copied()).collect();
+        // The path that the link leads to must satisfy the limits of every path.
         RunPath::parse(&format!("/{}", there.join("/")))?;
-        Ok(if kept.is_empty() { ".".to_owned() } else { kept.join("/") })
+        Ok(if names.is_empty() { ".".to_owned() } else { names.join("/") })
     }
 
-    /// Whether a link that is kept here with this target leads out from `to`, and does not from here.
-    pub(super) fn leaves_from(&self, to: &RunPath, target: &str) -> bool {
+    /// Returns true if a link at this path stays in the workdir, but would lead out of it from `to`.
+    pub(crate) fn leaves_from(&self, to: &RunPath, target: &str) -> bool {
         self.link_to(target).is_ok() && to.link_to(target) == Err(PathFault::Escapes)
     }
 
-    pub(super) fn is_top(&self) -> bool {
+    pub(crate) fn is_top(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub(super) fn depth(&self) -> usize {
+    pub(crate) fn depth(&self) -> usize {
         self.names().count()
     }
 
-    /// The names from the top down.
-    pub(super) fn names(&self) -> impl DoubleEndedIterator<Item = &str> {
+    /// Returns the names from the top down.
+    pub(crate) fn names(&self) -> impl DoubleEndedIterator<Item = &str> {
         self.0.split('/').filter(|name| !name.is_empty())
     }
 
-    /// The folder that holds the entry, and the entry's name in it; `None` for the top.
-    pub(super) fn split(&self) -> Option<(RunPath, &str)> {
+    /// Returns the folder of the entry and the entry's name in it; `None` for the top.
+    pub(crate) fn split(&self) -> Option<(RunPath, &str)> {
         match self.0.rsplit_once('/') {
             Some((parent, name)) => Some((RunPath(parent.to_owned()), name)),
             None if self.is_top() => None,
@@ -150,32 +179,38 @@ impl RunPath {
         }
     }
 
-    /// The folder that holds the entry; `None` for the top.
-    pub(super) fn parent(&self) -> Option<RunPath> {
+    /// Returns the folder of the entry; `None` for the top.
+    pub(crate) fn parent(&self) -> Option<RunPath> {
         self.split().map(|(parent, _)| parent)
     }
 
-    /// The path itself and every folder above it but the top, the topmost first.
-    pub(super) fn steps(&self) -> impl Iterator<Item = RunPath> + '_ {
+    /// Returns the folders above the path, except the top, and the path itself, from the top down.
+    pub(crate) fn steps(&self) -> impl Iterator<Item = RunPath> + '_ {
         let ends = self.0.match_indices('/').map(|(at, _)| at);
         let ends = ends.chain((!self.is_top()).then_some(self.0.len()));
         ends.filter_map(|end| self.0.get(..end)).map(|text| RunPath(text.to_owned()))
     }
 
-    /// The names of this path below `folder`; `None` where it does not lie below it (nor is it).
-    pub(super) fn below<'a>(&'a self, folder: &RunPath) -> Option<impl Iterator<Item = &'a str>> {
+    /// Returns the folders above the path, except the top, from the top down.
+    pub(crate) fn parents(&self) -> impl Iterator<Item = RunPath> + '_ {
+        self.steps().take(self.depth().saturating_sub(1))
+    }
+
+    /// Returns the names of this path below `folder`; `None` if the path is neither `folder` nor
+    /// below it.
+    pub(crate) fn below<'a>(&'a self, folder: &RunPath) -> Option<impl Iterator<Item = &'a str>> {
         let rest = self.0.strip_prefix(&folder.0)?;
         (folder.is_top() || rest.is_empty() || rest.starts_with('/'))
             .then(|| rest.split('/').filter(|name| !name.is_empty()))
     }
 
-    /// The text, empty for the top.
-    pub(super) fn as_str(&self) -> &str {
+    /// Returns the text, which is empty for the top.
+    pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The path as the jailed directory takes it.
-    pub(super) fn in_base(&self) -> &str {
+    /// Returns the path for system calls on the base's folder.
+    pub(crate) fn in_base(&self) -> &str {
         if self.is_top() { "." } else { &self.0 }
     }
 }
@@ -189,11 +224,11 @@ impl Serialize for RunPath {
 impl<'de> Deserialize<'de> for RunPath {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<RunPath, D::Error> {
         let text = String::deserialize(deserializer)?;
-        RunPath::parse(&format!("/{text}")).map_err(|_| serde::de::Error::custom("no path of a workdir"))
+        RunPath::parse(&format!("/{text}")).map_err(|_| serde::de::Error::custom("not a path of a workdir"))
     }
 }
 
-/// The path as it is shown: `/` for the top.
+/// Formats the path for messages: `/` for the top.
 impl fmt::Display for RunPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.is_top() { "/" } else { &self.0 })
@@ -205,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_read_from_the_top_and_cannot_leave_it() {
+    fn paths_are_parsed_from_the_top_and_cannot_leave_it() {
         for (text, expected) in [
             ("a", Ok("a")),
             ("/a/b", Ok("a/b")),
@@ -257,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_kept_as_they_lead_from_where_they_stand() {
+    fn link_targets_are_stored_relative_to_the_link() {
         let link = RunPath::parse("a/b/link").unwrap();
         for (target, expected) in [
             ("c", Ok("c")),

@@ -1,17 +1,17 @@
-//! Reading a file that is open: a snapshot of the overlay's, or a handle of the base's.
+//! Reading an open file: a snapshot of an overlay's file, or a handle of a base's file.
 
 use std::io;
 use std::os::unix::fs::FileExt;
 
 use bytes::Bytes;
 
-use super::READ_LIMIT;
-use super::error::{FilesError, Intent};
-use super::jail::plain_meta;
-use super::path::RunPath;
-use super::stamp::FileStamp as Version;
+use crate::READ_LIMIT;
+use crate::error::FilesError;
+use crate::jail::regular_file_meta;
+use crate::path::{Intent, RunPath};
+use crate::stamp::FileStamp as Version;
 
-/// An open file, read in parts at any offset.
+/// An open file that can be read in parts at any offset.
 #[derive(Debug)]
 pub struct Reader {
     path: RunPath,
@@ -25,16 +25,16 @@ enum Source {
 }
 
 impl Reader {
-    pub(super) fn memory(path: RunPath, content: Bytes) -> Reader {
+    pub(crate) fn memory(path: RunPath, content: Bytes) -> Reader {
         Reader { path, source: Source::Memory(content) }
     }
 
-    pub(super) fn base(path: RunPath, file: std::fs::File, version: Version) -> Reader {
+    pub(crate) fn base(path: RunPath, file: std::fs::File, version: Version) -> Reader {
         let size = version.size();
         Reader { path, source: Source::Base { file, size, version } }
     }
 
-    /// Returns which version of a file of the base was opened; `None` for a file of the overlay.
+    /// Returns the version of the base's file that was opened; `None` for a file of the overlay.
     #[must_use]
     pub fn version(&self) -> Option<&Version> {
         match &self.source {
@@ -43,21 +43,22 @@ impl Reader {
         }
     }
 
-    /// Returns whether the file of the base is the same version as it was when it was opened. One of the overlay always is.
+    /// Returns true if the file has not changed since it was opened. An open file of the overlay never
+    /// changes.
     ///
     /// # Errors
-    /// Where the base cannot be read.
+    /// If the base cannot be read.
     pub fn is_unchanged(&self) -> Result<bool, FilesError> {
         match &self.source {
             Source::Memory(_) => Ok(true),
-            Source::Base { file, version, .. } => match plain_meta(file) {
+            Source::Base { file, version, .. } => match regular_file_meta(file) {
                 Ok(meta) => Ok(Version::of(&meta) == *version),
                 Err(cause) => Err(FilesError::io(Intent::Read, &self.path, cause)),
             },
         }
     }
 
-    /// The size in bytes when the file was opened.
+    /// Returns the size in bytes when the file was opened.
     #[must_use]
     pub fn size(&self) -> u64 {
         match &self.source {
@@ -66,11 +67,11 @@ impl Reader {
         }
     }
 
-    /// Reads at most `len` bytes, and no more than [`READ_LIMIT`], from `offset` on; fewer only at the end of the file,
-    /// and none beyond it.
+    /// Reads `len` bytes from `offset`, but at most [`READ_LIMIT`]. Returns fewer bytes only at the end
+    /// of the file, and none beyond it.
     ///
     /// # Errors
-    /// Where the base cannot be read.
+    /// If the base cannot be read.
     pub fn read_at(&self, offset: u64, len: u64) -> Result<Bytes, FilesError> {
         let len = len.min(READ_LIMIT);
         match &self.source {
@@ -78,7 +79,7 @@ impl Reader {
                 let all = content.len() as u64;
                 let start = offset.min(all);
                 let end = offset.saturating_add(len).min(all);
-                // Both lie within the content, whose length is a `usize`.
+                // Both are within the content, whose length is a `usize`.
                 Ok(content.slice(start as usize..end as usize))
             }
             Source::Base { file, size, .. } => read_range(file, offset, len, size.saturating_sub(offset))
@@ -90,39 +91,44 @@ impl Reader {
     /// Reads the whole file.
     ///
     /// # Errors
-    /// Where it is larger than [`READ_LIMIT`], or the base cannot be read.
+    /// If it is larger than [`READ_LIMIT`], or the base cannot be read.
     pub fn read_all(&self) -> Result<Bytes, FilesError> {
-        self.read_bounded(READ_LIMIT).map_err(|more| match more {
-            Beyond::Limit(size) => FilesError::too_large(&self.path, size, READ_LIMIT),
-            Beyond::Failed(error) => error,
+        self.read_bounded(READ_LIMIT).map_err(|error| match error {
+            BoundedReadError::TooLarge(size) => FilesError::too_large(&self.path, size, READ_LIMIT),
+            BoundedReadError::Failed(error) => error,
         })
     }
 
-    /// Reads the whole file, where it has at most `most` bytes.
-    pub(super) fn read_bounded(&self, most: u64) -> Result<Bytes, Beyond> {
-        if self.size() > most {
-            return Err(Beyond::Limit(self.size()));
+    /// Reads the whole file if it has at most `max` bytes.
+    pub(crate) fn read_bounded(&self, max: u64) -> Result<Bytes, BoundedReadError> {
+        if self.size() > max {
+            return Err(BoundedReadError::TooLarge(self.size()));
         }
         match &self.source {
             Source::Memory(content) => Ok(content.clone()),
             Source::Base { file, size, .. } => {
-                // The file may have grown since, and some that the kernel makes up tell no size.
-                let data = read_range(file, 0, most.saturating_add(1), *size)
-                    .map_err(|cause| Beyond::Failed(FilesError::io(Intent::Read, &self.path, cause)))?;
-                if data.len() as u64 > most { Err(Beyond::Limit(data.len() as u64)) } else { Ok(data.into()) }
+                // The file may have grown since, and files that the kernel generates report no size.
+                let data = read_range(file, 0, max.saturating_add(1), *size)
+                    .map_err(|cause| BoundedReadError::Failed(FilesError::io(Intent::Read, &self.path, cause)))?;
+                if data.len() as u64 > max {
+                    Err(BoundedReadError::TooLarge(data.len() as u64))
+                } else {
+                    Ok(data.into())
+                }
             }
         }
     }
 }
 
-/// Why a bounded read gave nothing.
-pub(super) enum Beyond {
-    /// The file has at least this many bytes, which is more than was allowed.
-    Limit(u64),
+/// The error of a bounded read.
+pub(crate) enum BoundedReadError {
+    /// The file has at least this many bytes, which exceeds the limit.
+    TooLarge(u64),
     Failed(FilesError),
 }
 
-/// Reads until `len` bytes or the end; memory is taken for what is there, `expected` first, never for `len` alone.
+/// Reads `len` bytes, or fewer at the end of the file. Allocates memory for `expected` bytes first and
+/// then as the file needs it, but not for all of `len` at once.
 fn read_range(file: &std::fs::File, offset: u64, len: u64, expected: u64) -> io::Result<Vec<u8>> {
     const STEP: usize = 64 << 10;
     let len = usize::try_from(len).unwrap_or(usize::MAX);

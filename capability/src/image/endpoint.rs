@@ -10,10 +10,8 @@ use wattle_rt::{Code, Failure, truncate};
 use super::{ImageGenerator, MAX_IMAGE};
 use crate::PortFuture;
 use crate::egress::{
-    self, Egress, EgressError, EgressErrorKind, EndpointClient, HeaderMap, HeaderValue, Limits, Method, Passage,
-    Request, Response, header,
+    self, Egress, EgressError, EgressErrorKind, EndpointClient, HeaderValue, Limits, Passage, Request, Response, header,
 };
-use crate::http;
 use crate::secrets::Secret;
 
 /// Maximum time for an image.
@@ -86,8 +84,7 @@ impl Endpoint {
     /// may reach.
     async fn fetch(&self, url: &str, passage: &Passage) -> Result<Vec<u8>, Failure> {
         let own = Url::parse(url).is_ok_and(|url| url.origin() == self.url.origin());
-        let request =
-            http::Request { method: Method::GET, url: url.to_owned(), headers: HeaderMap::new(), body: Vec::new() };
+        let request = Request::get(url);
         let sent = match own {
             true => passage.ask(&self.client, request).await,
             false => passage.send(&self.public, "image.make", request).await,
@@ -95,8 +92,8 @@ impl Endpoint {
         let no_picture =
             |why: Failure| Failure::new(why.code, format!("no image was generated: {}", self.clean(&why.reason)));
         let answer = sent.map_err(no_picture)?;
-        match answer.status {
-            200..300 => Ok(answer.body),
+        match answer.status.as_u16() {
+            200..300 => Ok(answer.body.into()),
             status => Err(Failure::new(Code::EREMOTE, format!("failed to fetch the image: status {status}"))),
         }
     }

@@ -10,7 +10,7 @@ use url::Url;
 use wattle_rt::{Account, Code, Failure};
 
 use super::guest;
-use crate::egress::{Egress, HeaderMap, HeaderName, HeaderValue, Limits, Method, Passage, header};
+use crate::egress::{Egress, HeaderMap, HeaderName, HeaderValue, Limits, Passage, header};
 use crate::http::{Backend, Received, Request, Response, receive};
 
 /// Maximum number of results of a search.
@@ -188,13 +188,13 @@ impl Engine {
         if let Some(key) = &self.key {
             headers.insert(TOKEN, key.header.clone());
         }
-        Request { method: Method::GET, url: url.into(), headers, body: Vec::new() }
+        Request { headers, ..Request::get(url) }
     }
 
     /// Checks the status of an answer.
     fn check(&self, response: &Response) -> Result<(), String> {
         let Engine { kind, .. } = self;
-        let status = response.status;
+        let status = response.status.as_u16();
         match status {
             429 => {
                 let after = response.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use wattle_capability::PortFuture;
-use wattle_capability::egress::{HeaderMap, Incoming, Outgoing};
+use wattle_capability::egress::{HeaderMap, Incoming, Outgoing, StatusCode};
 use wattle_capability::http::{Backend, Response};
 use wattle_rt::{Code, Failure};
 
@@ -46,9 +46,17 @@ impl Backend for Slow {
             let name = outgoing.request().url.rsplit('/').next().unwrap_or_default();
             let answer = match name {
                 "broken" => Err(Failure::new(Code::EREMOTE, "the connection broke")),
-                "404" => Ok(Response { status: 404, headers: HeaderMap::new(), body: b"no such page".to_vec() }),
-                "bytes" => Ok(Response { status: 200, headers: HeaderMap::new(), body: vec![0xff, b'a'] }),
-                name => Ok(Response { status: 200, headers: HeaderMap::new(), body: name.as_bytes().to_vec() }),
+                "404" => Ok(Response {
+                    status: StatusCode::NOT_FOUND,
+                    headers: HeaderMap::new(),
+                    body: "no such page".into(),
+                }),
+                "bytes" => {
+                    Ok(Response { status: StatusCode::OK, headers: HeaderMap::new(), body: vec![0xff, b'a'].into() })
+                }
+                name => {
+                    Ok(Response { status: StatusCode::OK, headers: HeaderMap::new(), body: name.to_owned().into() })
+                }
             };
             answer.map(|response| outgoing.answer(response))
         })

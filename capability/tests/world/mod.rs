@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use wattle_capability::PortFuture;
 use wattle_capability::ai::{Ai, Budget, Embedding, Inference, Question, Reply};
-use wattle_capability::egress::{HeaderMap, Incoming, Outgoing, Passage};
+use wattle_capability::egress::{HeaderMap, Incoming, Outgoing, Passage, StatusCode};
 use wattle_capability::files::Files;
 use wattle_capability::fs::Fs;
 use wattle_capability::git::{Git, Repository};
@@ -115,7 +115,10 @@ impl http::Backend for Web {
     fn send(&self, outgoing: Outgoing) -> Pin<Box<dyn Future<Output = Result<Incoming, Failure>> + Send + '_>> {
         Box::pin(async move {
             let request = outgoing.request();
-            let answer = |status, body| Ok(outgoing.answer(http::Response { status, headers: HeaderMap::new(), body }));
+            let answer = |status: u16, body: Vec<u8>| {
+                let status = StatusCode::from_u16(status).unwrap();
+                Ok(outgoing.answer(http::Response { status, headers: HeaderMap::new(), body: body.into() }))
+            };
             let path = request.url.splitn(4, '/').nth(3).unwrap_or_default().to_owned();
             if path == "hang" {
                 std::future::pending::<()>().await;
@@ -132,7 +135,7 @@ impl http::Backend for Web {
             if request.url.starts_with("https://example.com/") {
                 let body = match (request.method.as_str(), path.as_str()) {
                     ("HEAD", _) => Vec::new(),
-                    ("POST", _) => request.body.clone(),
+                    ("POST", _) => request.body.to_vec(),
                     (_, "") => b"Example Domain".to_vec(),
                     (_, other) => other.as_bytes().to_vec(),
                 };

@@ -1,7 +1,7 @@
 //! Takes secrets out of any text: what is left is what a plain and slow reading of the same rules leaves.
 #![no_main]
 
-#[path = "../../capability/src/secrets/reference.rs"]
+#[path = "../../../capability/egress/src/secrets/reference.rs"]
 #[allow(dead_code)]
 mod reference;
 

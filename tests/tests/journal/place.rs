@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use wattle_agent::capability::PortFuture;
-use wattle_agent::capability::egress::{Egress, HeaderMap, Incoming, Outgoing, Policy};
+use wattle_agent::capability::egress::{Egress, HeaderMap, Incoming, Outgoing, Policy, StatusCode};
 use wattle_agent::capability::files::{Files, OVERLAY_LIMIT};
 use wattle_agent::capability::http;
 use wattle_agent::capability::kv::Backend as _;
@@ -71,8 +71,8 @@ impl http::Backend for Network {
             return Box::pin(std::future::pending());
         }
         let number = self.all.fetch_add(1, Ordering::Relaxed);
-        let status = if request.url.ends_with("/missing") { 404 } else { 200 };
-        let body = format!("answer {number}").into_bytes();
+        let status = if request.url.ends_with("/missing") { StatusCode::NOT_FOUND } else { StatusCode::OK };
+        let body = format!("answer {number}").into();
         let answer = outgoing.answer(http::Response { status, headers: HeaderMap::new(), body });
         Box::pin(async { Ok(answer) })
     }

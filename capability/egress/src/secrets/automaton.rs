@@ -1,16 +1,17 @@
-//! The automaton that recognises spellings of secrets: every pattern is a row of bits, advanced byte by byte.
+//! A bit-parallel automaton that recognizes the spellings of secrets.
 //!
-//! A secret has seven patterns: its own bytes, its base64 in the three positions that it may have among other bytes, and its hex
-//! digits. Each byte of a pattern may stand as it is or as an escape ([`Escape`](super::escape::Escape)), in any mix; the text is
-//! a graph with an edge for each reading, and a [`Set`] holds how far each pattern may have got at one place of it. Advancing a
-//! set by one byte costs a bounded number of word operations, whatever the text.
+//! A secret has five patterns: its bytes, its hex digits, and its base64 letters at the three alignments
+//! that it can have within a longer text. Each byte of a pattern may be plain or an escape
+//! ([`Escape`](super::escape::Escape)). So a text is a graph with an edge for each reading, and a [`Set`]
+//! contains the progress of each pattern at one position. Advancing a set by one byte costs a bounded
+//! number of word operations for every text.
 
 use std::iter::repeat;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 
-/// The encoding of a pattern, which decides what may stand between its bytes.
+/// The encoding of a pattern, which determines the bytes that may separate its letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Encoding {
     Plain,
@@ -19,8 +20,8 @@ enum Encoding {
 }
 
 impl Encoding {
-    /// Returns true if the byte may stand anywhere within the pattern without a meaning. NUL may within any: texts in UTF-16
-    /// have one beside each ASCII character, and no secret has one.
+    /// Returns true if the byte may be between two letters of a pattern. NUL may be in every pattern: texts
+    /// in UTF-16 have one beside each ASCII character, and no secret contains one.
     fn ignores(self, byte: u8) -> bool {
         match (self, byte) {
             (_, 0) => true,
@@ -31,19 +32,20 @@ impl Encoding {
     }
 }
 
-/// One spelling of a secret. A position accepts one of two bytes, which are most often the same.
+/// A spelling of a secret. Each position accepts one of two bytes, which are usually the same.
 #[derive(Debug)]
 pub(super) struct Pattern {
-    /// The number of the secret among those of the automaton.
+    /// The index of the secret in the automaton.
     pub(super) secret: usize,
     encoding: Encoding,
     accepts: Vec<[u8; 2]>,
-    /// Position of the first word of its bits in a set.
+    /// The index of the pattern's first word in a set.
     offset: usize,
-    /// Count of its words.
+    /// The number of the pattern's words.
     words: usize,
-    /// For each byte, one more than the number of the row of bits with the positions that accept it; 0 if none does.
+    /// For each byte, one more than the index of its row in `rows`; 0 if no position accepts the byte.
     row_of: Box<[u16; 256]>,
+    /// Rows of bits: the positions that accept a byte.
     rows: Vec<u64>,
 }
 
@@ -65,7 +67,7 @@ impl Pattern {
         Pattern { secret, encoding, accepts, offset: 0, words, row_of, rows }
     }
 
-    /// Count of its positions.
+    /// Returns the number of positions.
     pub(super) fn len(&self) -> usize {
         self.accepts.len()
     }
@@ -75,7 +77,7 @@ impl Pattern {
         self.accepts.get(position).is_some_and(|both| both.contains(&byte))
     }
 
-    /// Returns true if the byte may stand between two positions.
+    /// Returns true if the byte may be between two positions.
     pub(super) fn ignores(&self, byte: u8) -> bool {
         self.encoding.ignores(byte)
     }
@@ -90,7 +92,7 @@ impl Pattern {
     }
 }
 
-/// Returns the patterns of a value, for the secret of that number.
+/// Returns the patterns of a value, for the secret with that index.
 fn patterns(secret: usize, value: &str) -> Vec<Pattern> {
     let plain = value.bytes().map(|byte| [byte, if byte == b' ' { b'+' } else { byte }]).collect();
     let hex = value.bytes().flat_map(|byte| [byte >> 4, byte & 15]).filter_map(|digit| {
@@ -110,7 +112,7 @@ fn patterns(secret: usize, value: &str) -> Vec<Pattern> {
     all
 }
 
-/// Returns the letters of a longer base64 text that the value alone decides if `shift` bytes (modulo 3) stand before it.
+/// Returns the base64 letters that depend only on the value if `shift` bytes (modulo 3) precede it.
 fn inner_base64(value: &str, shift: usize) -> String {
     let mut bytes = vec![0; shift];
     bytes.extend_from_slice(value.as_bytes());
@@ -118,35 +120,36 @@ fn inner_base64(value: &str, shift: usize) -> String {
     STANDARD_NO_PAD.encode(&bytes).get(from..to).unwrap_or_default().to_owned()
 }
 
-/// How far each pattern may have got at one place of a text: bit `k` of a pattern is set if `k + 1` of its positions were matched.
+/// The progress of each pattern at one position of a text. Bit `k` of a pattern is set if `k + 1` of its
+/// positions can have matched.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Set {
-    /// All bits, the patterns one after the other.
+    /// The bits of all patterns, one after the other.
     all: Vec<u64>,
-    /// Those among them that began before the last [`Set::age`].
+    /// The bits of matches that started before the last [`Set::age`].
     old: Vec<u64>,
-    /// The patterns with a bit.
+    /// The patterns with at least one bit.
     active: Vec<usize>,
 }
 
 impl Set {
-    /// The patterns that have got anywhere.
+    /// Returns the patterns with at least one bit.
     pub(super) fn active(&self) -> &[usize] {
         &self.active
     }
 
-    /// Returns true if it can be written to.
+    /// Returns true if the set has words for all patterns.
     pub(super) fn has_room(&self) -> bool {
         !self.all.is_empty()
     }
 
-    /// Returns true if a match that is under way began before the last [`Set::age`].
+    /// Returns true if an unfinished match started before the last [`Set::age`].
     pub(super) fn has_old(&self, automaton: &Automaton) -> bool {
         let words = self.active.iter().filter_map(|pattern| automaton.patterns.get(*pattern));
         words.flat_map(|pattern| self.old.get(pattern.range())).flatten().any(|word| *word != 0)
     }
 
-    /// Forgets the matches that were old, and makes the others old.
+    /// Removes the old matches, and marks the others as old.
     pub(super) fn age(&mut self, automaton: &Automaton) {
         let Set { all, old, active } = self;
         active.retain(|pattern| {
@@ -160,15 +163,15 @@ impl Set {
         });
     }
 
-    /// Forgets how far a pattern has got.
-    pub(super) fn forget(&mut self, pattern: usize, automaton: &Automaton) {
-        if let Some(at) = self.active.iter().position(|own| *own == pattern) {
+    /// Removes the matches of a pattern.
+    pub(super) fn remove(&mut self, pattern: usize, automaton: &Automaton) {
+        if let Some(at) = self.active.iter().position(|active| *active == pattern) {
             self.active.swap_remove(at);
             self.zero(pattern, automaton);
         }
     }
 
-    /// Forgets everything.
+    /// Removes all matches.
     pub(super) fn clear(&mut self, automaton: &Automaton) {
         while let Some(pattern) = self.active.pop() {
             self.zero(pattern, automaton);
@@ -182,7 +185,7 @@ impl Set {
         }
     }
 
-    /// Takes in the bits of another set.
+    /// Adds the bits of another set.
     pub(super) fn add(&mut self, other: &Set, automaton: &Automaton) {
         for index in &other.active {
             let Some(range) = automaton.patterns.get(*index).map(Pattern::range) else { continue };
@@ -197,25 +200,25 @@ impl Set {
     }
 }
 
-/// The patterns of some secrets.
+/// The patterns of a list of secrets.
 #[derive(Debug)]
 pub(super) struct Automaton {
     patterns: Vec<Pattern>,
-    /// For each byte, the patterns that begin with it.
-    begun_by: Vec<Vec<usize>>,
-    /// A bit for each pair of bytes that a match may begin with; it spares most texts most of the work.
+    /// For each byte, the patterns that start with it.
+    starts: Vec<Vec<usize>>,
+    /// A bit for each pair of bytes with which a match may start. It avoids most of the work for most texts.
     pairs: Vec<u64>,
-    /// Count of the words of a set.
+    /// The number of words of a set.
     words: usize,
-    /// Maximum length of a spelling, in bytes.
-    span: usize,
+    /// Maximum length of a spelling in bytes.
+    max_span: usize,
 }
 
 impl Automaton {
     pub(super) fn new<'a>(values: impl IntoIterator<Item = &'a str>) -> Automaton {
         let mut all: Vec<Pattern> =
             values.into_iter().enumerate().flat_map(|(secret, value)| patterns(secret, value)).collect();
-        let mut begun_by = vec![Vec::new(); 256];
+        let mut starts = vec![Vec::new(); 256];
         let mut words = 0;
         for (index, pattern) in all.iter_mut().enumerate() {
             pattern.offset = words;
@@ -223,24 +226,25 @@ impl Automaton {
             let mut first = pattern.accepts.first().map(|both| both.to_vec()).unwrap_or_default();
             first.dedup();
             for byte in first {
-                begun_by.get_mut(usize::from(byte)).into_iter().for_each(|list: &mut Vec<usize>| list.push(index));
+                starts.get_mut(usize::from(byte)).into_iter().for_each(|list: &mut Vec<usize>| list.push(index));
             }
         }
         let mut pairs = vec![0_u64; 256 * 256 / 64];
         for pattern in &all {
             for first in pattern.accepts.first().into_iter().flatten() {
-                let goes_on = |byte: &u8| pattern.accepts(1, *byte) || pattern.ignores(*byte) || b"%&\\".contains(byte);
-                for second in (0..=u8::MAX).filter(goes_on) {
+                let continues =
+                    |byte: &u8| pattern.accepts(1, *byte) || pattern.ignores(*byte) || b"%&\\".contains(byte);
+                for second in (0..=u8::MAX).filter(continues) {
                     let pair = usize::from(*first) * 256 + usize::from(second);
                     pairs.get_mut(pair / 64).into_iter().for_each(|word| *word |= 1 << (pair % 64));
                 }
             }
         }
         let longest = all.iter().map(Pattern::len).max().unwrap_or_default();
-        Automaton { patterns: all, begun_by, pairs, words, span: 1024 + 64 * longest }
+        Automaton { patterns: all, starts, pairs, words, max_span: 1024 + 64 * longest }
     }
 
-    /// Returns true if there is nothing to look for.
+    /// Returns true if there are no secrets.
     pub(super) fn is_empty(&self) -> bool {
         self.patterns.is_empty()
     }
@@ -249,30 +253,30 @@ impl Automaton {
         &self.patterns
     }
 
-    /// Maximum length of a spelling that is found, in bytes.
-    pub(super) fn span(&self) -> usize {
-        self.span
+    /// Returns the maximum length in bytes of a spelling that is found.
+    pub(super) fn max_span(&self) -> usize {
+        self.max_span
     }
 
     pub(super) fn empty_set(&self) -> Set {
         Set { all: vec![0; self.words], old: vec![0; self.words], active: Vec::new() }
     }
 
-    /// Returns true if the byte is the first of a pattern.
+    /// Returns true if a pattern starts with the byte.
     pub(super) fn begins(&self, byte: u8) -> bool {
-        self.begun_by.get(usize::from(byte)).is_some_and(|patterns| !patterns.is_empty())
+        self.starts.get(usize::from(byte)).is_some_and(|patterns| !patterns.is_empty())
     }
 
-    /// Returns false if no match that begins with the first byte goes on with the second.
+    /// Returns false if no match can start with these two bytes.
     pub(super) fn may_begin(&self, first: u8, second: u8) -> bool {
         let pair = usize::from(first) * 256 + usize::from(second);
         self.pairs.get(pair / 64).is_some_and(|word| word >> (pair % 64) & 1 == 1)
     }
 
-    /// Adds to `to` what `from` becomes by a byte, where a pattern may begin with it if `begins` says so. Returns the words that
-    /// were worked on.
+    /// Advances the matches of `from` by a byte and adds them to `to`. A pattern may start with the byte if
+    /// `begins` returns true for its index. Returns the number of words that were processed.
     pub(super) fn step(&self, from: &Set, byte: u8, to: &mut Set, begins: impl Fn(usize) -> bool) -> usize {
-        let new = self.begun_by.get(usize::from(byte)).map(Vec::as_slice).unwrap_or_default();
+        let new = self.starts.get(usize::from(byte)).map(Vec::as_slice).unwrap_or_default();
         let new = new.iter().copied().filter(|index| begins(*index));
         let mut work = 0;
         for index in from.active.iter().copied().filter(|index| !new.clone().any(|new| new == *index)) {
@@ -295,16 +299,16 @@ impl Automaton {
         let (Some(to_all), Some(to_old)) = (to.all.get_mut(range.clone()), to.old.get_mut(range.clone())) else {
             return 1;
         };
-        // A set that was never written to has no words.
+        // A set that was never written has no words.
         let words_of = |words: &'s [u64]| words.get(range.clone()).unwrap_or_default().iter().copied().chain(repeat(0));
         let from = words_of(&from.all).zip(words_of(&from.old));
         let (mut carry_all, mut carry_old) = (u64::from(begin), 0);
         let mut any = false;
         for (at, ((to_all, to_old), (all, old))) in to_all.iter_mut().zip(to_old).zip(from).enumerate() {
             let accepted = row.and_then(|row| row.get(at)).copied().unwrap_or_default();
-            let kept = if ignored { u64::MAX } else { 0 };
-            *to_all |= ((all << 1 | carry_all) & accepted) | (all & kept);
-            *to_old |= ((old << 1 | carry_old) & accepted) | (old & kept);
+            let ignore = if ignored { u64::MAX } else { 0 };
+            *to_all |= ((all << 1 | carry_all) & accepted) | (all & ignore);
+            *to_old |= ((old << 1 | carry_old) & accepted) | (old & ignore);
             (carry_all, carry_old) = (all >> 63, old >> 63);
             any |= *to_all != 0;
         }
@@ -314,7 +318,7 @@ impl Automaton {
         pattern.words
     }
 
-    /// Returns the patterns that a set has matched whole.
+    /// Returns the patterns that are completely matched in a set.
     pub(super) fn matched(&self, set: &Set) -> Vec<usize> {
         let whole = |index: &usize| {
             let Some(pattern) = self.patterns.get(*index) else { return false };

@@ -1,15 +1,15 @@
-//! Escapes: one character that a text spells by several, such as `%2F`, `&#x2f;` or `\u002f`.
+//! Escapes: several characters of a text that mean a single one, such as `%2F`, `&#x2f;` or `\u002f`.
 //!
-//! An escape is read byte by byte, so that it may be cut anywhere between two pieces of a text.
+//! An escape is parsed byte by byte, so that it may be split between two pieces of a text.
 
-/// Maximum length of an escape, in bytes: an entity may have any number of leading zeros.
-pub(super) const ESCAPE_LIMIT: usize = 160;
+/// Maximum length of an escape in bytes. An entity may have any number of leading zeros.
+pub(super) const MAX_ESCAPE: usize = 160;
 
 /// Maximum length of the name of an entity.
-const NAME: usize = 8;
+const MAX_NAME: usize = 8;
 
-/// Entities by name, for all that is ASCII and neither a letter nor a digit.
-const NAMES: &[(&str, u8)] = &[
+/// Named entities for the ASCII characters that are neither letters nor digits.
+const ENTITIES: &[(&str, u8)] = &[
     ("Tab", b'\t'),
     ("NewLine", b'\n'),
     ("excl", b'!'),
@@ -55,74 +55,75 @@ const NAMES: &[(&str, u8)] = &[
     ("rbrace", b'}'),
 ];
 
-/// Entities that HTML reads without a semicolon, too.
+/// Entities that HTML also accepts without a semicolon.
 const WITHOUT_SEMICOLON: &[&str] = &["amp", "AMP", "lt", "LT", "gt", "GT", "quot", "QUOT"];
 
-/// The bytes that an escape stands for.
+/// The meaning of an escape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Spelled {
-    /// One byte, of whatever character.
+pub(super) enum Unescaped {
+    /// A byte, which may be part of a character.
     Byte(u8),
     /// A character, in UTF-8.
     Char(char),
 }
 
-impl Spelled {
+impl Unescaped {
     /// Writes the bytes into `buffer` and returns them.
     pub(super) fn bytes(self, buffer: &mut [u8; 4]) -> &[u8] {
         match self {
-            Spelled::Byte(byte) => {
+            Unescaped::Byte(byte) => {
                 *buffer = [byte, 0, 0, 0];
                 buffer.get(..1).unwrap_or_default()
             }
-            Spelled::Char(char) => char.encode_utf8(buffer).as_bytes(),
+            Unescaped::Char(char) => char.encode_utf8(buffer).as_bytes(),
         }
     }
 }
 
-/// An escape of which a beginning was read.
+/// An incomplete escape.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Escape {
-    /// Behind `%`, with the first digit if it was read.
+    /// After `%`, with the first digit if it was read.
     Percent(Option<u8>),
-    /// Behind `\`.
+    /// After `\`.
     Backslash,
-    /// Behind `\u` or `\x`: the digits that are missing, the value so far, and the first half of a surrogate pair.
+    /// After `\u` or `\x`: the number of missing digits, the value so far, and the first half of a
+    /// surrogate pair.
     Hex { missing: u8, value: u32, high: Option<u32> },
-    /// Behind the first half of a surrogate pair; the flag says whether the next `\` was read.
+    /// After the first half of a surrogate pair. The flag is true if the next `\` was read.
     High(u32, bool),
-    /// Behind `&`.
+    /// After `&`.
     Ampersand,
-    /// Behind `&#`: the base, the value so far, whether a digit was read.
+    /// After `&#`: the base and the value so far; `any` is true if a digit was read.
     Number { base: u32, value: u32, any: bool },
-    /// Behind `&` and these letters.
-    Name { name: [u8; NAME], length: usize },
+    /// After `&` and these letters.
+    Name { name: [u8; MAX_NAME], length: usize },
 }
 
-/// The effect of one more byte on an escape.
+/// The effect of the next byte on an escape.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Fed {
+pub(super) struct Step {
     /// The escape ended before the byte.
-    pub(super) before: Option<Spelled>,
+    pub(super) before: Option<Unescaped>,
     /// The escape may end with the byte.
-    pub(super) with: Option<Spelled>,
-    /// The escape may go on.
+    pub(super) with: Option<Unescaped>,
+    /// The escape may continue after the byte.
     pub(super) next: Option<Escape>,
 }
 
-impl Fed {
-    fn more(next: Escape) -> Fed {
-        Fed { next: Some(next), ..Fed::default() }
+impl Step {
+    fn incomplete(next: Escape) -> Step {
+        Step { next: Some(next), ..Step::default() }
     }
 
-    fn done(with: Option<Spelled>) -> Fed {
-        Fed { with, ..Fed::default() }
+    fn done(with: Option<Unescaped>) -> Step {
+        Step { with, ..Step::default() }
     }
 }
 
 impl Escape {
-    /// Returns the escape that a byte begins.
-    pub(super) fn begun_by(byte: u8) -> Option<Escape> {
+    /// Returns the escape that a byte starts.
+    pub(super) fn start(byte: u8) -> Option<Escape> {
         match byte {
             b'%' => Some(Escape::Percent(None)),
             b'\\' => Some(Escape::Backslash),
@@ -131,89 +132,93 @@ impl Escape {
         }
     }
 
-    /// Reads one more byte.
-    pub(super) fn feed(self, byte: u8) -> Fed {
+    /// Processes the next byte.
+    pub(super) fn step(self, byte: u8) -> Step {
         let digit = char::from(byte).to_digit(16);
         match (self, digit) {
-            (Escape::Percent(None), Some(_)) => Fed::more(Escape::Percent(Some(byte))),
+            (Escape::Percent(None), Some(_)) => Step::incomplete(Escape::Percent(Some(byte))),
             (Escape::Percent(Some(first)), Some(low)) => {
                 let high = char::from(first).to_digit(16).unwrap_or_default();
-                Fed::done(u8::try_from(high * 16 + low).ok().map(Spelled::Byte))
+                Step::done(u8::try_from(high * 16 + low).ok().map(Unescaped::Byte))
             }
-            (Escape::Percent(_), None) => Fed::default(),
+            (Escape::Percent(_), None) => Step::default(),
             (Escape::Backslash, _) => backslash(byte),
             (Escape::Hex { missing, value, high }, Some(digit)) => hex(missing - 1, value * 16 + digit, high),
-            (Escape::Hex { .. }, None) => Fed::default(),
-            (Escape::High(high, false), _) if byte == b'\\' => Fed::more(Escape::High(high, true)),
+            (Escape::Hex { .. }, None) => Step::default(),
+            (Escape::High(high, false), _) if byte == b'\\' => Step::incomplete(Escape::High(high, true)),
             (Escape::High(high, true), _) if byte == b'u' => {
-                Fed::more(Escape::Hex { missing: 4, value: 0, high: Some(high) })
+                Step::incomplete(Escape::Hex { missing: 4, value: 0, high: Some(high) })
             }
-            (Escape::High(..), _) => Fed::default(),
-            (Escape::Ampersand, _) if byte == b'#' => Fed::more(Escape::Number { base: 10, value: 0, any: false }),
-            (Escape::Ampersand, _) => name([0; NAME], 0, byte),
+            (Escape::High(..), _) => Step::default(),
+            (Escape::Ampersand, _) if byte == b'#' => {
+                Step::incomplete(Escape::Number { base: 10, value: 0, any: false })
+            }
+            (Escape::Ampersand, _) => name([0; MAX_NAME], 0, byte),
             (Escape::Number { base: 10, value: 0, any: false }, _) if matches!(byte, b'x' | b'X') => {
-                Fed::more(Escape::Number { base: 16, value: 0, any: false })
+                Step::incomplete(Escape::Number { base: 16, value: 0, any: false })
             }
             (Escape::Number { base, value, any }, _) => number(base, value, any, byte),
             (Escape::Name { name: read, length }, _) => name(read, length, byte),
         }
     }
 
-    /// Returns what the escape stands for if the text ends here.
-    pub(super) fn at_end(self) -> Option<Spelled> {
-        // Any byte that is no part of it does.
-        self.feed(b' ').before
+    /// Returns the meaning of the escape if the text ends here.
+    pub(super) fn at_end(self) -> Option<Unescaped> {
+        // A space ends every escape that can end here.
+        self.step(b' ').before
     }
 }
 
-fn backslash(byte: u8) -> Fed {
+fn backslash(byte: u8) -> Step {
     let plain = match byte {
-        b'u' => return Fed::more(Escape::Hex { missing: 4, value: 0, high: None }),
-        b'x' => return Fed::more(Escape::Hex { missing: 2, value: 0, high: None }),
+        b'u' => return Step::incomplete(Escape::Hex { missing: 4, value: 0, high: None }),
+        b'x' => return Step::incomplete(Escape::Hex { missing: 2, value: 0, high: None }),
         b'n' => b'\n',
         b'r' => b'\r',
         b't' => b'\t',
         b'b' => 8,
         b'f' => 12,
         b'/' | b'\\' | b'"' | b'\'' => byte,
-        _ => return Fed::default(),
+        _ => return Step::default(),
     };
-    Fed::done(Some(Spelled::Byte(plain)))
+    Step::done(Some(Unescaped::Byte(plain)))
 }
 
-fn hex(missing: u8, value: u32, high: Option<u32>) -> Fed {
+fn hex(missing: u8, value: u32, high: Option<u32>) -> Step {
     match (missing, high, value) {
-        (1.., ..) => Fed::more(Escape::Hex { missing, value, high }),
-        (0, None, 0xD800..0xDC00) => Fed::more(Escape::High(value, false)),
-        (0, None, _) => Fed::done(char::from_u32(value).map(Spelled::Char)),
+        (1.., ..) => Step::incomplete(Escape::Hex { missing, value, high }),
+        (0, None, 0xD800..0xDC00) => Step::incomplete(Escape::High(value, false)),
+        (0, None, _) => Step::done(char::from_u32(value).map(Unescaped::Char)),
         (0, Some(high), 0xDC00..0xE000) => {
             let value = 0x1_0000 + ((high - 0xD800) << 10) + (value - 0xDC00);
-            Fed::done(char::from_u32(value).map(Spelled::Char))
+            Step::done(char::from_u32(value).map(Unescaped::Char))
         }
-        (0, Some(_), _) => Fed::default(),
+        (0, Some(_), _) => Step::default(),
     }
 }
 
-fn number(base: u32, value: u32, any: bool, byte: u8) -> Fed {
-    let spelled = || char::from_u32(value).filter(|_| any).map(Spelled::Char);
+fn number(base: u32, value: u32, any: bool, byte: u8) -> Step {
+    let unescaped = || char::from_u32(value).filter(|_| any).map(Unescaped::Char);
     match char::from(byte).to_digit(base) {
-        // A value that no character has stays one.
-        Some(digit) => Fed::more(Escape::Number { base, value: (value * base + digit).min(0x11_0000), any: true }),
-        None if byte == b';' => Fed::done(spelled()),
-        None => Fed { before: spelled(), ..Fed::default() },
+        // A value that is too large remains too large.
+        Some(digit) => {
+            Step::incomplete(Escape::Number { base, value: (value * base + digit).min(0x11_0000), any: true })
+        }
+        None if byte == b';' => Step::done(unescaped()),
+        None => Step { before: unescaped(), ..Step::default() },
     }
 }
 
-fn name(mut read: [u8; NAME], length: usize, byte: u8) -> Fed {
-    let known = |text: &[u8]| NAMES.iter().find(|(name, _)| name.as_bytes() == text).copied();
+fn name(mut read: [u8; MAX_NAME], length: usize, byte: u8) -> Step {
+    let known = |text: &[u8]| ENTITIES.iter().find(|(name, _)| name.as_bytes() == text).copied();
     if byte == b';' {
         let entity = read.get(..length).and_then(known);
-        return Fed::done(entity.map(|(_, byte)| Spelled::Byte(byte)));
+        return Step::done(entity.map(|(_, byte)| Unescaped::Byte(byte)));
     }
-    let Some(slot) = read.get_mut(length).filter(|_| byte.is_ascii_alphabetic()) else { return Fed::default() };
+    let Some(slot) = read.get_mut(length).filter(|_| byte.is_ascii_alphabetic()) else { return Step::default() };
     *slot = byte;
     let length = length + 1;
     let entity = read.get(..length).and_then(known).filter(|(name, _)| WITHOUT_SEMICOLON.contains(name));
-    let with = entity.map(|(_, byte)| Spelled::Byte(byte));
-    Fed { with, next: Some(Escape::Name { name: read, length }), before: None }
+    let with = entity.map(|(_, byte)| Unescaped::Byte(byte));
+    Step { with, next: Some(Escape::Name { name: read, length }), before: None }
 }

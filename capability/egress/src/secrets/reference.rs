@@ -1,7 +1,7 @@
-//! A second, slow and plain reading of what it means that a text spells a secret, for tests and fuzzing to compare with.
+//! A simple and slow implementation of the search for secrets, for comparison in tests and fuzzing.
 
-/// One way to write a secret: the bytes that each position accepts, and the bytes that may stand in between.
-struct Way {
+/// A spelling of a secret: the bytes that each position accepts, and the bytes that may be in between.
+struct Pattern {
     accepts: Vec<Vec<u8>>,
     between: &'static [u8],
     secret: usize,
@@ -15,16 +15,16 @@ fn base64_letters(bytes: &[u8]) -> Vec<u8> {
         .collect()
 }
 
-fn ways(secret: usize, value: &[u8]) -> Vec<Way> {
-    let mut ways = Vec::new();
+fn patterns(secret: usize, value: &[u8]) -> Vec<Pattern> {
+    let mut all = Vec::new();
     let plain = value.iter().map(|byte| if *byte == b' ' { vec![b' ', b'+'] } else { vec![*byte] }).collect();
-    ways.push(Way { accepts: plain, between: b"\0", secret });
+    all.push(Pattern { accepts: plain, between: b"\0", secret });
     let hex: String = value.iter().map(|byte| format!("{byte:02x}")).collect();
     let hex = hex.bytes().map(|digit| vec![digit, digit.to_ascii_uppercase()]).collect();
-    ways.push(Way { accepts: hex, between: b"\0 \t\n\x0c\r:-.,", secret });
+    all.push(Pattern { accepts: hex, between: b"\0 \t\n\x0c\r:-.,", secret });
     for shift in 0..3 {
         let whole = [&[0; 3][..shift], value].concat();
-        // Letters that share bits with what stands before or behind are not decided by the value.
+        // Letters that share bits with a neighbouring byte do not depend on the value alone.
         let (first, last) = ([0, 2, 3][shift], whole.len() * 8 / 6);
         let letters = base64_letters(&whole);
         let letters = letters[first..last].iter().map(|letter| match letter {
@@ -32,18 +32,18 @@ fn ways(secret: usize, value: &[u8]) -> Vec<Way> {
             b'/' => vec![b'/', b'_'],
             _ => vec![*letter],
         });
-        ways.push(Way { accepts: letters.collect(), between: b"\0 \t\n\x0c\r", secret });
+        all.push(Pattern { accepts: letters.collect(), between: b"\0 \t\n\x0c\r", secret });
     }
-    ways
+    all
 }
 
-/// What can be read at a place: where the reading ends, and the bytes that it stands for.
+/// Returns the possible readings at a position: the end of each, and the bytes that it means.
 fn readings(text: &[u8], at: usize) -> Vec<(usize, Vec<u8>)> {
     let mut all = vec![(at + 1, vec![text[at]])];
     let view: Vec<(usize, u8)> =
         text.iter().copied().enumerate().skip(at).take(160).filter(|(_, byte)| *byte != 0).collect();
     let string: String = view.iter().map(|(_, byte)| char::from(*byte)).collect();
-    // The end of a reading that takes in so many bytes of the view.
+    // Returns the end of a reading of `count` bytes of the view.
     let end = |count: usize| view[count - 1].0 + 1;
     let hex = |from: usize, count: usize| {
         let digits = string.get(from..from + count).filter(|_| string.is_char_boundary(from))?;
@@ -53,7 +53,7 @@ fn readings(text: &[u8], at: usize) -> Vec<(usize, Vec<u8>)> {
     if text[at] == 0 || !string.is_ascii() && string.bytes().take(12).any(|byte| !byte.is_ascii()) && text[at] >= 128 {
         return all;
     }
-    // Positions in the string are those in the view as far as it is ASCII.
+    // Positions in the string are positions in the view as long as the string is ASCII.
     let ascii = string.bytes().take_while(u8::is_ascii).count();
     let string = &string[..ascii];
     let hex = |from: usize, count: usize| if from + count <= ascii { hex(from, count) } else { None };
@@ -137,46 +137,49 @@ fn readings(text: &[u8], at: usize) -> Vec<(usize, Vec<u8>)> {
     all
 }
 
-/// The matches of one way, from left to right: each ends as soon as it can, begins as early as it can, and behind the one before.
-fn matches(text: &[u8], edges: &[Vec<(usize, Vec<u8>)>], way: &Way) -> Vec<(usize, usize)> {
-    let (mut found, mut least) = (Vec::new(), 0);
+/// Returns the matches of a pattern from left to right. Each ends as early as possible, then starts as
+/// early as possible, and starts after the end of the previous one.
+fn matches(text: &[u8], edges: &[Vec<(usize, Vec<u8>)>], pattern: &Pattern) -> Vec<(usize, usize)> {
+    let (mut found, mut min_start) = (Vec::new(), 0);
     for end in 1..=text.len() {
-        // For each place and each count of positions that are matched there, the earliest beginning.
-        let mut first: Vec<Vec<Option<usize>>> = vec![vec![None; way.accepts.len() + 1]; end + 1];
-        for from in least..end {
+        // For each position of the text and each number of matched letters: the earliest start.
+        let mut first: Vec<Vec<Option<usize>>> = vec![vec![None; pattern.accepts.len() + 1]; end + 1];
+        for from in min_start..end {
             first[from][0] = Some(from);
             for (to, bytes) in edges[from].iter().filter(|(to, _)| *to <= end) {
-                for count in 0..way.accepts.len() {
+                for count in 0..pattern.accepts.len() {
                     let Some(start) = first[from][count] else { continue };
                     let mut reach = |count: usize| {
                         let slot = &mut first[*to][count];
                         *slot = Some(slot.map_or(start, |own| own.min(start)));
                     };
-                    if count > 0 && bytes.iter().all(|byte| way.between.contains(byte)) {
+                    if count > 0 && bytes.iter().all(|byte| pattern.between.contains(byte)) {
                         reach(count);
                     }
-                    let next = way.accepts.get(count..count + bytes.len());
+                    let next = pattern.accepts.get(count..count + bytes.len());
                     if next.is_some_and(|next| next.iter().zip(bytes).all(|(accepts, byte)| accepts.contains(byte))) {
                         reach(count + bytes.len());
                     }
                 }
             }
         }
-        if let Some(start) = first[end][way.accepts.len()] {
+        if let Some(start) = first[end][pattern.accepts.len()] {
             found.push((start, end));
-            least = end;
+            min_start = end;
         }
     }
     found
 }
 
-/// Takes secrets, given by name and value, out of a text.
+/// Replaces secrets, which are pairs of name and value, in a text.
 pub(super) fn clean(text: &[u8], secrets: &[(&str, &str)]) -> Vec<u8> {
     let edges: Vec<_> = (0..text.len()).map(|at| readings(text, at)).collect();
-    let ways = secrets.iter().enumerate().flat_map(|(secret, (_, value))| ways(secret, value.as_bytes()));
-    let mut all: Vec<(usize, std::cmp::Reverse<usize>, usize)> = ways
-        .flat_map(|way| {
-            matches(text, &edges, &way).into_iter().map(move |(start, end)| (start, std::cmp::Reverse(end), way.secret))
+    let patterns = secrets.iter().enumerate().flat_map(|(secret, (_, value))| patterns(secret, value.as_bytes()));
+    let mut all: Vec<(usize, std::cmp::Reverse<usize>, usize)> = patterns
+        .flat_map(|pattern| {
+            matches(text, &edges, &pattern)
+                .into_iter()
+                .map(move |(start, end)| (start, std::cmp::Reverse(end), pattern.secret))
         })
         .collect();
     all.sort_unstable();

@@ -1,4 +1,4 @@
-//! One secret: where it may go, and how it is found again in what comes back.
+//! A secret: its value, and the hosts that it may be sent to.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,18 +7,20 @@ use std::sync::{Arc, OnceLock};
 use url::Url;
 
 use super::spellings::{Cleaner, Spellings};
-use crate::{Class, DomainPattern, RuleError, classify};
+use crate::address::{Class, classify};
+use crate::error::RuleError;
+use crate::policy::DomainPattern;
 
-/// Minimum length of a secret, in characters: a shorter one is in texts by chance.
-const SHORTEST: usize = 8;
+/// Minimum length of a secret in characters. A shorter one would occur in texts by chance.
+const MIN_CHARS: usize = 8;
 
-/// Maximum length of a secret, in bytes: the cost of looking for it grows with its length.
-const LONGEST: usize = 8 << 10;
+/// Maximum length of a secret in bytes. The cost of the search grows with the length.
+const MAX_BYTES: usize = 8 << 10;
 
-/// The longest name, in bytes.
-const NAME: usize = 64;
+/// Maximum length of a name in bytes.
+pub(super) const MAX_NAME: usize = 64;
 
-/// A secret that goes out in requests and nowhere else: printed it is its name.
+/// A secret, which is sent in requests and nowhere else. Its debug output contains only its name.
 #[derive(Clone)]
 pub struct Secret(Arc<Inner>);
 
@@ -26,17 +28,18 @@ struct Inner {
     name: String,
     value: String,
     hosts: Vec<SecretHost>,
-    /// Cleans texts of this secret alone.
+    /// The cleaner for this secret alone.
     cleaner: OnceLock<Cleaner>,
 }
 
-/// Why a text cannot be a secret. It does not repeat the text.
+/// The reason why a text cannot be a secret. The message does not contain the text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SecretError(&'static str);
 
-/// A host that a secret may go to: `api.example.com`, `*.example.com`, with or without a port. Plain http only where the entry says so,
-/// `http://intra.example:8080`, or on this machine.
+/// A host that a secret may be sent to: `api.example.com` or `*.example.com`, with or without a port.
+/// Plain HTTP is allowed only on this machine, or if the entry has the scheme, as in
+/// `http://intra.example:8080`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretHost {
     pattern: DomainPattern,
@@ -71,12 +74,12 @@ impl fmt::Display for SecretHost {
 }
 
 impl SecretHost {
-    fn is(&self, url: &Url) -> bool {
+    fn matches(&self, url: &Url) -> bool {
         self.pattern.matches(url) && self.port.is_none_or(|port| url.port_or_known_default() == Some(port))
     }
 }
 
-/// Whether a URL names this machine by an address or by its usual name.
+/// Returns true if the host of a URL is a loopback address or `localhost`.
 fn is_local(url: &Url) -> bool {
     let address = match url.host() {
         Some(url::Host::Ipv4(v4)) => Some(v4.into()),
@@ -88,16 +91,17 @@ fn is_local(url: &Url) -> bool {
 }
 
 impl Secret {
-    /// Takes a secret under a name, for those hosts.
+    /// Creates a secret for some hosts. Spaces around the value are removed.
     ///
     /// # Errors
-    /// Where the name is not made of letters, digits, `_` and `-`, the value is too short to be told from other text, or there is no host.
+    /// If the name has other characters than letters, digits, `_` and `-`, or the value is too short, too
+    /// long or contains a NUL.
     pub fn new(name: &str, value: &str, hosts: Vec<SecretHost>) -> Result<Secret, SecretError> {
         if !Secret::is_name(name) {
             return Err(SecretError("the name of a secret has 1 to 64 letters, digits, `_` and `-`"));
         }
         let value = value.trim();
-        if value.chars().count() < SHORTEST {
+        if value.chars().count() < MIN_CHARS {
             return Err(SecretError(
                 "the value has fewer than 8 characters: it could not be told from other text in what comes back",
             ));
@@ -105,40 +109,40 @@ impl Secret {
         if value.contains('\0') {
             return Err(SecretError("the value has a NUL in it"));
         }
-        if value.len() > LONGEST {
+        if value.len() > MAX_BYTES {
             return Err(SecretError("the value has more than 8,192 bytes: no header carries it"));
         }
         let cleaner = OnceLock::new();
         Ok(Secret(Arc::new(Inner { name: name.to_owned(), value: value.to_owned(), hosts, cleaner })))
     }
 
-    /// Whether a text can name a secret.
+    /// Returns true if a text can be the name of a secret.
     #[must_use]
     pub fn is_name(text: &str) -> bool {
-        (1..=NAME).contains(&text.len())
+        (1..=MAX_NAME).contains(&text.len())
             && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
     }
 
-    /// Its name.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// The value, for what leaves.
+    /// Returns the value, for a request.
     pub fn reveal(&self) -> &str {
         &self.0.value
     }
 
-    /// Returns true if its setting lists the URL's host and port, whatever the scheme.
-    pub fn is_for(&self, url: &Url) -> bool {
-        self.0.hosts.iter().any(|entry| entry.is(url))
+    /// Returns true if the secret is for the host and port of a URL, with any scheme.
+    pub(crate) fn is_for(&self, url: &Url) -> bool {
+        self.0.hosts.iter().any(|entry| entry.matches(url))
     }
 
-    /// Whether it may go to that URL; else why not, and which setting would permit it.
+    /// Checks that the secret may be sent to a URL. The error names the setting that would permit it.
     pub fn admits(&self, url: &Url) -> Result<(), String> {
         let (name, host) = (self.name(), url.host_str().unwrap_or("that URL"));
-        let listed = self.0.hosts.iter().filter(|entry| entry.is(url)).collect::<Vec<_>>();
+        let listed = self.0.hosts.iter().filter(|entry| entry.matches(url)).collect::<Vec<_>>();
         if listed.is_empty() {
             return Err(format!(
                 "the secret `{name}` is not for {host}; the operator adds that to `hosts` of `[secrets.{name}]` in the user file"
@@ -152,13 +156,13 @@ impl Secret {
         ))
     }
 
-    /// Takes the value out of bytes, however it is spelled there; its reference takes its place.
+    /// Replaces the value in bytes by its reference, in every spelling.
     #[must_use]
     pub fn scrub(&self, bytes: Vec<u8>) -> Vec<u8> {
         self.cleaner().clean(bytes)
     }
 
-    /// As [`scrub`](Secret::scrub), for a text.
+    /// Replaces the value in a text by its reference, in every spelling.
     #[must_use]
     pub fn scrub_text(&self, text: &str) -> String {
         self.cleaner().clean_text(text)
@@ -224,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_no_secret_is_told_without_its_value() {
+    fn an_invalid_secret_is_reported_without_its_value() {
         for (name, value, words) in [
             ("key", "short", "fewer than 8 characters"),
             ("key", "  seven77  ", "fewer than 8 characters"),
@@ -242,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_read_with_their_ports_and_schemes() {
+    fn hosts_are_parsed_with_their_ports_and_schemes() {
         for text in [
             "api.example.com",
             "*.example.com",

@@ -1,29 +1,29 @@
-//! The spellings of some secrets, ready to be found in texts and taken out of them.
+//! The search for secrets in texts, in every spelling, and their replacement by references.
 
 use std::sync::Arc;
 
 use super::automaton::Automaton;
 use super::stream::Search;
-use crate::{HeaderMap, HeaderValue};
+use crate::client::{HeaderMap, HeaderValue};
 
-/// The spellings of some secrets: raw, escaped byte by byte in any mix (`%2F`, `&#x2f;`, `&sol;`, `\u002f`, `\/`), in base64 at any
-/// place of a longer text and in hex, these with white space inside.
+/// The spellings of a list of secrets: plain, with any bytes escaped (`%2F`, `&#x2f;`, `&sol;`, `\u002f`,
+/// `\/`), in base64 at any position of a longer text, and in hex. The last two may contain whitespace.
 #[derive(Debug)]
 pub(super) struct Spellings {
     automaton: Arc<Automaton>,
-    /// For each secret, what replaces it.
+    /// For each secret, the reference that replaces it.
     markers: Arc<[Vec<u8>]>,
 }
 
 impl Spellings {
-    /// Prepares the search for values with these names.
+    /// Prepares the search for secrets, by name and value.
     pub(super) fn new<'a>(secrets: impl Iterator<Item = (&'a str, &'a str)> + Clone) -> Spellings {
         let marker = |(name, _): (&str, &str)| format!("${{secret:{name}}}").into_bytes();
         let automaton = Automaton::new(secrets.clone().map(|(_, value)| value));
         Spellings { automaton: Arc::new(automaton), markers: secrets.map(marker).collect() }
     }
 
-    /// Returns the number of the first secret that a text spells.
+    /// Returns the index of the first secret in a text.
     pub(super) fn find(&self, text: &[u8]) -> Option<usize> {
         if self.automaton.is_empty() {
             return None;
@@ -31,12 +31,12 @@ impl Spellings {
         Search::new(Arc::clone(&self.automaton), self.all()).first(text)
     }
 
-    /// Returns what cleans a text of all of them.
+    /// Returns a cleaner for all secrets.
     pub(super) fn cleaner(&self) -> Cleaner {
         self.cleaner_of(self.all())
     }
 
-    /// Returns what cleans a text of those whose flag is set.
+    /// Returns a cleaner for the secrets whose flag is true.
     pub(super) fn cleaner_of(&self, wanted: Arc<[bool]>) -> Cleaner {
         let idle = self.automaton.is_empty() || !wanted.contains(&true);
         let parts = (Arc::clone(&self.automaton), wanted);
@@ -48,22 +48,22 @@ impl Spellings {
     }
 }
 
-/// Takes secrets out of texts; a reference takes the place of each. The rest of a text is kept byte for byte.
+/// A cleaner, which replaces secrets in texts by references. All other bytes remain unchanged.
 #[derive(Clone, Debug)]
-pub struct Cleaner {
-    /// `None` if there is nothing to look for.
+pub(crate) struct Cleaner {
+    /// The automaton and the wanted secrets; `None` if there are none.
     parts: Option<(Arc<Automaton>, Arc<[bool]>)>,
     markers: Arc<[Vec<u8>]>,
 }
 
 impl Cleaner {
     /// Returns a cleaner that changes nothing.
-    pub fn idle() -> Cleaner {
+    pub(crate) fn idle() -> Cleaner {
         Cleaner { parts: None, markers: Arc::from([]) }
     }
 
     /// Cleans a whole text.
-    pub fn clean(&self, text: Vec<u8>) -> Vec<u8> {
+    pub(crate) fn clean(&self, text: Vec<u8>) -> Vec<u8> {
         if self.parts.is_none() {
             return text;
         }
@@ -74,8 +74,8 @@ impl Cleaner {
         clean
     }
 
-    /// Cleans a whole text that is UTF-8.
-    pub fn clean_text(&self, text: &str) -> String {
+    /// Cleans a whole text in UTF-8.
+    pub(crate) fn clean_text(&self, text: &str) -> String {
         match self.parts {
             None => text.to_owned(),
             Some(_) => String::from_utf8_lossy(&self.clean(text.as_bytes().to_vec())).into_owned(),
@@ -83,43 +83,43 @@ impl Cleaner {
     }
 
     /// Cleans the values of headers.
-    pub fn clean_headers(&self, headers: &mut HeaderMap) {
+    pub(crate) fn clean_headers(&self, headers: &mut HeaderMap) {
         if self.parts.is_none() {
             return;
         }
         for value in headers.values_mut() {
-            // A name takes the place of the value, which every header can carry.
+            // Every header can contain a reference.
             if let Ok(clean) = HeaderValue::from_bytes(&self.clean(value.as_bytes().to_vec())) {
                 *value = clean;
             }
         }
     }
 
-    /// Returns what cleans a text that comes in pieces.
-    pub fn stream(&self) -> CleanStream {
+    /// Returns a cleaner for a text that arrives in pieces.
+    pub(crate) fn stream(&self) -> CleanStream {
         let search =
             self.parts.as_ref().map(|(automaton, wanted)| Search::new(Arc::clone(automaton), Arc::clone(wanted)));
         CleanStream { search, markers: Arc::clone(&self.markers) }
     }
 }
 
-/// Cleans a text piece by piece, and holds back what may be the beginning of a secret.
-pub struct CleanStream {
+/// A cleaner for a text that arrives in pieces. It holds back bytes that may be the start of a secret.
+pub(crate) struct CleanStream {
     search: Option<Search>,
     markers: Arc<[Vec<u8>]>,
 }
 
 impl CleanStream {
-    /// Takes in a piece and appends what is clean to `out`.
-    pub fn push(&mut self, piece: &[u8], out: &mut Vec<u8>) {
+    /// Adds a piece, and appends the bytes that are clean to `out`.
+    pub(crate) fn push(&mut self, piece: &[u8], out: &mut Vec<u8>) {
         match &mut self.search {
             Some(search) => search.push(piece, &self.markers, out),
             None => out.extend_from_slice(piece),
         }
     }
 
-    /// Appends the rest to `out`. A further call appends nothing.
-    pub fn finish(&mut self, out: &mut Vec<u8>) {
+    /// Appends the rest to `out`. Later calls append nothing.
+    pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
         if let Some(search) = self.search.take() {
             search.finish(&self.markers, out);
         }

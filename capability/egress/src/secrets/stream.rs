@@ -1,63 +1,65 @@
-//! A text on its way in, cleaned of secrets piece by piece.
+//! The search for secrets in a text that arrives in pieces.
 //!
-//! Time is linear in the text, memory bounded: no more is held back than the longest spelling of a secret takes.
+//! The time is linear in the text, and the memory is bounded: at most the longest spelling of a secret is
+//! held back.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::automaton::{Automaton, Pattern, Set};
-use super::escape::{ESCAPE_LIMIT, Escape, Spelled};
+use super::escape::{Escape, MAX_ESCAPE, Unescaped};
 
-/// How many bytes are taken in before some are put out.
-const PIECE: usize = 16 << 10;
+/// Maximum number of bytes that are read before bytes are output.
+const MAX_PIECE: usize = 16 << 10;
 
-/// An escape of which a beginning was read.
-struct Open {
+/// An incomplete escape.
+struct OpenEscape {
     start: usize,
     escape: Escape,
-    /// How far the patterns had got where it begins.
+    /// The progress of the patterns at the start of the escape.
     set: Set,
 }
 
-/// An escape that was read whole.
+/// A complete escape.
 struct Edge {
     from: usize,
     to: usize,
-    spelled: Spelled,
+    unescaped: Unescaped,
 }
 
-/// A part of the text that spells secrets.
+/// A range of the text that contains secrets.
 #[derive(Clone, Copy, Debug)]
-struct Found {
+struct Match {
     start: usize,
     end: usize,
-    /// The end of the match that names it: of those that begin first, the longest.
-    named_to: usize,
+    /// The end of the match that determines the secret: the longest of those that start first.
+    leading_end: usize,
     secret: usize,
-    /// Its marker was put out.
-    marked: bool,
+    /// If true, the reference was output.
+    replaced: bool,
 }
 
-/// Finds spellings in a text that comes in pieces. Positions are counted from the text's beginning.
+/// A search for secrets in a text that arrives in pieces. Positions are relative to the start of the text.
 pub(super) struct Search {
     automaton: Arc<Automaton>,
-    /// The secrets that are looked for.
+    /// For each secret, true if it is replaced.
     wanted: Arc<[bool]>,
-    /// The text from `base` on.
+    /// The text from the position `base`.
     held: Vec<u8>,
     base: usize,
     set: Set,
-    /// Sets that nobody uses, all of them empty.
+    /// Empty sets for reuse.
     spare: Vec<Set>,
-    open: Vec<Open>,
+    open: Vec<OpenEscape>,
     edges: VecDeque<Edge>,
-    found: VecDeque<Found>,
-    /// For each pattern, the end of its last match: the next one begins behind it.
-    reset: Vec<usize>,
-    /// No match under way that is not old begins before this.
+    matches: VecDeque<Match>,
+    /// For each pattern, the end of its last match. The next match starts after it.
+    last_end: Vec<usize>,
+    /// The earliest start of an unfinished match that is not old.
     young_from: usize,
-    /// No match under way begins before this.
+    /// The earliest start of an unfinished match.
     old_from: usize,
+    /// The number of words and bytes that were processed.
     work: usize,
 }
 
@@ -70,8 +72,8 @@ impl Search {
             spare: Vec::new(),
             open: Vec::new(),
             edges: VecDeque::new(),
-            found: VecDeque::new(),
-            reset: vec![0; automaton.patterns().len()],
+            matches: VecDeque::new(),
+            last_end: vec![0; automaton.patterns().len()],
             young_from: 0,
             old_from: 0,
             work: 0,
@@ -80,39 +82,39 @@ impl Search {
         }
     }
 
-    /// Takes in a piece, and puts out what can be no part of a secret any more.
+    /// Reads a piece, and outputs the bytes that cannot be part of a secret.
     pub(super) fn push(&mut self, bytes: &[u8], markers: &[Vec<u8>], out: &mut Vec<u8>) {
-        for piece in bytes.chunks(PIECE) {
+        for piece in bytes.chunks(MAX_PIECE) {
             self.read(piece);
-            self.put_out(self.settled(), markers, out);
+            self.output(self.settled_end(), markers, out);
         }
     }
 
-    /// Puts out the rest.
+    /// Outputs the rest.
     pub(super) fn finish(mut self, markers: &[Vec<u8>], out: &mut Vec<u8>) {
         self.end();
-        self.put_out(self.position(), markers, out);
+        self.output(self.position(), markers, out);
     }
 
-    /// Returns the first secret that a whole text spells.
+    /// Returns the index of the first secret in a whole text.
     pub(super) fn first(mut self, text: &[u8]) -> Option<usize> {
-        for piece in text.chunks(PIECE) {
+        for piece in text.chunks(MAX_PIECE) {
             self.read(piece);
-            if let Some(found) = self.found.front() {
+            if let Some(found) = self.matches.front() {
                 return Some(found.secret);
             }
         }
         self.end();
-        self.found.front().map(|found| found.secret)
+        self.matches.front().map(|found| found.secret)
     }
 
-    /// Count of the words and bytes that were worked on so far.
+    /// Returns the number of words and bytes that were processed so far.
     #[cfg(test)]
     pub(super) fn work(&self) -> usize {
         self.work
     }
 
-    /// Count of the bytes that are held back.
+    /// Returns the number of bytes that are held back.
     #[cfg(test)]
     pub(super) fn held(&self) -> usize {
         self.held.len()
@@ -129,7 +131,7 @@ impl Search {
                 Some(next) => self.automaton.may_begin(*byte, *next),
                 None => self.automaton.begins(*byte),
             };
-            if idle && !begins && Escape::begun_by(*byte).is_none() {
+            if idle && !begins && Escape::start(*byte).is_none() {
                 self.held.push(*byte);
                 self.work += 1;
                 self.young_from = self.position();
@@ -141,86 +143,88 @@ impl Search {
 
     fn read_byte(&mut self, byte: u8) {
         let at = self.position();
-        self.open.retain(|open| at - open.start < ESCAPE_LIMIT);
-        // NUL is not a part of any spelling, and does not end one.
-        let ended = if byte == 0 || self.open.is_empty() { Vec::new() } else { self.feed(byte, at) };
-        let mut next = self.fresh();
+        self.open.retain(|open| at - open.start < MAX_ESCAPE);
+        // NUL is not part of any escape, and does not end one.
+        let ended = if byte == 0 || self.open.is_empty() { Vec::new() } else { self.step_escapes(byte, at) };
+        let mut next = self.empty_set();
         self.work += 1 + self.automaton.step(&self.set, byte, &mut next, |_| true);
         self.held.push(byte);
-        for (open, spelled) in ended {
-            self.follow(&open, spelled, at + 1, &mut next);
-            self.spare(open.set);
+        for (open, unescaped) in ended {
+            self.follow(&open, unescaped, at + 1, &mut next);
+            self.recycle(open.set);
         }
-        if let Some(escape) = Escape::begun_by(byte) {
+        if let Some(escape) = Escape::start(byte) {
             let set = self.copy_of_set();
-            self.open.push(Open { start: at, escape, set });
+            self.open.push(OpenEscape { start: at, escape, set });
         }
         std::mem::swap(&mut self.set, &mut next);
-        self.spare(next);
+        self.recycle(next);
         self.accept(at + 1);
-        self.keep_ages(at + 1);
+        self.limit_unfinished(at + 1);
     }
 
-    /// Lets the open escapes read a byte. Those that end before it are followed, those that end with it returned.
-    fn feed(&mut self, byte: u8, at: usize) -> Vec<(Open, Spelled)> {
+    /// Processes a byte in all open escapes. Follows those that end before the byte, and returns those that
+    /// end with it.
+    fn step_escapes(&mut self, byte: u8, at: usize) -> Vec<(OpenEscape, Unescaped)> {
         let mut ended = Vec::new();
         for mut open in std::mem::take(&mut self.open) {
             self.work += 1;
-            let fed = open.escape.feed(byte);
-            if let Some(spelled) = fed.before {
-                self.follow_here(&open, spelled, at);
+            let step = open.escape.step(byte);
+            if let Some(unescaped) = step.before {
+                self.follow_here(&open, unescaped, at);
             }
-            match (fed.with, fed.next) {
-                (Some(spelled), Some(next)) => {
+            match (step.with, step.next) {
+                (Some(unescaped), Some(next)) => {
                     let (start, set) = (open.start, open.set.clone());
-                    ended.push((open, spelled));
-                    self.open.push(Open { start, escape: next, set });
+                    ended.push((open, unescaped));
+                    self.open.push(OpenEscape { start, escape: next, set });
                 }
-                (Some(spelled), None) => ended.push((open, spelled)),
+                (Some(unescaped), None) => ended.push((open, unescaped)),
                 (None, Some(next)) => {
                     open.escape = next;
                     self.open.push(open);
                 }
-                (None, None) => self.spare(open.set),
+                (None, None) => self.recycle(open.set),
             }
         }
         ended
     }
 
     /// Follows an escape that ends before the next byte.
-    fn follow_here(&mut self, open: &Open, spelled: Spelled, at: usize) {
+    fn follow_here(&mut self, open: &OpenEscape, unescaped: Unescaped, at: usize) {
         let mut set = std::mem::take(&mut self.set);
-        self.follow(open, spelled, at, &mut set);
+        self.follow(open, unescaped, at, &mut set);
         self.set = set;
         self.accept(at);
     }
 
-    /// Adds to `to` what an escape makes of the set at its beginning; it ends before the position `end`.
-    fn follow(&mut self, open: &Open, spelled: Spelled, end: usize, to: &mut Set) {
+    /// Advances the set at the start of an escape by the escape's meaning, and adds the result to `to`. The
+    /// escape ends before the position `end`.
+    fn follow(&mut self, open: &OpenEscape, unescaped: Unescaped, end: usize, to: &mut Set) {
         let mut buffer = [0; 4];
-        let bytes = spelled.bytes(&mut buffer);
+        let bytes = unescaped.bytes(&mut buffer);
         if open.set.active().is_empty() && !bytes.first().is_some_and(|byte| self.automaton.begins(*byte)) {
             return;
         }
-        let mut from = self.fresh();
+        let mut from = self.empty_set();
         from.add(&open.set, &self.automaton);
         for (at, byte) in bytes.iter().enumerate() {
-            let mut next = self.fresh();
-            let reset = &self.reset;
-            let begins = |index: usize| at == 0 && reset.get(index).is_some_and(|reset| *reset <= open.start);
+            let mut next = self.empty_set();
+            let last_end = &self.last_end;
+            let begins = |index: usize| at == 0 && last_end.get(index).is_some_and(|end| *end <= open.start);
             self.work += 1 + self.automaton.step(&from, *byte, &mut next, begins);
             std::mem::swap(&mut from, &mut next);
-            self.spare(next);
+            self.recycle(next);
         }
         if !from.active().is_empty() {
             to.add(&from, &self.automaton);
-            self.edges.push_back(Edge { from: open.start, to: end, spelled });
+            self.edges.push_back(Edge { from: open.start, to: end, unescaped });
         }
-        self.spare(from);
+        self.recycle(from);
     }
 
-    /// Returns an empty set with room for all patterns.
-    fn fresh(&mut self) -> Set {
+    /// Returns an empty set with words for all patterns.
+    fn empty_set(&mut self) -> Set {
         self.spare.pop().unwrap_or_else(|| self.automaton.empty_set())
     }
 
@@ -228,21 +232,21 @@ impl Search {
         if self.set.active().is_empty() {
             return Set::default();
         }
-        let mut copy = self.fresh();
+        let mut copy = self.empty_set();
         copy.add(&self.set, &self.automaton);
         self.work += copy.active().len();
         copy
     }
 
-    /// Takes a set that is not used any more.
-    fn spare(&mut self, mut set: Set) {
+    /// Keeps a set for reuse.
+    fn recycle(&mut self, mut set: Set) {
         if set.has_room() {
             set.clear(&self.automaton);
             self.spare.push(set);
         }
     }
 
-    /// Notes the patterns that end before the position `end`.
+    /// Records the matches that end before the position `end`.
     fn accept(&mut self, end: usize) {
         let matched = self.automaton.matched(&self.set);
         if matched.is_empty() {
@@ -251,21 +255,22 @@ impl Search {
         let automaton = Arc::clone(&self.automaton);
         for index in matched {
             let Some(pattern) = automaton.patterns().get(index) else { continue };
-            let least = self.reset.get(index).copied().unwrap_or_default().max(self.base);
-            let start = self.start_of(pattern, end, least);
-            self.set.forget(index, &automaton);
-            self.open.iter_mut().for_each(|open| open.set.forget(index, &automaton));
-            self.reset.get_mut(index).into_iter().for_each(|reset| *reset = end);
+            let min_start = self.last_end.get(index).copied().unwrap_or_default().max(self.base);
+            let start = self.start_of(pattern, end, min_start);
+            self.set.remove(index, &automaton);
+            self.open.iter_mut().for_each(|open| open.set.remove(index, &automaton));
+            self.last_end.get_mut(index).into_iter().for_each(|last| *last = end);
             if self.wanted.get(pattern.secret).is_some_and(|wanted| *wanted)
                 && let Some(start) = start
             {
-                self.note(Found { start, end, named_to: end, secret: pattern.secret, marked: false });
+                self.record(Match { start, end, leading_end: end, secret: pattern.secret, replaced: false });
             }
         }
     }
 
-    /// Returns the first position, not before `least`, from which the text up to `end` can be read as the pattern.
-    fn start_of(&mut self, pattern: &Pattern, end: usize, least: usize) -> Option<usize> {
+    /// Returns the first position, not before `min_start`, from which the text up to `end` matches the
+    /// pattern.
+    fn start_of(&mut self, pattern: &Pattern, end: usize, min_start: usize) -> Option<usize> {
         let mut reached: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); pattern.len() + 1];
         reached.last_mut()?.insert(end);
         for left in (1..=pattern.len()).rev() {
@@ -274,7 +279,7 @@ impl Search {
                 self.work += 1;
                 let byte = position.checked_sub(self.base + 1).and_then(|before| self.held.get(before)).copied();
                 for (from, bytes) in self.readings_to(position, byte) {
-                    if from < least {
+                    if from < min_start {
                         continue;
                     }
                     let between = left < pattern.len() && bytes.iter().all(|byte| pattern.ignores(*byte));
@@ -291,42 +296,42 @@ impl Search {
         reached.first()?.first().copied()
     }
 
-    /// The readings that end before a position: the byte there as it is, and the escapes.
+    /// Returns the readings that end before a position: the plain byte, and the escapes.
     fn readings_to(&self, position: usize, byte: Option<u8>) -> Vec<(usize, Vec<u8>)> {
         let mut readings: Vec<(usize, Vec<u8>)> = byte.map(|byte| (position - 1, vec![byte])).into_iter().collect();
         let first = self.edges.partition_point(|edge| edge.to < position);
         for edge in self.edges.range(first..).take_while(|edge| edge.to == position) {
-            readings.push((edge.from, edge.spelled.bytes(&mut [0; 4]).to_vec()));
+            readings.push((edge.from, edge.unescaped.bytes(&mut [0; 4]).to_vec()));
         }
         readings
     }
 
-    /// Joins a match with those that it overlaps.
-    fn note(&mut self, mut new: Found) {
-        while let Some(last) = self.found.pop_back_if(|last| new.start < last.end) {
-            let leads = last.marked
-                || (last.start, std::cmp::Reverse(last.named_to), last.secret)
-                    <= (new.start, std::cmp::Reverse(new.named_to), new.secret);
+    /// Adds a match, and merges it with those that it overlaps.
+    fn record(&mut self, mut new: Match) {
+        while let Some(last) = self.matches.pop_back_if(|last| new.start < last.end) {
+            let leads = last.replaced
+                || (last.start, std::cmp::Reverse(last.leading_end), last.secret)
+                    <= (new.start, std::cmp::Reverse(new.leading_end), new.secret);
             let (lead, other) = if leads { (last, new) } else { (new, last) };
-            new = Found { end: lead.end.max(other.end), ..lead };
+            new = Match { end: lead.end.max(other.end), ..lead };
         }
-        self.found.push_back(new);
+        self.matches.push_back(new);
     }
 
-    /// Bounds how long a match may be under way, so that what is held back is bounded.
-    fn keep_ages(&mut self, now: usize) {
+    /// Limits the length of unfinished matches, so that the number of bytes held back is bounded.
+    fn limit_unfinished(&mut self, now: usize) {
         let from = self.open.first().map_or(now, |open| open.start);
         if self.set.active().is_empty() && self.open.iter().all(|open| open.set.active().is_empty()) {
             (self.young_from, self.old_from) = (from, from);
-        } else if now - self.young_from >= self.automaton.span() {
+        } else if now - self.young_from >= self.automaton.max_span() {
             self.set.age(&self.automaton);
             self.open.iter_mut().for_each(|open| open.set.age(&self.automaton));
             (self.old_from, self.young_from) = (self.young_from, from);
         }
     }
 
-    /// The position up to which nothing can become a part of a match any more.
-    fn settled(&self) -> usize {
+    /// Returns the position before which no byte can become part of a match.
+    fn settled_end(&self) -> usize {
         let sets = || self.open.iter().map(|open| &open.set).chain([&self.set]);
         let from = if sets().any(|set| set.has_old(&self.automaton)) { self.old_from } else { self.young_from };
         from.min(self.open.first().map_or(from, |open| open.start)).clamp(self.base, self.position())
@@ -335,24 +340,24 @@ impl Search {
     fn end(&mut self) {
         let at = self.position();
         for open in std::mem::take(&mut self.open) {
-            if let Some(spelled) = open.escape.at_end() {
-                self.follow_here(&open, spelled, at);
+            if let Some(unescaped) = open.escape.at_end() {
+                self.follow_here(&open, unescaped, at);
             }
         }
     }
 
-    /// Puts out the text up to a position, with markers in place of what spells a secret.
-    fn put_out(&mut self, until: usize, markers: &[Vec<u8>], out: &mut Vec<u8>) {
+    /// Outputs the text up to a position, with references in place of secrets.
+    fn output(&mut self, until: usize, markers: &[Vec<u8>], out: &mut Vec<u8>) {
         let mut from = self.base;
-        while let Some(mut found) = self.found.pop_front_if(|found| found.start < until) {
+        while let Some(mut found) = self.matches.pop_front_if(|found| found.start < until) {
             out.extend_from_slice(self.text(from, found.start));
-            if !found.marked {
+            if !found.replaced {
                 out.extend_from_slice(markers.get(found.secret).map(Vec::as_slice).unwrap_or_default());
             }
             from = found.end.min(until);
             if found.end > until {
-                (found.start, found.marked) = (until, true);
-                self.found.push_front(found);
+                (found.start, found.replaced) = (until, true);
+                self.matches.push_front(found);
                 break;
             }
         }

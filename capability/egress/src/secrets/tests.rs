@@ -1,4 +1,4 @@
-//! Spellings against a plain reference, and the bounds of the search.
+//! The search for secrets compared with a simple implementation, and its limits of time and memory.
 
 use std::sync::Arc;
 
@@ -9,7 +9,8 @@ use super::reference;
 use super::spellings::Spellings;
 use super::stream::Search;
 
-/// Sets of secrets with what is hard about them: repetition, secrets within secrets, and values that look like escapes.
+/// Sets of secrets that are difficult to find: repetitive values, secrets within secrets, and values that
+/// look like escapes.
 const SETS: &[&[(&str, &str)]] = &[
     &[("a", "s3cr3t-v")],
     &[("a", "aaaaaaaa")],
@@ -21,7 +22,7 @@ const SETS: &[&[(&str, &str)]] = &[
     &[("a", "12345678"), ("b", "34567890")],
 ];
 
-/// One byte of a secret or of its base64, spelled in one of its ways.
+/// Returns one spelling of a byte.
 fn spell(byte: u8, way: u8) -> Vec<u8> {
     match way {
         0 => format!("%{byte:02x}").into_bytes(),
@@ -51,7 +52,8 @@ fn base64(value: &[u8], shift: usize, url: bool) -> Vec<u8> {
     letters.into_bytes()
 }
 
-/// A part of a text: a secret in some encoding, whole or cut, each byte of it spelled in one way, or noise.
+/// Returns a strategy for a part of a text: a complete or truncated secret in some encoding with each byte
+/// in some spelling, or noise.
 fn part(set: &'static [(&'static str, &'static str)]) -> impl Strategy<Value = Vec<u8>> {
     let ways = || prop::collection::vec(0_u8..16, 1..24);
     let secret = (0..set.len(), 0_u8..5, 0_usize..9, any::<bool>(), 0_usize..40, ways()).prop_map(
@@ -97,7 +99,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn what_is_cleaned_is_what_the_reference_cleans_wherever_the_text_is_cut((set, text, pieces) in text()) {
+    fn a_text_in_pieces_is_cleaned_as_the_simple_implementation_cleans_it((set, text, pieces) in text()) {
         let set = SETS[set];
         let spellings = Spellings::new(set.iter().copied());
         let expected = reference::clean(&text, set);
@@ -119,7 +121,7 @@ proptest! {
 }
 
 #[test]
-fn the_work_is_linear_in_the_text_and_what_is_held_back_is_bounded() {
+fn the_work_is_linear_and_the_bytes_held_back_are_bounded() {
     let long = "a".repeat(2_000);
     for secret in ["tok/3n+value=42", "aaaaaaaa", "%25%25%25%25", long.as_str()] {
         for fill in [
@@ -153,14 +155,14 @@ fn the_work_is_linear_in_the_text_and_what_is_held_back_is_bounded() {
                 held = held.max(search.held());
             }
             let work = search.work() / text.len();
-            assert!(work <= words, "{secret:.20} in {fill:?}: {work} words of work a byte, more than {words}");
-            assert!(held <= 2 * automaton.span() + 2_000, "{secret:.20} in {fill:?}: {held} bytes are held back");
+            assert!(work <= words, "{secret:.20} in {fill:?}: {work} words of work per byte, more than {words}");
+            assert!(held <= 2 * automaton.max_span() + 2_000, "{secret:.20} in {fill:?}: {held} bytes are held back");
         }
     }
 }
 
 #[test]
-fn a_text_in_utf_16_is_searched_too() {
+fn a_text_in_utf_16_is_searched() {
     let spellings = Spellings::new([("key", "s3cr3t-value")].into_iter());
     for text in ["= s3cr3t-value.", "= s3c%72&#51;t-value.", "= czNjcjN0LXZhbHVl"] {
         let wide: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
@@ -170,7 +172,7 @@ fn a_text_in_utf_16_is_searched_too() {
 }
 
 #[test]
-fn a_text_without_a_secret_is_kept_byte_for_byte() {
+fn a_text_without_a_secret_remains_unchanged() {
     let spellings = Spellings::new([("key", "s3cr3t-value"), ("other", "0123456789abcdef")].into_iter());
     let text: Vec<u8> = (0..40_000_u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
     assert_eq!(spellings.cleaner().clean(text.clone()), text);
@@ -179,7 +181,7 @@ fn a_text_without_a_secret_is_kept_byte_for_byte() {
 }
 
 #[test]
-fn only_the_spelled_secret_is_replaced_by_the_name_of_what_begins_first() {
+fn overlapping_secrets_are_replaced_by_the_one_that_starts_first() {
     let spellings =
         Spellings::new([("short", "s3cr3t-v"), ("long", "s3cr3t-value"), ("tail", "value-9999")].into_iter());
     for (text, clean) in [

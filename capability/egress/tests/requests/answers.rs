@@ -13,8 +13,9 @@ use crate::site::{Open, allowing, limited, ok, read_request, serve, serve_at};
 async fn an_allowed_host_answers() {
     let server = serve(&[ok("hello")]).await;
     let egress = Open::new(allowing(&[server.rule()]));
-    let response = egress.send(Request::get(server.url("/a?b=c#d"))).await.unwrap();
-    assert_eq!((response.status.as_u16(), &response.body[..]), (200, &b"hello"[..]));
+    let mut response = egress.start(Request::get(server.url("/a?b=c#d"))).await.unwrap();
+    assert_eq!(response.status.as_u16(), 200);
+    assert_eq!(response.chunk().await.unwrap().as_deref(), Some(&b"hello"[..]));
     assert_eq!(response.url.as_str(), server.url("/a?b=c"));
     let request = &server.requests()[0];
     assert!(request.starts_with("GET /a?b=c HTTP/1.1\r\n"), "{request}");

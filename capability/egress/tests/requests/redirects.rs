@@ -39,7 +39,7 @@ async fn redirects_are_followed_within_their_bound() {
     for (limit, reaches) in [(5, false), (6, true)] {
         let server = serve(&chain).await;
         let egress = limited(&server, Limits { redirects: limit, ..Limits::default() });
-        match egress.send(Request::get(server.url("/0"))).await {
+        match egress.start(Request::get(server.url("/0"))).await {
             Ok(response) => {
                 assert!(reaches);
                 assert_eq!(response.url.as_str(), server.url("/6"));

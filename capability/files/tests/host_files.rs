@@ -39,7 +39,7 @@ impl Place {
     }
 
     fn runs(&self) -> [Files; 2] {
-        let open = || Files::open_base(&self.top()).unwrap().keeping(self.host.clone());
+        let open = || Files::open_base(&self.top()).unwrap().protecting(self.host.clone());
         [Files::overlay(Some(open()), OVERLAY_LIMIT), Files::write_through(open())]
     }
 }
@@ -113,7 +113,7 @@ fn another_name_of_the_store_does_not_help() {
     assert_eq!(std::fs::read_to_string(top.join("data/keys/ada.key")).unwrap(), SECRET);
     // The same store under the name of a link to it.
     let other = HostFiles::default().hide_database(top.join("soft"), "the store");
-    let files = Files::overlay(Some(Files::open_base(&top).unwrap().keeping(other)), OVERLAY_LIMIT);
+    let files = Files::overlay(Some(Files::open_base(&top).unwrap().protecting(other)), OVERLAY_LIMIT);
     assert!(files.read("data/store.db").is_err() && files.read("soft").is_err());
 }
 

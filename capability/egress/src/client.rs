@@ -1,7 +1,9 @@
-//! The wire: the one file of the tree that knows the HTTP library, and the one place where a connection is opened.
+//! The HTTP client. This is the only file of the tree that uses the HTTP library, and the only one that
+//! opens connections.
 //!
-//! What is here is seen within [`egress`](super) alone; a request gets here by [`Egress::start`](super::Egress::start), which
-//! takes what has passed guard and vault, or by an [`EndpointClient`](super::EndpointClient), which reaches one origin.
+//! The client is private to this crate. A request gets here through
+//! [`Egress::start`](super::Egress::start), which takes a request that has passed the guard and the
+//! vault, or through an [`EndpointClient`](super::EndpointClient), which reaches one origin.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -16,45 +18,48 @@ use url::Url;
 pub use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 pub use reqwest::{Method, StatusCode};
 
-use super::error::EgressError;
-use super::policy::Reach;
-use super::resolve::{Resolver, check};
+use crate::error::EgressError;
+use crate::policy::Reach;
+use crate::resolve::{Resolver, check};
 
-/// The HTTP clients, one for each [`Reach`] and scheme, each with its own resolver and its own pool of connections.
+/// The HTTP clients: one for each [`Reach`] and scheme, each with its own resolver and its own pool of
+/// connections.
 ///
-/// A pooled connection is reused only within its reach, and was opened to an address that this reach
-/// permits. So it does not matter that a name may answer otherwise by now, nor that the resolver is not told the port.
-/// Plain http has clients of its own because it needs no certificates: it starts at once, and works where there are none.
-pub(super) struct Clients {
+/// A pooled connection is reused only within its reach, and leads to an address that the reach permits.
+/// So a later change of the name's addresses has no effect on it, and the resolver need not know the
+/// port. Plain HTTP has clients of its own because it needs no certificates: they start faster, and work
+/// on systems without certificates.
+pub(crate) struct Clients {
     resolver: Arc<dyn Resolver>,
     pools: [OnceLock<Result<reqwest::Client, String>>; 4],
 }
 
 impl Clients {
-    pub(super) fn new(resolver: Arc<dyn Resolver>) -> Self {
+    pub(crate) fn new(resolver: Arc<dyn Resolver>) -> Self {
         Self { resolver, pools: Default::default() }
     }
 
-    /// Sends one request to `url`, which is http or https, and returns the answer once its head is there. Follows no redirect.
-    pub(super) async fn send(
+    /// Sends a request to an HTTP or HTTPS URL. Returns the response once its headers have arrived.
+    /// Follows no redirect.
+    pub(crate) async fn send(
         &self,
         reach: Reach,
         (method, url): (Method, Url),
         headers: HeaderMap,
         body: Bytes,
         limit: Duration,
-    ) -> Result<Answer, EgressError> {
-        let client = self.of(reach, &url)?;
+    ) -> Result<IncompleteResponse, EgressError> {
+        let client = self.client(reach, &url)?;
         let wants_length = matches!(method, Method::POST | Method::PUT | Method::PATCH);
         let mut request = reqwest::Request::new(method, url.clone());
         *request.headers_mut() = headers;
         if !body.is_empty() || wants_length {
             *request.body_mut() = Some(body.into());
         }
-        client.execute(request).await.map(Answer).map_err(|why| sorted(&url, limit, &why))
+        client.execute(request).await.map(IncompleteResponse).map_err(|why| classify_error(&url, limit, &why))
     }
 
-    fn of(&self, reach: Reach, url: &Url) -> Result<&reqwest::Client, EgressError> {
+    fn client(&self, reach: Reach, url: &Url) -> Result<&reqwest::Client, EgressError> {
         let tls = url.scheme() == "https";
         let [plain, plain_named, secure, secure_named] = &self.pools;
         let pool = match (tls, reach) {
@@ -63,32 +68,32 @@ impl Clients {
             (true, Reach::Public) => secure,
             (true, Reach::Named) => secure_named,
         };
-        pool.get_or_init(|| client(CheckedResolver { inner: Arc::clone(&self.resolver), reach }, tls))
+        pool.get_or_init(|| build_client(CheckedResolver { inner: Arc::clone(&self.resolver), reach }, tls))
             .as_ref()
             .map_err(|why| EgressError::no_client(why))
     }
 }
 
-/// An answer whose body is still on its way.
+/// A response whose body is not complete.
 #[derive(Debug)]
-pub(super) struct Answer(reqwest::Response);
+pub(crate) struct IncompleteResponse(reqwest::Response);
 
-impl Answer {
-    pub(super) fn status(&self) -> StatusCode {
+impl IncompleteResponse {
+    pub(crate) fn status(&self) -> StatusCode {
         self.0.status()
     }
 
-    pub(super) fn take_headers(&mut self) -> HeaderMap {
+    pub(crate) fn take_headers(&mut self) -> HeaderMap {
         std::mem::take(self.0.headers_mut())
     }
 
-    /// Returns the next piece of the body, decompressed; `None` at its end.
-    pub(super) async fn chunk(&mut self, url: &Url, limit: Duration) -> Result<Option<Bytes>, EgressError> {
-        self.0.chunk().await.map_err(|why| sorted(url, limit, &why))
+    /// Returns the next piece of the body, decompressed; `None` at the end of the body.
+    pub(crate) async fn chunk(&mut self, url: &Url, limit: Duration) -> Result<Option<Bytes>, EgressError> {
+        self.0.chunk().await.map_err(|why| classify_error(url, limit, &why))
     }
 }
 
-/// Looks a name up, once, and lets only checked addresses through.
+/// A resolver that returns only permitted addresses.
 struct CheckedResolver {
     inner: Arc<dyn Resolver>,
     reach: Reach,
@@ -100,15 +105,16 @@ impl Resolve for CheckedResolver {
         let reach = self.reach;
         async move {
             let checked = check(name.as_str(), answer.await, reach).map_err(Box::<dyn Error + Send + Sync>::from)?;
-            // Port 0 stands for the port of the URL.
+            // Port 0 means the port of the URL.
             Ok(Box::new(checked.into_iter().map(|ip| SocketAddr::new(ip, 0))) as Addrs)
         }
         .boxed()
     }
 }
 
-/// Makes a client that takes nothing from the environment, keeps nothing between requests and follows nothing by itself.
-fn client(resolver: CheckedResolver, tls: bool) -> Result<reqwest::Client, String> {
+/// Builds a client that uses no settings of the environment, keeps no state between requests and follows
+/// no redirects.
+fn build_client(resolver: CheckedResolver, tls: bool) -> Result<reqwest::Client, String> {
     let builder = reqwest::Client::builder()
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
@@ -129,8 +135,8 @@ fn client(resolver: CheckedResolver, tls: bool) -> Result<reqwest::Client, Strin
     })
 }
 
-/// Sorts an error of the HTTP library. A refusal that the resolver made is returned as it was.
-fn sorted(url: &Url, limit: Duration, why: &reqwest::Error) -> EgressError {
+/// Converts an error of the HTTP library. Returns an error of the resolver unchanged.
+fn classify_error(url: &Url, limit: Duration, why: &reqwest::Error) -> EgressError {
     let mut cause: &dyn Error = why;
     loop {
         if let Some(own) = cause.downcast_ref::<EgressError>() {

@@ -1,7 +1,8 @@
-//! The overlay: a tree in memory of what the run wrote, moved and removed.
+//! The layer: a tree in memory of the entries that the run wrote, moved and removed.
 //!
-//! Invariants: every folder above a node is a node; a folder is *merged* only where the base had a folder in that place
-//! when the node was made, and below one that is *opaque* nothing of the base shows; `used` is the cost of all nodes.
+//! Invariants: every parent of a node is a node; a folder is *merged* only if the base had a folder at
+//! its path when the node was created; nothing of the base is visible below an *opaque* folder; `used`
+//! is the cost of all nodes.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,11 +13,12 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::path::RunPath;
-use super::stamp::Stamp;
-use super::writer::Writers;
+use crate::base::EntryInfo;
+use crate::path::RunPath;
+use crate::stamp::Stamp;
 
-/// What a node costs beside its name and content, so that a run cannot fill the memory with empty files.
+/// Cost of a node in bytes in addition to its name and content, so that a run cannot fill the memory
+/// with empty files.
 const NODE_COST: u64 = 256;
 
 #[derive(Debug)]
@@ -24,15 +26,14 @@ pub(super) struct Layer {
     pub(super) root: Node,
     pub(super) used: u64,
     pub(super) limit: u64,
-    /// What has changed since it was kept last.
+    /// The paths that changed since the last delta.
     pub(super) changed: BTreeSet<RunPath>,
-    pub(super) writers: Writers,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Node {
-    /// The base's entry in this place when the run first relied on it; not read below an opaque folder, whose own
-    /// stamp stands for all that it hides.
+    /// The base's entry at this path when the run first relied on it. It is not used below an opaque
+    /// folder, whose own stamp covers everything that the folder hides.
     pub(super) seen: Stamp,
     pub(super) body: Body,
     pub(super) modified: SystemTime,
@@ -40,14 +41,14 @@ pub(super) struct Node {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Body {
-    /// A file, with the permissions that it brings along where it was copied from the base.
+    /// A file, with its permissions if it was copied from the base.
     File {
         content: Content,
         mode: Option<u32>,
     },
     Folder(Folder),
     Link(String),
-    /// The base's entry in this place is removed.
+    /// A removed entry of the base.
     Gone,
 }
 
@@ -57,7 +58,7 @@ pub(super) struct Folder {
     pub(super) opaque: bool,
 }
 
-/// A file's bytes. Readers share them; a write copies them only while a reader holds them.
+/// The bytes of a file. Readers share them. A write copies them only while a reader holds them.
 #[derive(Clone)]
 pub(super) struct Content(Arc<Vec<u8>>);
 
@@ -77,7 +78,7 @@ impl Content {
     fn edit(&mut self, change: impl FnOnce(&mut Vec<u8>)) {
         let data = Arc::make_mut(&mut self.0);
         change(data);
-        // The bound counts lengths, so that what a cut leaves over must not be kept.
+        // The limit counts lengths, so unused capacity must be freed.
         if data.capacity() / 2 > data.len() {
             data.shrink_to_fit();
         }
@@ -96,13 +97,13 @@ impl AsRef<[u8]> for Content {
     }
 }
 
-/// Where a path leads in the overlay.
-pub(super) enum Spot<'a> {
+/// The result of looking a path up in the layer.
+pub(super) enum Lookup<'a> {
     Node(&'a Node),
-    /// Nothing is there, whatever the base has.
+    /// The entry does not exist, even if the base has it.
     Hidden,
-    /// The overlay has nothing to say: the base's entry shows.
-    Below,
+    /// The layer has no node. The base's entry is visible.
+    Base,
 }
 
 impl Node {
@@ -115,7 +116,18 @@ impl Node {
         Node { seen, ..Node::new(Body::Folder(Folder { children: BTreeMap::new(), opaque })) }
     }
 
-    /// What the node and all below it cost, without the node's own name.
+    /// Returns the entry that the node represents.
+    pub(super) fn entry(&self) -> EntryInfo {
+        let modified = Some(self.modified);
+        match &self.body {
+            Body::File { content, .. } => EntryInfo::File { size: content.len(), modified, version: None },
+            Body::Folder(_) => EntryInfo::Folder { modified },
+            Body::Link(target) => EntryInfo::Link(target.clone()),
+            Body::Gone => EntryInfo::Absent,
+        }
+    }
+
+    /// Returns the cost in bytes of the node and all nodes below it, without the node's own name.
     pub(super) fn cost(&self) -> u64 {
         NODE_COST
             + match &self.body {
@@ -131,19 +143,20 @@ impl Node {
 
 impl Layer {
     pub(super) fn new(over_base: bool, limit: u64) -> Layer {
-        Layer { root: Node::folder(!over_base), used: 0, limit, changed: BTreeSet::new(), writers: Writers::default() }
+        Layer { root: Node::folder(!over_base), used: 0, limit, changed: BTreeSet::new() }
     }
 
+    /// Returns the cost of all nodes in bytes.
     pub(super) fn used(&self) -> u64 {
         self.used
     }
 
-    /// The root's node, which is always a folder.
+    /// Returns the node of the top, which is always a folder.
     pub(super) fn root(&self) -> &Node {
         &self.root
     }
 
-    /// Forgets everything.
+    /// Removes all nodes.
     pub(super) fn clear(&mut self) {
         if let Body::Folder(folder) = &mut self.root.body {
             folder.children.clear();
@@ -152,20 +165,20 @@ impl Layer {
         self.changed.insert(RunPath::top());
     }
 
-    pub(super) fn find(&self, path: &RunPath) -> Spot<'_> {
+    pub(super) fn lookup(&self, path: &RunPath) -> Lookup<'_> {
         let mut node = &self.root;
         for name in path.names() {
-            let Body::Folder(folder) = &node.body else { return Spot::Hidden };
+            let Body::Folder(folder) = &node.body else { return Lookup::Hidden };
             match folder.children.get(name) {
                 Some(child) => node = child,
-                None if folder.opaque => return Spot::Hidden,
-                None => return Spot::Below,
+                None if folder.opaque => return Lookup::Hidden,
+                None => return Lookup::Base,
             }
         }
-        if matches!(node.body, Body::Gone) { Spot::Hidden } else { Spot::Node(node) }
+        if matches!(node.body, Body::Gone) { Lookup::Hidden } else { Lookup::Node(node) }
     }
 
-    /// The node in this place, also where it says that the base's entry is gone.
+    /// Returns the node at a path, including a node for a removed entry.
     pub(super) fn node(&self, path: &RunPath) -> Option<&Node> {
         path.names().try_fold(&self.root, |node, name| match &node.body {
             Body::Folder(folder) => folder.children.get(name),
@@ -180,17 +193,24 @@ impl Layer {
         })
     }
 
-    /// Whether the base shows in the folder that holds `path`, as far as the overlay knows.
-    pub(super) fn is_open(&self, path: &RunPath) -> bool {
+    /// Returns true if a folder has an entry with that name, in any letter case.
+    pub(super) fn has_child(&self, folder: &RunPath, name: &str) -> bool {
+        let Some(Body::Folder(folder)) = self.node(folder).map(|node| &node.body) else { return false };
+        let mut existing = folder.children.iter().filter(|(_, node)| !matches!(node.body, Body::Gone));
+        existing.any(|(child, _)| child.eq_ignore_ascii_case(name))
+    }
+
+    /// Returns true if entries of the base are visible in the folder of `path`.
+    pub(super) fn shows_base(&self, path: &RunPath) -> bool {
         let Some(parent) = path.parent() else { return true };
-        match self.find(&parent) {
-            Spot::Below => true,
-            Spot::Hidden => false,
-            Spot::Node(node) => matches!(&node.body, Body::Folder(folder) if !folder.opaque),
+        match self.lookup(&parent) {
+            Lookup::Base => true,
+            Lookup::Hidden => false,
+            Lookup::Node(node) => matches!(&node.body, Body::Folder(folder) if !folder.opaque),
         }
     }
 
-    /// The bytes that a new node of `cost` at `path` would add, with the folders that it needs.
+    /// Returns the bytes that a new node of `cost` at `path` would add, including missing parents.
     pub(super) fn growth(&self, path: &RunPath, cost: u64) -> u64 {
         let missing = path.steps().filter(|step| self.node(step).is_none()).map(|step| {
             let name = step.split().map_or(0, |(_, name)| name.len() as u64);
@@ -200,34 +220,34 @@ impl Layer {
         missing.sum::<u64>().saturating_add(cost).saturating_sub(old)
     }
 
-    /// Whether that many more bytes fit.
+    /// Returns true if the limit allows `growth` more bytes.
     pub(super) fn has_room(&self, growth: u64) -> bool {
         growth == 0 || self.used.saturating_add(growth) <= self.limit
     }
 
-    /// Puts a node in its place, over what is there. Missing folders above it are made: the first `merged` of the path's
-    /// folders merged with the base's, the others opaque.
+    /// Sets the node at a path and creates missing parents: the first `merged` of the path's parents as
+    /// merged folders, the others as opaque ones.
     pub(super) fn place(&mut self, path: &RunPath, node: Node, merged: usize) {
         let Some((parent, name)) = path.split() else { return };
         let mut added = node.cost();
         self.changed.insert(path.clone());
-        let mut at = &mut self.root;
+        let mut parent_node = &mut self.root;
         for ((depth, part), above) in parent.names().enumerate().zip(path.steps()) {
-            let Body::Folder(folder) = &mut at.body else { return };
-            at = match folder.children.entry(part.to_owned()) {
-                Entry::Occupied(held) => held.into_mut(),
-                Entry::Vacant(free) => {
+            let Body::Folder(folder) = &mut parent_node.body else { return };
+            parent_node = match folder.children.entry(part.to_owned()) {
+                Entry::Occupied(existing) => existing.into_mut(),
+                Entry::Vacant(vacant) => {
                     added += NODE_COST + part.len() as u64;
                     self.changed.insert(above.clone());
-                    free.insert(Node::folder(depth >= merged))
+                    vacant.insert(Node::folder(depth >= merged))
                 }
             };
-            if matches!(at.body, Body::Gone) {
+            if matches!(parent_node.body, Body::Gone) {
                 self.changed.insert(above);
-                at.body = Body::Folder(Folder { children: BTreeMap::new(), opaque: true });
+                parent_node.body = Body::Folder(Folder { children: BTreeMap::new(), opaque: true });
             }
         }
-        let Body::Folder(folder) = &mut at.body else { return };
+        let Body::Folder(folder) = &mut parent_node.body else { return };
         let removed = match folder.children.insert(name.to_owned(), node) {
             Some(old) => old.cost(),
             None => {
@@ -238,8 +258,8 @@ impl Layer {
         self.used = (self.used + added).saturating_sub(removed);
     }
 
-    /// Takes a node away, with all below it.
-    pub(super) fn take(&mut self, path: &RunPath) {
+    /// Removes a node and all nodes below it.
+    pub(super) fn remove(&mut self, path: &RunPath) {
         let Some((parent, name)) = path.split() else { return };
         let Some(Node { body: Body::Folder(folder), .. }) = self.node_mut(&parent) else { return };
         if let Some(node) = folder.children.remove(name) {
@@ -248,7 +268,7 @@ impl Layer {
         }
     }
 
-    /// Changes the content of a file of the overlay.
+    /// Edits the content of a file.
     pub(super) fn edit(&mut self, path: &RunPath, change: impl FnOnce(&mut Vec<u8>)) {
         let Some(Node { body: Body::File { content, .. }, modified, .. }) = self.node_mut(path) else { return };
         let before = content.len();
@@ -266,7 +286,7 @@ impl Layer {
         }
     }
 
-    /// Renews what is known of the base's entry in a node's place.
+    /// Sets the state of the base's entry that a node relies on.
     pub(super) fn set_seen(&mut self, path: &RunPath, seen: Stamp) {
         if let Some(node) = self.node_mut(path) {
             node.seen = seen;

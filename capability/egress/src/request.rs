@@ -1,0 +1,41 @@
+//! Requests and responses with complete bodies.
+
+use bytes::Bytes;
+
+use crate::client::{HeaderMap, Method, StatusCode};
+
+/// An HTTP request. Headers of the connection, framing and `Host` are set by the host and refused here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The method. CONNECT and TRACE are refused.
+    pub method: Method,
+    /// An absolute HTTP or HTTPS URL.
+    pub url: String,
+    /// The headers. A value that is marked as sensitive is not sent to another origin after a redirect.
+    pub headers: HeaderMap,
+    /// The body; empty for none.
+    pub body: Bytes,
+}
+
+impl Request {
+    /// Creates a GET request without headers.
+    pub fn get(url: impl Into<String>) -> Self {
+        Self { method: Method::GET, url: url.into(), headers: HeaderMap::new(), body: Bytes::new() }
+    }
+
+    /// Creates a POST request without headers.
+    pub fn post(url: impl Into<String>, body: impl Into<Bytes>) -> Self {
+        Self { method: Method::POST, url: url.into(), headers: HeaderMap::new(), body: body.into() }
+    }
+}
+
+/// An HTTP response with any status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Response {
+    /// The status.
+    pub status: StatusCode,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body, decompressed.
+    pub body: Bytes,
+}

@@ -1,0 +1,233 @@
+//! The workdir on disk. It is read and written through the handle of its folder, and no path leads
+//! out of it.
+
+mod on_disk;
+pub(crate) mod primitives;
+pub(crate) mod recover;
+pub(crate) mod staging;
+mod walk;
+pub(crate) mod write;
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use rustix::fs::{Dir, FileType, Mode, OFlags};
+
+use crate::entry::EntryKind;
+use crate::error::FilesError;
+use crate::host_files::{HostFileRules, HostFiles, Refusal};
+use crate::jail::{Jail, Meta, NO_SIDE_EFFECTS, is_absent, regular_file_meta};
+use crate::path::{Intent, RunPath};
+use crate::stamp::FileStamp;
+
+/// A folder of the host that a run cannot leave. The operating system resolves names below its open
+/// handle, so neither `..` nor a link leads out, even if somebody swaps a link in between a check
+/// and its use.
+pub struct Base {
+    pub(crate) jail: Jail,
+    /// The path of the folder on the host, to recognize absolute links that stay inside.
+    top: PathBuf,
+    pub(crate) host_files: HostFileRules,
+    recovered: Vec<String>,
+}
+
+/// The entry at a path, without following a link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum EntryInfo {
+    Absent,
+    /// A regular file; with its version if it is a file of the base.
+    File {
+        size: u64,
+        modified: Option<SystemTime>,
+        version: Option<FileStamp>,
+    },
+    Folder {
+        modified: Option<SystemTime>,
+    },
+    Link(String),
+    /// An entry that cannot be used, with a noun for error messages.
+    Other(&'static str),
+}
+
+impl EntryInfo {
+    pub(crate) fn kind(&self) -> Option<EntryKind> {
+        match self {
+            EntryInfo::Absent => None,
+            EntryInfo::File { .. } => Some(EntryKind::File),
+            EntryInfo::Folder { .. } => Some(EntryKind::Folder),
+            EntryInfo::Link(_) => Some(EntryKind::Link),
+            EntryInfo::Other(_) => Some(EntryKind::Other),
+        }
+    }
+
+    pub(crate) fn modified(&self) -> Option<SystemTime> {
+        match self {
+            EntryInfo::File { modified, .. } | EntryInfo::Folder { modified } => *modified,
+            _ => None,
+        }
+    }
+
+    pub(crate) fn size(&self) -> u64 {
+        if let EntryInfo::File { size, .. } = self { *size } else { 0 }
+    }
+}
+
+/// An entry of a folder of the base.
+pub(crate) struct Child {
+    /// The name, with replacement characters if it is not UTF-8.
+    pub(crate) name: String,
+    /// If true, the name on disk is not UTF-8.
+    pub(crate) not_utf8: bool,
+    pub(crate) entry: EntryInfo,
+    pub(crate) meta: Meta,
+}
+
+impl Base {
+    /// Opens a folder, and completes changes that killed processes left unfinished in it.
+    pub(crate) fn open(path: &Path) -> Result<Base, FilesError> {
+        let open = || -> io::Result<Base> {
+            let top = std::fs::canonicalize(path)?;
+            Ok(Base { jail: Jail::open(&top)?, top, host_files: HostFileRules::default(), recovered: Vec::new() })
+        };
+        let mut base = open().map_err(|cause| FilesError::open_base(path, cause))?;
+        base.recovered = base.recover();
+        Ok(base)
+    }
+
+    /// Returns messages for the user about changes that killed processes left unfinished here.
+    /// Opening the base has completed or undone these changes.
+    #[must_use]
+    pub fn recovered(&self) -> &[String] {
+        &self.recovered
+    }
+
+    /// Protects the host's own files from the runs that work on this base.
+    #[must_use]
+    pub fn protecting(mut self, files: HostFiles) -> Base {
+        self.host_files = HostFileRules::new(files, &self.top);
+        self.host_files.refresh();
+        self
+    }
+
+    /// Refuses a path of the host's own files.
+    pub(crate) fn check_host_files(&self, path: &RunPath, intent: Intent) -> Result<(), FilesError> {
+        if let Some(refusal) = self.host_files.refusal(path, intent) {
+            return Err(FilesError::host_file(intent, &refusal));
+        }
+        let changes = intent == Intent::Write && !self.host_files.is_empty();
+        if changes && self.meta(path).ok().flatten().is_some_and(|meta| self.host_files.protects(&meta)) {
+            let refusal = Refusal { name: path.as_str(), what: "a file of the host's own", hidden: false };
+            return Err(FilesError::host_file(intent, &refusal));
+        }
+        Ok(())
+    }
+
+    /// Returns the part of an absolute link target below the workdir's path on the host; `None` if
+    /// the target is elsewhere.
+    pub(crate) fn strip_top<'a>(&self, target: &'a str) -> Option<&'a str> {
+        Path::new(target).strip_prefix(&self.top).ok()?.to_str()
+    }
+
+    /// Looks an entry up. Entries below a file, and hidden entries, are absent.
+    pub(crate) fn entry(&self, path: &RunPath) -> io::Result<EntryInfo> {
+        match self.meta(path)? {
+            None => Ok(EntryInfo::Absent),
+            Some(meta) => Ok(entry_info(&meta, || self.link_target(path))),
+        }
+    }
+
+    pub(crate) fn link_target(&self, path: &RunPath) -> io::Result<Vec<u8>> {
+        let (parent, name) = self.jail.parent(path)?;
+        Ok(rustix::fs::readlinkat(&parent, name, Vec::new())?.into_bytes())
+    }
+
+    /// Returns the metadata of an entry; `None` if it does not exist or is hidden.
+    pub(crate) fn meta(&self, path: &RunPath) -> io::Result<Option<Meta>> {
+        match self.jail.meta(path) {
+            Ok(meta) => Ok(Some(meta).filter(|meta| !self.host_files.hides(meta))),
+            Err(cause) if is_absent(&cause) => Ok(None),
+            Err(cause) => Err(cause),
+        }
+    }
+
+    /// Opens a regular file for reading. An entry of any other type is opened without blocking, and
+    /// refused.
+    pub(crate) fn open_file(&self, path: &RunPath) -> io::Result<(File, Meta)> {
+        let file = self.jail.open_entry(path, OFlags::RDONLY | NO_SIDE_EFFECTS, Mode::empty())?;
+        let meta = regular_file_meta(&file)?;
+        if self.host_files.hides(&meta) { Err(rustix::io::Errno::NOENT.into()) } else { Ok((file.into(), meta)) }
+    }
+
+    /// Returns the entries of a folder whose names satisfy `filter`, unsorted; `None` if there are
+    /// more than `max`.
+    pub(crate) fn list(
+        &self,
+        path: &RunPath,
+        max: usize,
+        filter: impl Fn(&str) -> bool,
+    ) -> io::Result<Option<Vec<Child>>> {
+        let mut folder = Dir::new(self.jail.listing(path)?)?;
+        let mut children = Vec::new();
+        let hides = |name: &str| path.join(name).is_ok_and(|path| self.host_files.hides_path(&path));
+        // Only the host lists a hidden folder, and it sees everything there.
+        let hidden = self.host_files.hides_path(path);
+        while let Some(entry) = folder.read() {
+            let entry = entry?;
+            let bytes = entry.file_name().to_bytes();
+            let (name, not_utf8) = match std::str::from_utf8(bytes) {
+                Ok("." | "..") => continue,
+                Ok(name) => (name.to_owned(), false),
+                Err(_) => (String::from_utf8_lossy(bytes).into_owned(), true),
+            };
+            if !not_utf8 && (!filter(&name) || (!hidden && hides(&name))) {
+                continue;
+            }
+            let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
+            let meta: Meta = match rustix::fs::statat(folder.fd()?, entry.file_name(), flags) {
+                Ok(meta) => meta.into(),
+                Err(cause) if is_absent(&cause.into()) => continue,
+                Err(cause) => return Err(cause.into()),
+            };
+            if self.host_files.hides(&meta) {
+                continue;
+            }
+            if children.len() == max {
+                return Ok(None);
+            }
+            let entry = if not_utf8 {
+                EntryInfo::Other("an entry whose name is not UTF-8")
+            } else {
+                let target = || Ok(rustix::fs::readlinkat(folder.fd()?, entry.file_name(), Vec::new())?.into_bytes());
+                entry_info(&meta, target)
+            };
+            children.push(Child { name, not_utf8, entry, meta });
+        }
+        Ok(Some(children))
+    }
+}
+
+impl fmt::Debug for Base {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Base").finish_non_exhaustive()
+    }
+}
+
+fn entry_info(meta: &Meta, target: impl FnOnce() -> io::Result<Vec<u8>>) -> EntryInfo {
+    match meta.kind {
+        FileType::RegularFile => {
+            EntryInfo::File { size: meta.size, modified: meta.modified(), version: Some(FileStamp::of(meta)) }
+        }
+        FileType::Directory => EntryInfo::Folder { modified: meta.modified() },
+        FileType::Symlink => match target().map(String::from_utf8) {
+            Ok(Ok(target)) => EntryInfo::Link(target),
+            _ => EntryInfo::Other("a link that cannot be read"),
+        },
+        FileType::Fifo => EntryInfo::Other("a fifo"),
+        FileType::Socket => EntryInfo::Other("a socket"),
+        FileType::BlockDevice | FileType::CharacterDevice => EntryInfo::Other("a device"),
+        FileType::Unknown => EntryInfo::Other("neither a file nor a folder"),
+    }
+}

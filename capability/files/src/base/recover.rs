@@ -1,0 +1,306 @@
+//! Completing a change that takes an entry out of its path: the entry that came out is compared with
+//! what the run saw, and put back if it differs.
+//!
+//! A *record* of each such change is on the disk before the change starts. A process that finds the
+//! records of a killed process completes the changes with the same function.
+
+use std::io;
+
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use super::Base;
+use super::primitives::Disk;
+use crate::error::FilesError;
+use crate::git_names::path_is_in_repository;
+use crate::host_files::{STAGING_PREFIX, is_staging};
+use crate::path::RunPath;
+use crate::printable::printable;
+use crate::stamp::{CurrentEntry, FileStamp};
+
+/// Name of the file of records in a staging folder, and its name until it is complete.
+const PLAN: &str = "plan";
+const UNFINISHED: &str = "plan-";
+/// Maximum number of names that are tried for an entry that cannot be put back.
+const MAX_SAVED_NAMES: u32 = 1_000;
+
+/// A change that moves the entry at `path` to `staged`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Record {
+    pub(crate) path: RunPath,
+    pub(crate) staged: RunPath,
+    /// The new entry for `path`, which is at `staged` until then; `None` to remove the entry.
+    #[serde(rename = "own")]
+    pub(crate) new: Option<NewEntry>,
+    pub(crate) old: OldEntry,
+}
+
+/// An entry that the run creates.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum NewEntry {
+    /// A file, with the hash of its content.
+    File(FileStamp, #[serde(with = "crate::hex")] blake3::Hash),
+    Link(String),
+}
+
+/// An entry that the run saw.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum OldEntry {
+    /// A file, with the hash of its content unless it was too large.
+    File(FileStamp, #[serde(with = "crate::hex::option")] Option<blake3::Hash>),
+    Link(String),
+    Tree(#[serde(with = "crate::hex")] blake3::Hash),
+    Other,
+}
+
+/// The outcome of a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// The change is complete.
+    Done,
+    /// The path has the entry that somebody else put there.
+    Restored,
+    /// The entry that somebody else put there has this path, because the original path is occupied.
+    Saved(RunPath),
+}
+
+impl NewEntry {
+    /// Returns true if the entry at `path` is this one, as the run created it. Somebody may have
+    /// written to it since.
+    fn matches(&self, disk: &impl Disk, path: &RunPath, state: &CurrentEntry) -> io::Result<bool> {
+        Ok(match (self, state) {
+            (NewEntry::File(new, digest), CurrentEntry::File(now, _)) => {
+                new.is_same_after_move(now) && disk.digest(path)?.is_none_or(|now| now == *digest)
+            }
+            (NewEntry::Link(new), CurrentEntry::Link(now)) => new == now,
+            _ => false,
+        })
+    }
+}
+
+impl OldEntry {
+    /// Returns true if the entry that was moved to `staged` is this one.
+    fn matches(&self, disk: &impl Disk, staged: &RunPath, state: &CurrentEntry) -> io::Result<bool> {
+        Ok(match (self, state) {
+            (OldEntry::File(old, digest), CurrentEntry::File(now, _)) => {
+                old.is_same_after_move(now) && (digest.is_none() || disk.digest(staged)? == *digest)
+            }
+            (OldEntry::Link(old), CurrentEntry::Link(now)) => old == now,
+            (OldEntry::Tree(old), CurrentEntry::Folder) => disk.tree(staged)? == *old,
+            (OldEntry::Other, CurrentEntry::Other) => true,
+            _ => false,
+        })
+    }
+}
+
+impl Record {
+    /// Returns the temporary path of the old entry on file systems that cannot exchange two entries.
+    pub(crate) fn set_aside_path(&self) -> io::Result<RunPath> {
+        with_suffix(&self.staged, "-old")
+    }
+
+    /// Returns true if the entry at `path` is the one that the run saw.
+    pub(crate) fn is_old(&self, disk: &impl Disk, path: &RunPath) -> io::Result<bool> {
+        self.old.matches(disk, path, &disk.current(path)?)
+    }
+
+    /// Returns true if the entry at `path` is the one that the run created.
+    fn is_new(&self, disk: &impl Disk, path: &RunPath) -> io::Result<bool> {
+        let Some(new) = &self.new else { return Ok(false) };
+        new.matches(disk, path, &disk.current(path)?)
+    }
+
+    /// Completes or undoes the change, at whatever point it stopped.
+    pub(crate) fn complete(&self, disk: &impl Disk) -> io::Result<Outcome> {
+        let gone = with_suffix(&self.staged, "-gone")?;
+        if disk.current(&gone)? != CurrentEntry::Absent {
+            remove_all(disk, &gone)?;
+        }
+        let set_aside = self.complete_set_aside(disk)?;
+        let state = disk.current(&self.staged)?;
+        let outcome = if state == CurrentEntry::Absent {
+            Outcome::Done
+        } else if self.is_new(disk, &self.staged)? {
+            disk.unlink(&self.staged)?;
+            Outcome::Restored
+        } else if self.old.matches(disk, &self.staged, &state)? {
+            discard(disk, &self.staged, &state)?;
+            Outcome::Done
+        } else {
+            self.restore(disk)?
+        };
+        Ok(if set_aside == Outcome::Done { outcome } else { set_aside })
+    }
+
+    /// Handles the old entry of a change on a file system that cannot exchange two entries.
+    fn complete_set_aside(&self, disk: &impl Disk) -> io::Result<Outcome> {
+        let set_aside = self.set_aside_path()?;
+        let state = disk.current(&set_aside)?;
+        if state == CurrentEntry::Absent {
+            return Ok(Outcome::Done);
+        }
+        if self.is_new(disk, &self.path)? && self.old.matches(disk, &set_aside, &state)? {
+            discard(disk, &set_aside, &state)?;
+            return Ok(Outcome::Done);
+        }
+        put_back(disk, &set_aside, &self.path)
+    }
+
+    /// Puts the entry of somebody else back at its path.
+    fn restore(&self, disk: &impl Disk) -> io::Result<Outcome> {
+        if !self.is_new(disk, &self.path)? {
+            return put_back(disk, &self.staged, &self.path);
+        }
+        disk.exchange(&self.staged, &self.path)?;
+        if self.is_new(disk, &self.staged)? {
+            disk.unlink(&self.staged)?;
+            return Ok(Outcome::Restored);
+        }
+        // In between, somebody created another entry at the path, and the exchange moved that one out.
+        save(disk, &self.staged, &self.path)
+    }
+}
+
+/// Moves an entry to its path, or to a name beside it if the path is occupied.
+fn put_back(disk: &impl Disk, from: &RunPath, path: &RunPath) -> io::Result<Outcome> {
+    match disk.rename_new(from, path) {
+        Ok(()) => Ok(Outcome::Restored),
+        Err(_) => save(disk, from, path),
+    }
+}
+
+/// Moves an entry that cannot be put back to a name beside its path.
+fn save(disk: &impl Disk, from: &RunPath, path: &RunPath) -> io::Result<Outcome> {
+    for number in 1..=MAX_SAVED_NAMES {
+        let number = if number == 1 { String::new() } else { format!("-{number}") };
+        let name = with_suffix(path, &format!(".wattle-saved{number}"))?;
+        match disk.rename_new(from, &name) {
+            Err(cause) if Errno::from_io_error(&cause) == Some(Errno::EXIST) => {}
+            Err(cause) => return Err(cause),
+            Ok(()) => return Ok(Outcome::Saved(name)),
+        }
+    }
+    Err(Errno::EXIST.into())
+}
+
+/// Returns a path with a suffix appended to its name.
+fn with_suffix(path: &RunPath, suffix: &str) -> io::Result<RunPath> {
+    let (folder, name) = path.split().ok_or(Errno::INVAL)?;
+    folder.join(&format!("{name}{suffix}")).map_err(|_| Errno::NAMETOOLONG.into())
+}
+
+/// Removes an old entry. A folder is renamed first, so that a partly removed one is recognized.
+fn discard(disk: &impl Disk, path: &RunPath, state: &CurrentEntry) -> io::Result<()> {
+    if *state != CurrentEntry::Folder {
+        return disk.unlink(path);
+    }
+    let gone = with_suffix(path, "-gone")?;
+    disk.rename_new(path, &gone)?;
+    remove_all(disk, &gone)
+}
+
+/// Removes an entry and everything below it. The recursion is limited by the depth of a path.
+fn remove_all(disk: &impl Disk, path: &RunPath) -> io::Result<()> {
+    match disk.current(path)? {
+        CurrentEntry::Absent => Ok(()),
+        CurrentEntry::Folder => {
+            for name in disk.names(path)? {
+                remove_all(disk, &path.join(&name).map_err(|_| Errno::NAMETOOLONG)?)?;
+            }
+            disk.remove_folder(path)
+        }
+        _ => disk.unlink(path),
+    }
+}
+
+/// Writes the records to the disk.
+pub(crate) fn write_records(disk: &impl Disk, folder: &RunPath, records: &[&Record]) -> io::Result<()> {
+    let text = serde_json::to_vec(records).map_err(io::Error::other)?;
+    let unfinished = folder.join(UNFINISHED).map_err(|_| Errno::NAMETOOLONG)?;
+    disk.create(&unfinished, &text, None)?;
+    disk.rename_new(&unfinished, &folder.join(PLAN).map_err(|_| Errno::NAMETOOLONG)?)?;
+    disk.sync(folder)
+}
+
+/// Completes all changes in a staging folder and removes the folder. Returns messages for the user.
+pub(crate) fn finish(disk: &impl Disk, folder: &RunPath) -> io::Result<Vec<String>> {
+    let plan = folder.join(PLAN).map_err(|_| Errno::NAMETOOLONG)?;
+    let mut notes = Vec::new();
+    if disk.current(&plan)? != CurrentEntry::Absent {
+        let records: Vec<Record> = serde_json::from_slice(&disk.read(&plan)?).map_err(io::Error::other)?;
+        for record in records.iter().filter(|record| record.is_sound()) {
+            match record.complete(disk)? {
+                Outcome::Done => {}
+                // The killed process had not started this change. Nobody else changed the entry, so the
+                // next application of the changes succeeds.
+                Outcome::Restored if record.is_old(disk, &record.path).unwrap_or(false) => {}
+                Outcome::Restored => notes.push(format!("`{}` was not changed", printable(&record.path))),
+                Outcome::Saved(name) => notes.push(FilesError::saved(&record.path, &name).to_string()),
+            }
+        }
+        disk.unlink(&plan)?;
+    }
+    for name in disk.names(folder)? {
+        let path = folder.join(&name).map_err(|_| Errno::NAMETOOLONG)?;
+        match disk.current(&path)? {
+            // The link points to a staging path on another file system.
+            CurrentEntry::Link(target) if name.starts_with('b') => {
+                let target = RunPath::parse(&format!("/{target}")).map_err(|_| Errno::INVAL)?;
+                if is_staging(&target) && disk.current(&target)? != CurrentEntry::Absent {
+                    disk.unlink(&target)?;
+                }
+                disk.unlink(&path)?;
+            }
+            _ => remove_all(disk, &path)?,
+        }
+    }
+    disk.remove_folder(folder)?;
+    Ok(notes)
+}
+
+impl Record {
+    /// Returns true if this program can have written the record. A staging folder that came with a
+    /// workdir may contain anything.
+    fn is_sound(&self) -> bool {
+        is_staging(&self.staged) && !is_staging(&self.path) && !path_is_in_repository(&self.path)
+    }
+}
+
+impl Base {
+    /// Completes the changes of killed processes in this workdir. Returns messages for the user.
+    pub(crate) fn recover(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        for path in self.abandoned_folders().unwrap_or_default() {
+            if let Ok(Some(_lock)) = self.lock_staging_folder(&path) {
+                match finish(self, &path) {
+                    Ok(messages) => notes.extend(messages),
+                    Err(cause) => notes.push(FilesError::not_recovered(&path, cause).to_string()),
+                }
+            }
+        }
+        notes
+    }
+
+    /// Returns the staging folders at the top.
+    fn abandoned_folders(&self) -> io::Result<Vec<RunPath>> {
+        let mut folders = Vec::new();
+        for entry in rustix::fs::Dir::new(self.jail.listing(&RunPath::top())?)? {
+            let entry = entry?;
+            let name = entry.file_name().to_str().unwrap_or_default();
+            if name.starts_with(STAGING_PREFIX)
+                && let Ok(path) = RunPath::top().join(name)
+                && self.is_private_folder(&path)
+            {
+                folders.push(path);
+            }
+        }
+        Ok(folders)
+    }
+
+    /// Returns true if only the owner can use the folder, as for every staging folder.
+    fn is_private_folder(&self, path: &RunPath) -> bool {
+        self.jail
+            .meta(path)
+            .is_ok_and(|meta| meta.kind == rustix::fs::FileType::Directory && meta.mode & 0o777 == 0o700)
+    }
+}

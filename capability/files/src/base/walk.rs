@@ -1,0 +1,78 @@
+//! Walking a folder of the base, and hashing it with everything in it.
+
+use super::{Base, EntryInfo};
+use crate::ENTRY_LIMIT;
+use crate::error::FilesError;
+use crate::path::{Intent, RunPath};
+use crate::stamp::{FileStamp, Stamp};
+
+/// An entry below a folder that was walked.
+pub(crate) struct WalkedEntry {
+    pub(crate) path: RunPath,
+    pub(crate) entry: EntryInfo,
+    stamp: FileStamp,
+}
+
+impl Base {
+    /// Returns the current state of an entry.
+    pub(crate) fn stamp(&self, path: &RunPath) -> Result<Stamp, FilesError> {
+        let io = |cause| FilesError::io(Intent::Write, path, cause);
+        let Some(meta) = self.meta(path).map_err(io)? else { return Ok(Stamp::Absent) };
+        Ok(match self.entry(path).map_err(io)? {
+            EntryInfo::Absent => Stamp::Absent,
+            EntryInfo::File { .. } => Stamp::File(FileStamp::of(&meta)),
+            EntryInfo::Folder { .. } => Stamp::Tree(self.tree_hash(path)?),
+            EntryInfo::Link(target) => Stamp::Link(target),
+            EntryInfo::Other(_) => Stamp::Other,
+        })
+    }
+
+    /// Hashes a folder with everything in it.
+    pub(crate) fn tree_hash(&self, path: &RunPath) -> Result<blake3::Hash, FilesError> {
+        Ok(hash(path, &self.walk(path)?))
+    }
+
+    /// Returns all entries below a folder, each after its folder, in a fixed order. Follows no link.
+    pub(crate) fn walk(&self, top: &RunPath) -> Result<Vec<WalkedEntry>, FilesError> {
+        let mut walked = Vec::new();
+        let mut folders = vec![top.clone()];
+        while let Some(folder) = folders.pop() {
+            let mut children = self
+                .list(&folder, ENTRY_LIMIT.saturating_sub(walked.len()), |_| true)
+                .map_err(|cause| FilesError::io(Intent::Write, &folder, cause))?
+                .ok_or_else(|| FilesError::too_many(top, ENTRY_LIMIT))?;
+            children.sort_by(|a, b| a.name.cmp(&b.name));
+            for child in children {
+                if child.not_utf8 {
+                    return Err(FilesError::name_not_utf8(&folder));
+                }
+                let path = folder
+                    .join(&child.name)
+                    .map_err(|fault| FilesError::path(Intent::Write, folder.as_str(), fault))?;
+                if let EntryInfo::Folder { .. } = child.entry {
+                    folders.push(path.clone());
+                }
+                walked.push(WalkedEntry { path, entry: child.entry, stamp: FileStamp::of(&child.meta) });
+            }
+        }
+        Ok(walked)
+    }
+}
+
+fn hash(top: &RunPath, walked: &[WalkedEntry]) -> blake3::Hash {
+    let mut hasher = blake3::Hasher::new();
+    for entry in walked {
+        for name in entry.path.below(top).into_iter().flatten() {
+            hasher.update(name.as_bytes()).update(b"/");
+        }
+        match &entry.entry {
+            EntryInfo::Folder { .. } => hasher.update(b"\0d"),
+            EntryInfo::Link(target) => hasher.update(b"\0l").update(target.as_bytes()).update(b"\0"),
+            EntryInfo::File { .. } | EntryInfo::Other(_) | EntryInfo::Absent => {
+                entry.stamp.feed(hasher.update(b"\0f"));
+                &mut hasher
+            }
+        };
+    }
+    hasher.finalize()
+}

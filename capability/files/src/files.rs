@@ -1,0 +1,403 @@
+//! The public operations on a run's files. Each resolves its paths once, asks the guard once about each
+//! path, and calls the tree while it holds the store's lock.
+
+use std::path::Path;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use wattle_lang::Target;
+
+use crate::base::Base;
+use crate::entry::{Change, Entry, Stat};
+use crate::error::{ApplyError, FilesError};
+use crate::overlay::Overlay;
+use crate::path::RunPath;
+use crate::reader::Reader;
+use crate::store::{SharedStore, Store};
+use crate::tree::resolve::{FinalLink, check_names_file, resolve};
+use crate::tree::{Edit, PathGuard, Tree, change, lookup};
+use crate::write_through::WriteThrough;
+use crate::writer::Writer;
+
+/// Maximum number of times that a path is resolved for one operation.
+const MAX_ATTEMPTS: usize = 8;
+
+/// The files of one run. Threads share them; each operation completes before the next one starts.
+pub struct Files {
+    store: SharedStore,
+    guard: Option<PathGuard>,
+}
+
+impl Files {
+    /// Creates the files of a run whose writes stay in memory, over a base if there is one. The overlay
+    /// uses at most `limit` bytes for content and metadata.
+    #[must_use]
+    pub fn overlay(base: Option<Base>, limit: u64) -> Files {
+        Files::new(Store::Overlay(Overlay::new(base, limit)))
+    }
+
+    /// Creates the files of a run whose writes go to `base` at once. [`Files::changes`] lists them too.
+    #[must_use]
+    pub fn write_through(base: Base) -> Files {
+        Files::new(Store::WriteThrough(WriteThrough::new(base)))
+    }
+
+    fn new(store: Store) -> Files {
+        Files { store: SharedStore::new(store), guard: None }
+    }
+
+    /// Returns a handle to the same files that asks `guard` about the paths of each operation: about the
+    /// entry itself and, if that is a link, about the link's target.
+    #[must_use]
+    pub fn guarded(&self, guard: PathGuard) -> Files {
+        Files { store: self.store.clone(), guard: Some(guard) }
+    }
+
+    /// Opens a workdir as a base, by a path on the host.
+    ///
+    /// # Errors
+    /// If the folder does not exist or cannot be opened.
+    pub fn open_base(path: &Path) -> Result<Base, FilesError> {
+        Base::open(path)
+    }
+
+    /// Reads a whole file.
+    ///
+    /// # Errors
+    /// If the file does not exist, cannot be read, or is larger than [`READ_LIMIT`](crate::READ_LIMIT).
+    pub fn read(&self, path: &str) -> Result<Bytes, FilesError> {
+        self.open(path)?.read_all()
+    }
+
+    /// Reads `len` bytes from `offset`, but at most [`READ_LIMIT`](crate::READ_LIMIT). Returns fewer
+    /// bytes only at the end of the file, and none beyond it.
+    ///
+    /// # Errors
+    /// If the file does not exist or cannot be read.
+    pub fn read_at(&self, path: &str, offset: u64, len: u64) -> Result<Bytes, FilesError> {
+        self.open(path)?.read_at(offset, len)
+    }
+
+    /// Opens a file for reading in parts. The reader keeps the file that it opened: the current content
+    /// of an overlay's file, or the base's file even if it is moved or removed.
+    ///
+    /// # Errors
+    /// If the file does not exist or cannot be read.
+    pub fn open(&self, path: &str) -> Result<Reader, FilesError> {
+        self.on_file(path, Target::Read, lookup::open)
+    }
+
+    /// Writes a whole file and replaces an existing one. Creates missing parent folders.
+    ///
+    /// # Errors
+    /// If the path or a parent is an entry of another type, the overlay is full, or the base does not
+    /// allow it.
+    pub fn write(&self, path: &str, data: &[u8]) -> Result<(), FilesError> {
+        self.on_file(path, Target::Write, |tree, path| change::write(tree, path, data))
+    }
+
+    /// Checks that [`Files::write`] can write a file, as far as that can be known in advance.
+    ///
+    /// # Errors
+    /// If it cannot: the error that it would return.
+    pub fn check_write(&self, path: &str) -> Result<(), FilesError> {
+        self.on_file(path, Target::Write, |tree, path| change::file_size(tree, path).map(drop))
+    }
+
+    /// Creates an empty file in an existing folder.
+    ///
+    /// # Errors
+    /// If an entry exists at the path (even a link whose target does not exist), or the folder does not;
+    /// else as [`Files::write`].
+    pub fn create_new(&self, path: &str) -> Result<(), FilesError> {
+        let create = |tree: &mut dyn Tree, resolved: &RunPath| change::create_file(tree, resolved, path);
+        self.on_path(path, Target::Write, FinalLink::Keep, create)
+    }
+
+    /// Appends to a file. Creates the file and its missing parent folders.
+    ///
+    /// # Errors
+    /// As [`Files::write`]; also if a file of the base is too large to be copied into the overlay.
+    pub fn append(&self, path: &str, data: &[u8]) -> Result<(), FilesError> {
+        self.edit(path, Edit::Append(data))
+    }
+
+    /// Writes at an offset of a file. A gap before the offset is filled with zeros. Creates the file and
+    /// its missing parent folders.
+    ///
+    /// # Errors
+    /// As [`Files::append`].
+    pub fn write_at(&self, path: &str, offset: u64, data: &[u8]) -> Result<(), FilesError> {
+        self.edit(path, Edit::WriteAt(offset, data))
+    }
+
+    /// Truncates a file to `size` bytes, or extends it with zeros.
+    ///
+    /// # Errors
+    /// As [`Files::append`]; also if the file does not exist.
+    pub fn truncate(&self, path: &str, size: u64) -> Result<(), FilesError> {
+        self.edit(path, Edit::Truncate(size))
+    }
+
+    fn edit(&self, path: &str, edit: Edit<'_>) -> Result<(), FilesError> {
+        self.on_file(path, Target::Write, |tree, path| change::edit(tree, path, edit).map(drop))
+    }
+
+    /// Opens an existing file for writing in parts.
+    ///
+    /// # Errors
+    /// If the file does not exist or cannot be written.
+    pub fn writer(&self, path: &str) -> Result<Writer, FilesError> {
+        let file = self.on_file(path, Target::Write, change::open)?;
+        Ok(Writer::new(self.store.clone(), file))
+    }
+
+    /// Lists a folder, sorted by name.
+    ///
+    /// # Errors
+    /// If the folder does not exist, or has more than [`ENTRY_LIMIT`](crate::ENTRY_LIMIT) entries.
+    pub fn list(&self, path: &str) -> Result<Vec<Entry>, FilesError> {
+        self.on_path(path, Target::Read, FinalLink::Follow, |tree, path| lookup::list(tree, path))
+    }
+
+    /// Returns the metadata of an entry, after following a link.
+    ///
+    /// # Errors
+    /// If the entry does not exist.
+    pub fn stat(&self, path: &str) -> Result<Stat, FilesError> {
+        self.on_path(path, Target::Read, FinalLink::Follow, |tree, path| lookup::stat(tree, path))
+    }
+
+    /// Returns the metadata of an entry, without following a link.
+    ///
+    /// # Errors
+    /// If the entry does not exist.
+    pub fn stat_link(&self, path: &str) -> Result<Stat, FilesError> {
+        self.on_path(path, Target::Read, FinalLink::Keep, |tree, path| lookup::stat(tree, path))
+    }
+
+    /// Returns the target of a link as it is stored.
+    ///
+    /// # Errors
+    /// If the entry does not exist or is not a link.
+    pub fn read_link(&self, path: &str) -> Result<String, FilesError> {
+        self.on_path(path, Target::Read, FinalLink::Keep, |tree, path| lookup::read_link(tree, path))
+    }
+
+    /// Returns the path of an entry from the top, such as `/a/b`, without links. Names that do not exist
+    /// are kept.
+    ///
+    /// # Errors
+    /// If the path, or a link on it, leads out of the workdir.
+    pub fn real_path(&self, path: &str) -> Result<String, FilesError> {
+        self.on_path(path, Target::Read, FinalLink::Follow, |_, path| Ok(format!("/{}", path.as_str())))
+    }
+
+    /// Creates a link at `path`, and missing parent folders. An absolute target starts at the top of the
+    /// workdir, and is stored relative to the link. The target need not exist.
+    ///
+    /// # Errors
+    /// If an entry exists at the path, the target leads out of the workdir, the overlay is full, or the
+    /// base does not allow it.
+    pub fn symlink(&self, target: &str, path: &str) -> Result<(), FilesError> {
+        let create = |tree: &mut dyn Tree, resolved: &RunPath| change::create_link(tree, target, resolved, path);
+        self.on_path(path, Target::Write, FinalLink::Keep, create)
+    }
+
+    /// Creates a folder and its missing parents. Does nothing if the folder exists.
+    ///
+    /// # Errors
+    /// If an entry of another type exists at the path, the overlay is full, or the base does not allow
+    /// it.
+    pub fn mkdir(&self, path: &str) -> Result<(), FilesError> {
+        self.on_path(path, Target::Write, FinalLink::Follow, change::create_folders)
+    }
+
+    /// Creates a folder in an existing folder.
+    ///
+    /// # Errors
+    /// If an entry exists at the path, or the parent folder does not; else as [`Files::mkdir`].
+    pub fn create_folder(&self, path: &str) -> Result<(), FilesError> {
+        self.on_path(path, Target::Write, FinalLink::Keep, change::create_folder)
+    }
+
+    /// Sets the time when a file's content last changed. Does nothing for a folder. [`Files::changes`]
+    /// does not list it.
+    ///
+    /// # Errors
+    /// If the entry does not exist, the overlay is full, or the base does not allow it.
+    pub fn set_modified(&self, path: &str, time: SystemTime) -> Result<(), FilesError> {
+        let set = |tree: &mut dyn Tree, path: &RunPath| change::set_modified(tree, path, time);
+        self.on_path(path, Target::Write, FinalLink::Follow, set)
+    }
+
+    /// Removes a file, a link (not its target) or an empty folder.
+    ///
+    /// # Errors
+    /// If the entry does not exist, the folder is not empty, or the base does not allow it.
+    pub fn remove(&self, path: &str) -> Result<(), FilesError> {
+        self.on_path(path, Target::Write, FinalLink::Keep, change::remove)
+    }
+
+    /// Removes an entry; a folder with everything in it. Links in the folder are removed, not followed.
+    ///
+    /// # Errors
+    /// If the entry does not exist, the folder contains more than [`ENTRY_LIMIT`](crate::ENTRY_LIMIT)
+    /// entries or a name that is not UTF-8, or the base does not allow it.
+    pub fn remove_all(&self, path: &str) -> Result<(), FilesError> {
+        self.on_path(path, Target::Tree, FinalLink::Keep, change::remove_all)
+    }
+
+    /// Moves an entry (a link, not its target), and creates missing parent folders. A file replaces a
+    /// file at `to`, and a folder replaces an empty folder. An overlay copies a folder of the base with
+    /// its content.
+    ///
+    /// # Errors
+    /// If `from` does not exist, another entry is at `to`, the overlay is full, or the base does not
+    /// allow it.
+    pub fn rename(&self, from: &str, to: &str) -> Result<(), FilesError> {
+        self.retry(from, |tree| {
+            let source = self.resolve(tree, from, Target::Tree, FinalLink::Keep)?;
+            let entry = change::check_movable(tree, &source)?;
+            let target = self.resolve(tree, to, Target::Tree, FinalLink::Keep)?;
+            change::rename(tree, (&source, &entry), (&target, to))
+        })
+    }
+
+    /// Returns the differences from the original base, sorted by path; in a run without a base,
+    /// everything that the run created.
+    ///
+    /// # Errors
+    /// If the base cannot be read.
+    pub fn changes(&self) -> Result<Vec<Change>, FilesError> {
+        self.store.lock().tree().changes()
+    }
+
+    /// Applies the overlay's changes to the base, and returns them sorted by path. Each file appears as
+    /// a whole or not at all. An entry that somebody else has changed since the run read it is left
+    /// unchanged, and nothing is removed unless everything else succeeded. In a run that writes through,
+    /// all changes are in the base already, so there are none to apply.
+    ///
+    /// # Errors
+    /// If a change could not be applied: the changes that were applied and those that were not.
+    pub fn apply(&self) -> Result<Vec<Change>, ApplyError> {
+        match &mut *self.store.lock() {
+            Store::Overlay(overlay) => overlay.apply(),
+            Store::WriteThrough(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// Returns the number of bytes that the overlay uses for content and metadata; 0 in a run that
+    /// writes through.
+    #[must_use]
+    pub fn used(&self) -> u64 {
+        match &*self.store.lock() {
+            Store::Overlay(overlay) => overlay.used(),
+            Store::WriteThrough(_) => 0,
+        }
+    }
+
+    /// Returns true if all files are in memory, so that no operation waits for a disk.
+    #[must_use]
+    pub fn is_memory(&self) -> bool {
+        self.store.lock().tree().base().is_none()
+    }
+
+    /// Returns true if the run's writes stay in memory, and are lost when the process ends.
+    #[must_use]
+    pub fn is_overlay(&self) -> bool {
+        matches!(&*self.store.lock(), Store::Overlay(_))
+    }
+
+    /// Returns the changes to the overlay since the last call, as text for [`Files::restore`]. Returns
+    /// `None` if there are none, and in a run that writes through.
+    #[must_use]
+    pub fn take_delta(&self) -> Option<String> {
+        match &mut *self.store.lock() {
+            Store::Overlay(overlay) => overlay.take_delta(),
+            Store::WriteThrough(_) => None,
+        }
+    }
+
+    /// Makes the next [`Files::take_delta`] return the whole content of the overlay, for a reader that
+    /// starts with an empty one. A run that writes through has no deltas.
+    pub fn mark_all_changed(&self) {
+        match &mut *self.store.lock() {
+            Store::Overlay(overlay) => overlay.mark_all_changed(),
+            Store::WriteThrough(_) => {}
+        }
+    }
+
+    /// Applies a delta of an overlay over the same base. Deltas must be applied in the order in which
+    /// [`Files::take_delta`] returned them.
+    ///
+    /// # Errors
+    /// If the text is not a delta, or the run writes through.
+    pub fn restore(&self, delta: &str) -> Result<(), FilesError> {
+        match &mut *self.store.lock() {
+            Store::Overlay(overlay) => overlay.restore(delta),
+            Store::WriteThrough(_) => Err(FilesError::bad_delta()),
+        }
+    }
+
+    /// Performs an operation on a file. The path must not be written as a folder's, as in `a/`.
+    fn on_file<T>(
+        &self,
+        path: &str,
+        target: Target,
+        mut operation: impl FnMut(&mut dyn Tree, &RunPath) -> Result<T, FilesError>,
+    ) -> Result<T, FilesError> {
+        self.on_path(path, target, FinalLink::Follow, |tree, resolved| {
+            check_names_file(resolved, path, target)?;
+            operation(tree, resolved)
+        })
+    }
+
+    /// Performs an operation on the entry at a path.
+    fn on_path<T>(
+        &self,
+        path: &str,
+        target: Target,
+        final_link: FinalLink,
+        mut operation: impl FnMut(&mut dyn Tree, &RunPath) -> Result<T, FilesError>,
+    ) -> Result<T, FilesError> {
+        self.retry(path, |tree| {
+            let resolved = self.resolve(tree, path, target, final_link)?;
+            operation(tree, &resolved)
+        })
+    }
+
+    fn resolve(
+        &self,
+        tree: &dyn Tree,
+        path: &str,
+        target: Target,
+        final_link: FinalLink,
+    ) -> Result<RunPath, FilesError> {
+        resolve(tree, path, final_link, target, self.guard.as_ref())
+    }
+
+    /// Performs an operation, and repeats it if a link appeared on a path after the path was resolved.
+    fn retry<T>(
+        &self,
+        path: &str,
+        mut operation: impl FnMut(&mut dyn Tree) -> Result<T, FilesError>,
+    ) -> Result<T, FilesError> {
+        for _ in 0..MAX_ATTEMPTS {
+            let mut store = self.store.lock();
+            let tree = store.tree_mut();
+            tree.refresh();
+            match operation(tree) {
+                Err(error) if error.is_raced() => {}
+                done => return done,
+            }
+        }
+        Err(FilesError::unstable_links(path))
+    }
+}
+
+impl std::fmt::Debug for Files {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Files").field("guarded", &self.guard.is_some()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,47 @@
+//! The tree of a run's files, shared between its handles.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::overlay::Overlay;
+use crate::tree::Tree;
+use crate::write_through::WriteThrough;
+
+/// The tree of a run. Operations that only an overlay has match on the variant, and so state what
+/// they do in a run that writes through.
+#[derive(Debug)]
+pub(crate) enum Store {
+    Overlay(Overlay),
+    WriteThrough(WriteThrough),
+}
+
+impl Store {
+    pub(crate) fn tree(&self) -> &dyn Tree {
+        match self {
+            Store::Overlay(overlay) => overlay,
+            Store::WriteThrough(write_through) => write_through,
+        }
+    }
+
+    pub(crate) fn tree_mut(&mut self) -> &mut dyn Tree {
+        match self {
+            Store::Overlay(overlay) => overlay,
+            Store::WriteThrough(write_through) => write_through,
+        }
+    }
+}
+
+/// A [`Store`] behind a lock. Each operation holds the lock until it is complete.
+#[derive(Clone, Debug)]
+pub(crate) struct SharedStore(Arc<Mutex<Store>>);
+
+impl SharedStore {
+    pub(crate) fn new(store: Store) -> SharedStore {
+        SharedStore(Arc::new(Mutex::new(store)))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Store> {
+        // No operation panics halfway through a change, so a poisoned lock still guards a
+        // consistent store.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,201 @@
+//! The rules for changes to a tree. Each function takes a resolved path, checks that the change is
+//! allowed, and passes it to the tree.
+
+use std::time::SystemTime;
+
+use super::lookup::{check_parents, missing, similar_names};
+use super::{Edit, OpenFile, Tree};
+use crate::base::EntryInfo;
+use crate::error::FilesError;
+use crate::path::{Intent, RunPath};
+
+/// Writes a whole file.
+pub(crate) fn write(tree: &mut dyn Tree, path: &RunPath, data: &[u8]) -> Result<(), FilesError> {
+    file_size(tree, path)?;
+    tree.write_file(path, data)
+}
+
+/// Changes a part of a file and returns its new size.
+pub(crate) fn edit(tree: &mut dyn Tree, path: &RunPath, edit: Edit<'_>) -> Result<u64, FilesError> {
+    let old = file_size(tree, path)?;
+    if old.is_none() && matches!(edit, Edit::Truncate(_)) {
+        return Err(missing(tree, path));
+    }
+    let old = old.unwrap_or(0);
+    tree.edit_file(path, old, edit)?;
+    Ok(edit.new_size(old))
+}
+
+/// Opens an existing file for writing.
+pub(crate) fn open(tree: &mut dyn Tree, path: &RunPath) -> Result<OpenFile, FilesError> {
+    if file_size(tree, path)?.is_none() {
+        return Err(missing(tree, path));
+    }
+    tree.open_for_writing(path)
+}
+
+/// Creates a link at `path`, which was resolved from `text`.
+pub(crate) fn create_link(tree: &mut dyn Tree, target: &str, path: &RunPath, text: &str) -> Result<(), FilesError> {
+    if tree.entry(path, Intent::Write)? != EntryInfo::Absent {
+        return Err(FilesError::already_exists(path));
+    }
+    if text.ends_with('/') {
+        return Err(FilesError::names_a_folder(text));
+    }
+    check_parents(tree, path)?;
+    let target = path.link_to(target).map_err(|fault| FilesError::path(Intent::Write, target, fault))?;
+    tree.create_link(path, &target)
+}
+
+/// Creates an empty file at `path`, which was resolved from `text`.
+pub(crate) fn create_file(tree: &mut dyn Tree, path: &RunPath, text: &str) -> Result<(), FilesError> {
+    check_vacant(tree, path)?;
+    if text.ends_with('/') {
+        return Err(FilesError::names_a_folder(text));
+    }
+    tree.create_file(path)
+}
+
+/// Creates a folder that must not exist, in a folder that must exist.
+pub(crate) fn create_folder(tree: &mut dyn Tree, path: &RunPath) -> Result<(), FilesError> {
+    check_vacant(tree, path)?;
+    tree.create_folder(path)
+}
+
+/// Creates a folder and its parents, unless it exists.
+pub(crate) fn create_folders(tree: &mut dyn Tree, path: &RunPath) -> Result<(), FilesError> {
+    match tree.entry(path, Intent::Write)? {
+        EntryInfo::Folder { .. } => return Ok(()),
+        EntryInfo::File { .. } | EntryInfo::Link(_) => return Err(FilesError::file_exists(path)),
+        EntryInfo::Other(what) => return Err(FilesError::special(Intent::Write, path, what)),
+        EntryInfo::Absent => check_parents(tree, path)?,
+    };
+    tree.create_folder(path)
+}
+
+/// Sets the time when a file's content last changed.
+pub(crate) fn set_modified(tree: &mut dyn Tree, path: &RunPath, time: SystemTime) -> Result<(), FilesError> {
+    match tree.entry(path, Intent::Write)? {
+        EntryInfo::Folder { .. } => return Ok(()),
+        EntryInfo::Absent => return Err(missing(tree, path)),
+        _ => {}
+    }
+    // An empty edit copies a file of the base into an overlay. A file with the base's content is
+    // not a change.
+    edit(tree, path, Edit::WriteAt(0, &[]))?;
+    tree.set_modified(path, time)
+}
+
+/// Removes a file, a link or an empty folder.
+pub(crate) fn remove(tree: &mut dyn Tree, path: &RunPath) -> Result<(), FilesError> {
+    let entry = check_removable(tree, path, "removed")?;
+    if let EntryInfo::Folder { .. } = entry {
+        check_empty(tree, path)?;
+    }
+    tree.remove(path, &entry)
+}
+
+/// Removes an entry and everything below it.
+pub(crate) fn remove_all(tree: &mut dyn Tree, path: &RunPath) -> Result<(), FilesError> {
+    let entry = check_removable(tree, path, "removed")?;
+    tree.remove_all(path, &entry)
+}
+
+/// Checks that an entry may be moved, and returns it.
+pub(crate) fn check_movable(tree: &dyn Tree, from: &RunPath) -> Result<EntryInfo, FilesError> {
+    check_removable(tree, from, "moved")
+}
+
+/// Moves `entry`, which [`check_movable`] returned for `from`, to `to`, which was resolved from
+/// `to_text`.
+pub(crate) fn rename(
+    tree: &mut dyn Tree,
+    (from, entry): (&RunPath, &EntryInfo),
+    (to, to_text): (&RunPath, &str),
+) -> Result<(), FilesError> {
+    if let EntryInfo::Other(what) = entry {
+        return Err(FilesError::special(Intent::Write, from, what));
+    }
+    if from == to {
+        return Ok(());
+    }
+    let is_folder = matches!(entry, EntryInfo::Folder { .. });
+    if to.is_top() {
+        return Err(FilesError::top("replaced"));
+    }
+    if to.below(from).is_some() {
+        return Err(if is_folder { FilesError::into_itself(from, to) } else { FilesError::not_folder(from) });
+    }
+    check_no_host_files(tree, to)?;
+    match tree.entry(to, Intent::Write)? {
+        EntryInfo::Absent if to_text.ends_with('/') && !is_folder => {
+            return Err(FilesError::names_a_folder(to_text));
+        }
+        EntryInfo::Absent => {
+            check_parents(tree, to)?;
+        }
+        EntryInfo::Folder { .. } if !is_folder || from.below(to).is_some() => {
+            let name = from.split().map(|(_, name)| name).unwrap_or_default();
+            return Err(FilesError::folder_exists(to, name));
+        }
+        EntryInfo::Folder { .. } => check_empty(tree, to)?,
+        EntryInfo::File { .. } | EntryInfo::Link(_) if is_folder => return Err(FilesError::file_exists(to)),
+        EntryInfo::File { .. } | EntryInfo::Link(_) => {}
+        EntryInfo::Other(what) => return Err(FilesError::special(Intent::Write, to, what)),
+    }
+    tree.rename(from, to)
+}
+
+/// Checks that a file can be written at `path`. Returns its size; `None` if it does not exist.
+pub(crate) fn file_size(tree: &dyn Tree, path: &RunPath) -> Result<Option<u64>, FilesError> {
+    match tree.entry(path, Intent::Write)? {
+        EntryInfo::File { size, .. } => Ok(Some(size)),
+        EntryInfo::Absent => check_parents(tree, path).map(|_| None),
+        EntryInfo::Folder { .. } => Err(FilesError::is_folder(Intent::Write, path)),
+        EntryInfo::Link(_) => Err(FilesError::link_loop(path)),
+        EntryInfo::Other(what) => Err(FilesError::special(Intent::Write, path, what)),
+    }
+}
+
+/// Checks that nothing exists at `path` and that its folder exists.
+fn check_vacant(tree: &dyn Tree, path: &RunPath) -> Result<(), FilesError> {
+    if path.is_top() || tree.entry(path, Intent::Write)? != EntryInfo::Absent {
+        return Err(FilesError::already_exists(path));
+    }
+    if check_parents(tree, path)? < path.parents().count() {
+        return Err(missing(tree, path));
+    }
+    Ok(())
+}
+
+/// Checks that a folder is empty.
+fn check_empty(tree: &dyn Tree, folder: &RunPath) -> Result<(), FilesError> {
+    if tree.children(folder, 0, Intent::Write)?.is_some() {
+        return Ok(());
+    }
+    let (names, more) = similar_names(tree, folder, "");
+    Err(FilesError::not_empty(folder, &names, more))
+}
+
+/// Checks that an entry exists and is not the top, and returns it. `what` is the participle for the
+/// error.
+fn check_removable(tree: &dyn Tree, path: &RunPath, what: &str) -> Result<EntryInfo, FilesError> {
+    if path.is_top() {
+        return Err(FilesError::top(what));
+    }
+    match tree.entry(path, Intent::Write)? {
+        EntryInfo::Absent => Err(missing(tree, path)),
+        entry => {
+            check_no_host_files(tree, path)?;
+            Ok(entry)
+        }
+    }
+}
+
+/// Checks that a folder contains none of the host's own files, so that it may be moved or removed.
+fn check_no_host_files(tree: &dyn Tree, folder: &RunPath) -> Result<(), FilesError> {
+    match tree.base().and_then(|base| base.host_files.below(folder)) {
+        Some((path, what)) => Err(FilesError::holds_host_file(folder, path, what)),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,115 @@
+//! The interface of a tree of files, and the rules that every tree follows.
+//!
+//! A [`Tree`] looks entries up and changes them. Its methods take resolved paths, and expect that
+//! the rules in [`change`] permit the operation. The rules are functions over a `dyn Tree`, so they
+//! are the same for an overlay and for a run that writes through.
+
+pub(crate) mod change;
+pub(crate) mod lookup;
+pub(crate) mod open_paths;
+pub(crate) mod repository;
+pub(crate) mod resolve;
+
+use std::fs::File;
+use std::time::SystemTime;
+
+use crate::base::{Base, EntryInfo};
+use crate::entry::Change;
+use crate::error::FilesError;
+use crate::path::{Intent, RunPath};
+use crate::reader::Reader;
+use open_paths::OpenPath;
+pub use resolve::PathGuard;
+
+/// A tree of files.
+pub(crate) trait Tree {
+    /// Returns the base that the tree is over.
+    fn base(&self) -> Option<&Base>;
+
+    /// Updates the list of the host's own files. Called at the start of each operation.
+    fn refresh(&mut self);
+
+    /// Looks an entry up without following a link at the end of the path. The folders on the path
+    /// must not be links.
+    fn entry(&self, path: &RunPath, intent: Intent) -> Result<EntryInfo, FilesError>;
+
+    /// Opens a file for reading. The entry must be a file.
+    fn open_file(&mut self, path: &RunPath) -> Result<Reader, FilesError>;
+
+    /// Returns the entries of a folder, sorted by name; `None` if there are more than `max`. An
+    /// entry whose name cannot be used is [`EntryInfo::Other`].
+    fn children(
+        &self,
+        path: &RunPath,
+        max: usize,
+        intent: Intent,
+    ) -> Result<Option<Vec<(String, EntryInfo)>>, FilesError>;
+
+    /// Returns true if a folder contains the part `name` of a repository's layout, or could contain
+    /// it while the changes are applied.
+    fn has_repository_part(&self, folder: &RunPath, name: &str) -> Result<bool, FilesError>;
+
+    /// Writes a whole file and creates its missing parent folders.
+    fn write_file(&mut self, path: &RunPath, data: &[u8]) -> Result<(), FilesError>;
+
+    /// Changes a part of a file of `old_size` bytes. Creates the file and its missing parent folders
+    /// if the file does not exist; `old_size` is 0 then.
+    fn edit_file(&mut self, path: &RunPath, old_size: u64, edit: Edit<'_>) -> Result<(), FilesError>;
+
+    /// Creates an empty file. Its folder must exist.
+    fn create_file(&mut self, path: &RunPath) -> Result<(), FilesError>;
+
+    /// Creates a folder and its missing parents.
+    fn create_folder(&mut self, path: &RunPath) -> Result<(), FilesError>;
+
+    /// Creates a link and its missing parent folders.
+    fn create_link(&mut self, path: &RunPath, target: &str) -> Result<(), FilesError>;
+
+    /// Sets the time when a file's content last changed. The tree must own the file: an edit has
+    /// copied it into an overlay.
+    fn set_modified(&mut self, path: &RunPath, time: SystemTime) -> Result<(), FilesError>;
+
+    /// Removes a file, a link or an empty folder.
+    fn remove(&mut self, path: &RunPath, entry: &EntryInfo) -> Result<(), FilesError>;
+
+    /// Removes an entry and everything below it.
+    fn remove_all(&mut self, path: &RunPath, entry: &EntryInfo) -> Result<(), FilesError>;
+
+    /// Moves an entry over the one at `to`, and creates the missing parent folders of `to`.
+    fn rename(&mut self, from: &RunPath, to: &RunPath) -> Result<(), FilesError>;
+
+    /// Opens an existing file for writing.
+    fn open_for_writing(&mut self, path: &RunPath) -> Result<OpenFile, FilesError>;
+
+    /// Returns the differences from the base, sorted by path.
+    fn changes(&self) -> Result<Vec<Change>, FilesError>;
+}
+
+/// A file that is open for writing.
+#[derive(Debug)]
+pub(crate) enum OpenFile {
+    /// A file of an overlay, by its current path.
+    Overlay(OpenPath),
+    /// A file of the base, by a handle.
+    Base { path: RunPath, file: File },
+}
+
+/// A change to a part of a file.
+#[derive(Clone, Copy)]
+pub(crate) enum Edit<'a> {
+    Append(&'a [u8]),
+    WriteAt(u64, &'a [u8]),
+    Truncate(u64),
+}
+
+impl Edit<'_> {
+    /// Returns the size after the edit of a file of `old` bytes.
+    pub(crate) fn new_size(self, old: u64) -> u64 {
+        match self {
+            Edit::Append(data) => old.saturating_add(data.len() as u64),
+            Edit::WriteAt(_, []) => old,
+            Edit::WriteAt(offset, data) => old.max(offset.saturating_add(data.len() as u64)),
+            Edit::Truncate(size) => size,
+        }
+    }
+}

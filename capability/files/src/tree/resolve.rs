@@ -1,0 +1,152 @@
+//! Resolving a path: following its links in the base and the overlay as one tree, and checking
+//! that the run may use the result.
+
+use std::sync::Arc;
+
+use wattle_lang::Target;
+
+use super::{Tree, repository};
+use crate::base::EntryInfo;
+use crate::error::FilesError;
+use crate::host_files::HostFileRules;
+use crate::path::{Intent, RunPath};
+
+/// A function that decides whether a run may use a path. It receives the kind of use and the
+/// resolved path from the top of the workdir, and returns the reason for a refusal.
+pub type PathGuard = Arc<dyn Fn(Target, &str) -> Result<(), String> + Send + Sync>;
+
+/// Maximum number of links that are followed on one path before it counts as a loop. Linux has the
+/// same limit.
+const MAX_LINKS: usize = 40;
+
+/// The treatment of a link at the end of a path.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FinalLink {
+    Follow,
+    Keep,
+}
+
+/// Resolves a path. The result contains no link, except for the last name if `final_link` is
+/// [`FinalLink::Keep`]. Names that do not exist are kept.
+///
+/// The guard decides about the entry itself and, if that is a link, about the link's target.
+pub(crate) fn resolve(
+    tree: &dyn Tree,
+    text: &str,
+    final_link: FinalLink,
+    target: Target,
+    guard: Option<&PathGuard>,
+) -> Result<RunPath, FilesError> {
+    let intent = Intent::of(target);
+    let mut walk = Walk::new(tree, text, intent)?;
+    let entry = walk.to_entry()?;
+    let Some(guard) = guard else {
+        let path = if final_link == FinalLink::Keep { entry } else { walk.to_end()? };
+        check_access(tree, &path, intent)?;
+        return Ok(path);
+    };
+    check_access(tree, &entry, intent)?;
+    let end = walk.to_end()?;
+    let ask = |path: &RunPath| guard(target, path.as_str()).map_err(|why| FilesError::guarded(intent, &why));
+    if end != entry {
+        check_access(tree, &end, intent)?;
+        ask(&entry)?;
+    }
+    ask(&end)?;
+    Ok(if final_link == FinalLink::Keep { entry } else { end })
+}
+
+/// Checks that a path, which was resolved from `text`, names a file and not a folder.
+pub(crate) fn check_names_file(path: &RunPath, text: &str, target: Target) -> Result<(), FilesError> {
+    if path.is_top() {
+        return Err(FilesError::is_folder(Intent::of(target), path));
+    }
+    if text.ends_with('/') || text.ends_with("/.") {
+        return Err(FilesError::names_a_folder(text));
+    }
+    Ok(())
+}
+
+/// Refuses the host's own files, and writes to repositories. A run that could edit its own trace
+/// would make the trace worthless.
+fn check_access(tree: &dyn Tree, path: &RunPath, intent: Intent) -> Result<(), FilesError> {
+    if let Some(base) = tree.base() {
+        base.check_host_files(path, intent)?;
+    } else if let Some(refusal) = HostFileRules::default().refusal(path, intent) {
+        return Err(FilesError::host_file(intent, &refusal));
+    }
+    if intent == Intent::Write {
+        repository::check(tree, path)?;
+    }
+    Ok(())
+}
+
+/// A walk along a path that follows its links.
+struct Walk<'a> {
+    tree: &'a dyn Tree,
+    text: &'a str,
+    intent: Intent,
+    path: RunPath,
+    /// The names that remain, the next one last.
+    names: Vec<String>,
+    at: RunPath,
+    links: usize,
+}
+
+impl<'a> Walk<'a> {
+    fn new(tree: &'a dyn Tree, text: &'a str, intent: Intent) -> Result<Walk<'a>, FilesError> {
+        let path = RunPath::parse(text).map_err(|fault| FilesError::path(intent, text, fault))?;
+        let names = path.names().rev().map(str::to_owned).collect();
+        Ok(Walk { tree, text, intent, path, names, at: RunPath::top(), links: 0 })
+    }
+
+    /// Walks to the last name and returns its path, without following a link there.
+    fn to_entry(&mut self) -> Result<RunPath, FilesError> {
+        while self.names.len() > 1 {
+            self.step()?;
+        }
+        match self.names.last() {
+            Some(name) => self.child(name),
+            None => Ok(self.at.clone()),
+        }
+    }
+
+    /// Walks to the end, following a link there too.
+    fn to_end(&mut self) -> Result<RunPath, FilesError> {
+        while !self.names.is_empty() {
+            self.step()?;
+        }
+        Ok(self.at.clone())
+    }
+
+    fn child(&self, name: &str) -> Result<RunPath, FilesError> {
+        self.at.join(name).map_err(|fault| FilesError::path(self.intent, self.text, fault))
+    }
+
+    /// Walks over the next name.
+    fn step(&mut self) -> Result<(), FilesError> {
+        let Some(name) = self.names.pop() else { return Ok(()) };
+        if name == ".." {
+            self.at = self.at.parent().ok_or_else(|| FilesError::escape(self.intent))?;
+            return Ok(());
+        }
+        let next = self.child(&name)?;
+        let EntryInfo::Link(target) = self.tree.entry(&next, self.intent)? else {
+            self.at = next;
+            return Ok(());
+        };
+        self.links += 1;
+        if self.links > MAX_LINKS {
+            return Err(FilesError::link_loop(&self.path));
+        }
+        let mut rest = target.as_str();
+        if target.starts_with('/') {
+            let inside = self.tree.base().and_then(|base| base.strip_top(&target));
+            rest = inside.ok_or_else(|| FilesError::escape(self.intent))?;
+            self.at = RunPath::top();
+        }
+        let parts = rest.split('/').rev().filter(|part| !part.is_empty() && *part != ".");
+        self.names.extend(parts.map(str::to_owned));
+        Ok(())
+    }
+}
