@@ -36,14 +36,14 @@ pub(crate) async fn perform(
             }
         }
     };
-    let Prepared { program, mended } = match prepare(runtime, call, source).await {
+    let Prepared { program, fixes } = match prepare(runtime, call, source).await {
         Ok(prepared) => prepared,
         Err(diagnostic) => return Ok(Execution::Rejected { diagnostic }),
     };
     let started = Instant::now();
     let time = time.unwrap_or(runtime.limits().time).min(runtime.limits().time);
     match runtime.run_within(&program, grants, args, time).await {
-        Ok(outcome) => Ok(report(call.label(), &program, mended, outcome, started.elapsed(), time)),
+        Ok(outcome) => Ok(report(call.label(), &program, fixes, outcome, started.elapsed(), time)),
         Err(RunError::Denied(missing)) => Ok(Execution::Refused { reason: denied(&missing) }),
         Err(RunError::Refused(why)) => Ok(Execution::Refused { reason: format!("denied before it ran: {why}") }),
         Err(RunError::Bug(bug)) => Err(HostError::from(bug)),
@@ -62,7 +62,7 @@ fn missing_trust(entry: &Entry, grants: &Grants) -> Vec<&'static str> {
 struct Prepared {
     program: Program,
     /// The fixes that were applied to its text, each with its line.
-    mended: Vec<String>,
+    fixes: Vec<String>,
 }
 
 /// Maximum number of findings that one diagnostic lists.
@@ -79,7 +79,7 @@ const MAX_LISTED_FIXES: usize = 8;
 /// in the text as written.
 async fn prepare(runtime: &Runtime, call: &Call, source: &str) -> Result<Prepared, String> {
     let first = match runtime.prepare(source).await {
-        Ok(program) => return Ok(Prepared { program, mended: Vec::new() }),
+        Ok(program) => return Ok(Prepared { program, fixes: Vec::new() }),
         Err(diagnostic) => diagnostic,
     };
     if matches!(call, Call::Wat { .. }) && source.len() <= MAX_FIXED_BYTES {
@@ -87,7 +87,7 @@ async fn prepare(runtime: &Runtime, call: &Call, source: &str) -> Result<Prepare
         if rest.is_none()
             && let Ok(program) = runtime.prepare(&source).await
         {
-            return Ok(Prepared { program, mended: describe_fixes(&applied) });
+            return Ok(Prepared { program, fixes: describe_fixes(&applied) });
         }
     }
     let findings = if source.len() <= MAX_FIXED_BYTES { MAX_FINDINGS } else { 0 };
@@ -110,7 +110,7 @@ fn describe_fixes(applied: &[Diagnostic]) -> Vec<String> {
 fn report(
     label: &str,
     program: &Program,
-    mended: Vec<String>,
+    fixes: Vec<String>,
     outcome: Outcome,
     elapsed: Duration,
     limit: Duration,
@@ -121,12 +121,12 @@ fn report(
         Exit::Trapped(trap) if trap.kind == TrapKind::Time && outcome.fuel.is_none_or(|_| elapsed >= limit) => {
             let location = trap.position.map(|p| format!(" at line {}", p.line)).unwrap_or_default();
             let reason = format!("tool error: {label} timed out after {} (killed){location}", seconds(limit));
-            Execution::Stopped { reason, results, cost, mended }
+            Execution::Stopped { reason, results, cost, fixes }
         }
         Exit::Trapped(trap) if trap.kind == TrapKind::Halted => {
-            Execution::Stopped { reason: trap.message, results, cost, mended }
+            Execution::Stopped { reason: trap.message, results, cost, fixes }
         }
-        Exit::Trapped(trap) => Execution::Stopped { reason: format!("program error: {trap}"), results, cost, mended },
+        Exit::Trapped(trap) => Execution::Stopped { reason: format!("program error: {trap}"), results, cost, fixes },
         Exit::Returned(code) => {
             let failure = NonZeroI32::new(code.number()).map(|exit_code| {
                 let call = outcome.failure;
@@ -141,7 +141,7 @@ fn report(
                 }
             });
             let warnings = program.warnings().iter().map(|w| format!("{} ({})", w.message, w.position)).collect();
-            Execution::Ran(Ran { results, failure, answer: outcome.answer, cost, warnings, mended })
+            Execution::Ran(Ran { results, failure, answer: outcome.answer, cost, warnings, fixes })
         }
     }
 }

@@ -11,8 +11,8 @@ use crate::listing::Listing;
 pub(crate) fn functions(catalog: &Catalog, listing: &Listing, grants: &Grants) -> Vec<ProgramFunction> {
     let offer = |entry: &Entry| match entry.meta().uses.iter().flatten().all(|capability| grants.allows(capability)) {
         false => Offer::Withheld,
-        true if listing.offers(entry.name().as_str()) => Offer::Told,
-        true => Offer::Untold,
+        true if listing.offers(entry.name().as_str()) => Offer::Listed,
+        true => Offer::Unlisted,
     };
     catalog.iter().map(|entry| function(entry, offer(entry))).collect()
 }

@@ -83,8 +83,8 @@ impl Moderation {
         match failed {
             None => Verdict::Allowed,
             Some(reason) => {
-                let let_through = self.on_failure == OnFailure::Open;
-                Verdict::Failed { reason, let_through, message: FAILED_MESSAGE.to_owned() }
+                let is_allowed = self.on_failure == OnFailure::Open;
+                Verdict::Failed { reason, is_allowed, message: FAILED_MESSAGE.to_owned() }
             }
         }
     }

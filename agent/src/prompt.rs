@@ -37,7 +37,7 @@ pub(crate) fn parts(
             name: capability.name.to_owned(),
             about: capability.about.to_owned(),
             functions: shown.iter().map(line).collect(),
-            seldom: seldom.iter().map(|function| function.name.to_owned()).collect(),
+            rare: seldom.iter().map(|function| function.name.to_owned()).collect(),
         }
     };
     let codes = Code::ALL.iter().filter_map(|code| {

@@ -53,10 +53,10 @@ impl Progress {
                 self.heading(&mut lines, *step);
                 self.call(&mut lines, label, body.as_deref(), args);
             }
-            Event::ToolResult { success, output, dur_ms, mended, .. } => {
+            Event::ToolResult { success, output, dur_ms, fixes, .. } => {
                 let (style, word) = if *success { (GOOD, "ok") } else { (BAD, "failed") };
-                if !mended.is_empty() {
-                    block(&mut lines, WARN, "mended", &mended.join("\n"), self.bound(8));
+                if !fixes.is_empty() {
+                    block(&mut lines, WARN, "fixed", &fixes.join("\n"), self.bound(8));
                 }
                 let _ = writeln!(lines, "  {} {dur_ms} ms", tag(style, word));
                 rows(&mut lines, output, self.bound(8));
@@ -85,7 +85,7 @@ impl Progress {
                 let (style, what) = match verdict {
                     Verdict::Allowed => return None,
                     Verdict::Blocked { category, .. } => (BAD, format!("blocked: {category}")),
-                    Verdict::Failed { reason, let_through: true, .. } => {
+                    Verdict::Failed { reason, is_allowed: true, .. } => {
                         (WARN, format!("let through unchecked: {reason}"))
                     }
                     Verdict::Failed { reason, .. } => (BAD, reason.clone()),

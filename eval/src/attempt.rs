@@ -1,17 +1,17 @@
-//! Attempts: what came of one task, given once to one model.
+//! Attempts: the result of one task that one model worked on once.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use wattle_agent::machine::Stop;
 
-/// How a model is let at a task.
+/// The way in which a model works on a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Approach {
-    /// It answers each step with a program, as every run does.
+    /// The model answers each step with a program, as in every run.
     Programs,
-    /// It calls the host functions one by one, each a JSON tool: what programs are compared with.
+    /// The model calls the host functions one by one as JSON tools. This is the baseline.
     Tools,
 }
 
@@ -24,86 +24,91 @@ impl fmt::Display for Approach {
     }
 }
 
-/// What came of one task, given once to one model. One line of a results file.
+/// The result of one task that one model worked on once. One line of a results file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Attempt {
     /// The task's id.
     pub task: String,
     /// The model's name.
     pub model: String,
-    /// How it was let at the task.
+    /// The model's way of working on the task.
     pub approach: Approach,
-    /// Which of the attempts at the task by this model, counted from 1.
+    /// The number of the model's attempt at this task, counted from 1.
     pub trial: u32,
-    /// Whether the model's words came from a recording.
+    /// If true, the model's answers came from a recording.
     pub recorded: bool,
-    /// The task's and the suite's state at the time, as [`Task::fingerprint`](crate::Task::fingerprint) has it.
+    /// The [`Task::fingerprint`](crate::Task::fingerprint) at the time of the attempt.
     pub fingerprint: String,
-    /// What came of it.
+    /// The verdict.
     pub verdict: Verdict,
-    /// What was not as it must be, or what went wrong; nothing where it passed.
+    /// The expectations that were not met, or the error. Empty if the attempt passed.
     pub problems: Vec<String>,
-    /// The answer, cut off after 4,000 characters.
+    /// The answer, truncated to 4,000 characters.
     pub answer: String,
-    /// Why the run ended; `None` where it failed.
+    /// The reason for the end of the run, or `None` if it failed.
     pub stop: Option<Stop>,
-    /// How many model turns acted.
+    /// Number of steps that ran calls.
     pub steps: u32,
-    /// How many programs the model wrote: the first of each step, without repairs. For the baseline, how many tools it called.
+    /// Number of programs that the model wrote, without repairs. For the baseline, number of tool
+    /// calls.
     pub programs: u32,
-    /// How many of them were valid as they were written: the program compiles, the call's arguments fit the tool.
+    /// Number of those that were valid as written: the program compiles, or the arguments fit the
+    /// tool.
     pub valid: u32,
-    /// How many calls came to nothing: programs that left another code than 0 or were ended, calls that could not be made.
+    /// Number of failed calls: programs that were stopped or exited with a code other than 0, and
+    /// invalid calls.
     pub failures: u32,
-    /// How many model turns went into mending programs that did not compile.
+    /// Number of model turns that repaired a program that did not compile.
     pub repairs: u32,
-    /// The tokens.
+    /// The tokens used.
     pub tokens: Tokens,
-    /// The wall clock, in milliseconds.
+    /// Wall-clock time in milliseconds.
     pub dur_ms: u64,
-    /// When it ended, in milliseconds since 1970.
+    /// The time of its end, in milliseconds since 1970-01-01T00:00:00Z.
     pub ended_ms: u64,
 }
 
 impl Attempt {
-    /// Whether all was as it must be.
+    /// Returns true if all expectations were met.
     #[must_use]
     pub fn passed(&self) -> bool {
         self.verdict == Verdict::Passed
     }
 
-    /// The kind of the task.
+    /// Returns the kind of the task.
     #[must_use]
     pub fn kind(&self) -> &str {
         self.task.split_once('/').map_or("", |(kind, _)| kind)
     }
 }
 
-/// What came of an attempt.
+/// The verdict on an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// All is as it must be.
+    /// All expectations are met.
     Passed,
-    /// Something is not.
+    /// An expectation is not met.
     Failed,
-    /// Nothing was learnt of the model: its provider, a recording or the host failed. It is tried again by the next run.
+    /// The provider, a recording or the host failed, so the attempt says nothing about the model.
+    /// The next evaluation repeats it.
     Error,
 }
 
 /// The tokens of an attempt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tokens {
-    /// Those that the model read.
+    /// Tokens that the model read.
     pub input: u64,
-    /// Those that it wrote.
+    /// Tokens that the model wrote.
     pub output: u64,
-    /// Whether some are estimated, because the provider did not count them: one for every four bytes.
+    /// If true, some are estimated as one for every four bytes, because the provider did not count
+    /// them.
     pub estimated: bool,
 }
 
 impl Tokens {
-    /// Both directions.
+    /// Returns the sum of input and output tokens.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.input.saturating_add(self.output)

@@ -1,4 +1,4 @@
-//! What is wrong with a suite or what belongs to it: all the words in one place.
+//! Errors of suites, recordings and results files. All messages are in this file.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use strsim::osa_distance;
 use wattle_agent::rt::truncate;
 
-/// What is wrong with a file of a suite, a recording or a results file.
+/// An error in a file of a suite, a recording or a results file.
 ///
-/// Shows as ``failed to load `eval/tasks/text/x.toml`, line 3: unknown key `promt` ``, with a hint on a line of its own where there is one.
+/// Prints as ``failed to load `eval/tasks/text/x.toml`, line 3: unknown key `promt` ``, followed by
+/// a line with a hint if there is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EvalError {
-    doing: &'static str,
+    action: &'static str,
     path: PathBuf,
     line: Option<usize>,
     message: String,
@@ -19,13 +20,13 @@ pub struct EvalError {
 }
 
 impl EvalError {
-    /// The file or folder that it is about.
+    /// Returns the file or folder of the error.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The line of the file, counted from 1, where it stands in one.
+    /// Returns the line in the file, counted from 1, if the error has one.
     #[must_use]
     pub fn line(&self) -> Option<usize> {
         self.line
@@ -34,7 +35,7 @@ impl EvalError {
 
 impl fmt::Display for EvalError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "failed to {} `{}`", self.doing, self.path.display())?;
+        write!(f, "failed to {} `{}`", self.action, self.path.display())?;
         if let Some(line) = self.line {
             write!(f, ", line {line}")?;
         }
@@ -45,14 +46,13 @@ impl fmt::Display for EvalError {
 
 impl std::error::Error for EvalError {}
 
-/// The wording.
 impl EvalError {
     pub(crate) fn load(path: &Path, message: impl Into<String>) -> Self {
-        EvalError { doing: "load", path: path.to_owned(), line: None, message: message.into(), hint: None }
+        EvalError { action: "load", path: path.to_owned(), line: None, message: message.into(), hint: None }
     }
 
     pub(crate) fn write(path: &Path, message: impl Into<String>) -> Self {
-        EvalError { doing: "write", ..EvalError::load(path, message) }
+        EvalError { action: "write", ..EvalError::load(path, message) }
     }
 
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
@@ -63,41 +63,42 @@ impl EvalError {
         EvalError { line: Some(line), ..self }
     }
 
-    /// What the TOML reader found wrong with that text.
+    /// Converts an error of the TOML parser.
     pub(crate) fn toml(path: &Path, text: &str, error: &toml::de::Error) -> Self {
         let line = error.span().map(|span| 1 + text.get(..span.start).unwrap_or(text).matches('\n').count());
         let message = error.message();
-        let told = if let Some((key, known)) = unknown_key(message) {
+        let error = if let Some((key, known)) = unknown_key(message) {
             let hint = match nearest(&key, &known) {
-                Some(nearest) => format!("the nearest known key is `{nearest}`; known here are {}", known.join(", ")),
-                None => format!("known here are {}", known.join(", ")),
+                Some(nearest) => format!("the nearest known key is `{nearest}`; known keys are {}", known.join(", ")),
+                None => format!("known keys are {}", known.join(", ")),
             };
             EvalError::load(path, format!("unknown key `{key}`")).hint(hint)
         } else {
             EvalError::load(path, message.split_whitespace().collect::<Vec<_>>().join(" "))
         };
-        EvalError { line, ..told }
+        EvalError { line, ..error }
     }
 
     pub(crate) fn expects_nothing(path: &Path) -> Self {
-        EvalError::load(path, "the task expects nothing, so that everything would pass")
+        EvalError::load(path, "the task has no expectation, so every answer would pass")
             .hint("add `expect.answer`, `expect.files`, `expect.kv` or `expect.program`")
     }
 
     pub(crate) fn no_tasks(path: &Path) -> Self {
-        EvalError::load(path, "there is no task in it")
-            .hint("a task is a file `NAME.toml` in the folder or in one below it, which is its kind")
+        EvalError::load(path, "the folder contains no task")
+            .hint("a task is a file `NAME.toml` in the folder, or in a subfolder, which is its kind")
     }
 }
 
-/// The key and the known keys in serde's ``unknown field `x`, expected one of `a`, `b` ``.
+/// Parses serde's ``unknown field `x`, expected one of `a`, `b` ``. Returns the key and the known
+/// keys.
 fn unknown_key(message: &str) -> Option<(String, Vec<String>)> {
     let (key, rest) = message.strip_prefix("unknown field `")?.split_once("`, expected ")?;
     let key = truncate(key, 80).into_owned();
     Some((key, rest.split('`').skip(1).step_by(2).map(str::to_owned).collect()))
 }
 
-/// The known word that comes nearest.
+/// Returns the known word that is most similar.
 pub(crate) fn nearest<'k>(word: &str, known: &'k [String]) -> Option<&'k String> {
     known.iter().min_by_key(|known| osa_distance(word, known))
 }

@@ -1,4 +1,4 @@
-//! Expectations: what must hold of the answer and of the world after an attempt.
+//! Expectations of the answer, the files and the state after an attempt.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,45 +11,46 @@ use wattle_agent::{Host, Scene};
 
 use crate::number::numbers;
 
-/// What must hold after an attempt; all of it.
+/// The expectations of a task. An attempt must meet all of them.
 #[derive(Clone, Debug, Default)]
 pub struct Expectation {
-    /// What the answer must be like.
+    /// The rule for the answer.
     pub answer: Option<Rule>,
-    /// What files must be like, by path.
+    /// The rules for files, by path.
     pub files: BTreeMap<String, Rule>,
-    /// What values of the state must be like, by key.
+    /// The rules for values of the state, by key.
     pub kv: BTreeMap<String, Rule>,
-    /// A program that gets the answer as its argument 0 and finds the files and the state as they are now. What it puts out is wrong
-    /// with them; so is a code other than 0.
+    /// A program that checks the result. Its argument 0 is the answer, and it can read the files
+    /// and the state. Each of its results is a problem, and so is an exit code other than 0.
     pub program: Option<String>,
 }
 
-/// What a text must be like; all that is said. Blanks at its ends do not count, nor how its lines end.
+/// Conditions on a text. It must meet all of them. Whitespace around the text and the kind of line
+/// ends are ignored.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Rule {
     /// The whole text.
     equals: Option<String>,
-    /// Texts that stand in it.
+    /// Texts that it must contain.
     contains: Texts,
-    /// Texts that do not.
+    /// Texts that it must not contain.
     lacks: Texts,
-    /// A regular expression that some part of it matches.
+    /// A regular expression that must match a part of it.
     matches: Option<Pattern>,
-    /// The one number in it.
+    /// The only number in it.
     number: Option<f64>,
-    /// How far the number may be off.
+    /// Maximum difference of the number.
     within: f64,
-    /// Values in the JSON that it is, by JSON pointer; `""` is the whole.
+    /// Values in its JSON, by JSON pointer. `""` is the whole document.
     json: BTreeMap<String, Value>,
-    /// That it is not there: a file, a key.
+    /// If true, the file or key must not exist.
     absent: bool,
 }
 
 /// One text or several.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(untagged, expecting = "expected a text, or an array of texts")]
+#[serde(untagged, expecting = "expected a string or an array of strings")]
 enum Texts {
     #[default]
     None,
@@ -75,11 +76,11 @@ impl TryFrom<String> for Pattern {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        Regex::new(&text).map(Pattern).map_err(|why| format!("no regular expression: {why}"))
+        Regex::new(&text).map(Pattern).map_err(|why| format!("invalid regular expression: {why}"))
     }
 }
 
-/// A JSON value as TOML writes it.
+/// A JSON value written in TOML.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "toml::Value")]
 struct Value(Json);
@@ -94,7 +95,7 @@ impl TryFrom<toml::Value> for Value {
             toml::Value::Integer(n) => n.into(),
             toml::Value::Float(x) => x.into(),
             toml::Value::Boolean(b) => b.into(),
-            toml::Value::Datetime(_) => return Err("JSON has no dates; write it in quotes".to_owned()),
+            toml::Value::Datetime(_) => return Err("JSON has no dates; write the date in quotes".to_owned()),
             toml::Value::Array(items) => Json::Array(items.into_iter().map(nested).collect::<Result<_, _>>()?),
             toml::Value::Table(entries) => Json::Object(
                 entries.into_iter().map(|(key, value)| Ok((key, nested(value)?))).collect::<Result<_, String>>()?,
@@ -104,7 +105,7 @@ impl TryFrom<toml::Value> for Value {
 }
 
 impl Expectation {
-    /// Whether nothing is expected at all.
+    /// Returns true if there is no expectation.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let says = |rule: &Rule| !rule.is_empty();
@@ -114,10 +115,10 @@ impl Expectation {
             || self.program.is_some())
     }
 
-    /// What is not as it must be, one sentence each; nothing where all is well.
+    /// Returns the expectations that are not met, one sentence each.
     ///
     /// # Errors
-    /// Why it could not be found out: the expectation's own program is wrong, or the engine is broken.
+    /// If the expectation's program does not compile, or the engine fails.
     pub async fn problems(&self, host: &Host, scene: &Scene, answer: &str) -> Result<Vec<String>, String> {
         let mut problems = Vec::new();
         if let Some(rule) = &self.answer {
@@ -130,29 +131,29 @@ impl Expectation {
             problems.extend(rule.problems(&format!("the key `{key}`"), scene.value(key).await?.as_deref()));
         }
         if let Some(source) = &self.program {
-            problems.extend(judged(source, host, scene, answer).await?);
+            problems.extend(run_check(source, host, scene, answer).await?);
         }
         Ok(problems)
     }
 }
 
-/// What the expectation's program has to say.
-async fn judged(source: &str, host: &Host, scene: &Scene, answer: &str) -> Result<Vec<String>, String> {
-    let wrong = |why: String| format!("the program of the expectation is wrong: {why}");
+/// Runs the expectation's program and returns the problems that it reports.
+async fn run_check(source: &str, host: &Host, scene: &Scene, answer: &str) -> Result<Vec<String>, String> {
+    let wrong = |why: String| format!("failed to run the expectation's program: {why}");
     let program = host.runtime().prepare(source).await.map_err(|why| wrong(why.to_string()))?;
     let grants = Arc::new(scene.grants(scene.access(host)));
     let outcome =
         host.runtime().run(&program, &grants, vec![answer.to_owned()]).await.map_err(|why| wrong(why.to_string()))?;
-    let mut said = outcome.texts();
+    let mut problems = outcome.texts();
     match outcome.exit {
-        Exit::Trapped(trap) => said.push(format!("the expectation's program came to no end: {trap}")),
+        Exit::Trapped(trap) => problems.push(format!("the expectation's program trapped: {trap}")),
         Exit::Returned(Code::SUCCESS) => {}
         Exit::Returned(code) => {
             let why = outcome.failure.map(|failed| format!(": {}", failed.failure.reason)).unwrap_or_default();
-            said.push(format!("the expectation's program left with {code}{why}"));
+            problems.push(format!("the expectation's program exited with {code}{why}"));
         }
     }
-    Ok(said)
+    Ok(problems)
 }
 
 impl Rule {
@@ -162,25 +163,26 @@ impl Rule {
         equals.is_none() && texts && matches.is_none() && number.is_none() && json.is_empty() && !absent
     }
 
-    /// What is wrong with the text, one sentence each; `None` is a text that is not there.
+    /// Returns the conditions that the text does not meet, one sentence each. `None` is a file or
+    /// key that does not exist.
     #[must_use]
     pub fn problems(&self, subject: &str, text: Option<&str>) -> Vec<String> {
         let Some(text) = text else {
-            return if self.absent { Vec::new() } else { vec![format!("{subject} is not there")] };
+            return if self.absent { Vec::new() } else { vec![format!("{subject} does not exist")] };
         };
         if self.absent {
-            return vec![format!("{subject} is there, and should not be")];
+            return vec![format!("{subject} exists, but should not")];
         }
-        let text = plain(text);
+        let text = normalised(text);
         let mut problems = Vec::new();
-        if let Some(expected) = self.equals.as_deref().map(plain).filter(|expected| *expected != text) {
+        if let Some(expected) = self.equals.as_deref().map(normalised).filter(|expected| *expected != text) {
             problems.push(format!("{subject} is {}, expected {}", quoted(&text), quoted(&expected)));
         }
-        for part in self.contains.list().iter().filter(|part| !text.contains(plain(part).as_str())) {
-            problems.push(format!("{subject} lacks {}: {}", quoted(part), quoted(&text)));
+        for part in self.contains.list().iter().filter(|part| !text.contains(normalised(part).as_str())) {
+            problems.push(format!("{subject} does not contain {}: {}", quoted(part), quoted(&text)));
         }
-        for part in self.lacks.list().iter().filter(|part| text.contains(plain(part).as_str())) {
-            problems.push(format!("{subject} has {}, and should not: {}", quoted(part), quoted(&text)));
+        for part in self.lacks.list().iter().filter(|part| text.contains(normalised(part).as_str())) {
+            problems.push(format!("{subject} contains {}, but should not: {}", quoted(part), quoted(&text)));
         }
         if let Some(Pattern(pattern)) = self.matches.as_ref().filter(|Pattern(pattern)| !pattern.is_match(&text)) {
             problems.push(format!("{subject} does not match `{pattern}`: {}", quoted(&text)));
@@ -191,8 +193,8 @@ impl Rule {
     }
 }
 
-/// A text as it is compared.
-fn plain(text: &str) -> String {
+/// Returns a text with the ignored differences removed.
+fn normalised(text: &str) -> String {
     text.replace("\r\n", "\n").trim().to_owned()
 }
 
@@ -205,11 +207,11 @@ fn wrong_number(subject: &str, text: &str, expected: f64, within: f64) -> Option
     let mut found = numbers(text);
     found.dedup();
     match found.as_slice() {
-        // What a decimal fraction cannot say exactly does not count.
+        // Rounding of decimal fractions is ignored.
         [number] if (number - expected).abs() <= within + expected.abs() * 1e-9 => None,
-        [number] => Some(format!("{subject} gives {number}, expected {expected}")),
+        [number] => Some(format!("{subject} has the number {number}, expected {expected}")),
         [] => Some(format!("{subject} has no number, expected {expected}: {}", quoted(text))),
-        many => Some(format!("{subject} has {} numbers, expected {expected} alone: {}", many.len(), quoted(text))),
+        many => Some(format!("{subject} has {} numbers, expected only {expected}: {}", many.len(), quoted(text))),
     }
 }
 
@@ -219,32 +221,32 @@ fn wrong_json(subject: &str, text: &str, expected: &BTreeMap<String, Value>) -> 
     }
     let document: Json = match serde_json::from_str(unfenced(text)) {
         Ok(document) => document,
-        Err(why) => return vec![format!("{subject} is no JSON ({why}): {}", quoted(text))],
+        Err(why) => return vec![format!("{subject} is not JSON ({why}): {}", quoted(text))],
     };
     let wrong = |(pointer, Value(expected)): (&String, &Value)| match document.pointer(pointer) {
-        Some(found) if same(found, expected) => None,
+        Some(found) if is_same(found, expected) => None,
         Some(found) => Some(format!("{subject} has {found} at `{pointer}`, expected {expected}")),
         None => Some(format!("{subject} has nothing at `{pointer}`, expected {expected}")),
     };
     expected.iter().filter_map(wrong).collect()
 }
 
-/// The text in a fence that is around the whole, as models put it.
+/// Returns the text without a fence around it, which models often add.
 fn unfenced(text: &str) -> &str {
     let inside = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
     inside.and_then(|inside| inside.split_once('\n')).map_or(text, |(_, inside)| inside)
 }
 
-/// Whether two values are the same, however their numbers are written.
-fn same(a: &Json, b: &Json) -> bool {
+/// Returns true if two values are equal. The notation of numbers is ignored.
+fn is_same(a: &Json, b: &Json) -> bool {
     match (a, b) {
         (Json::Number(a), Json::Number(b)) => match (a.as_f64(), b.as_f64()) {
             (Some(a), Some(b)) => (a - b).abs() <= b.abs() * 1e-9,
             _ => a == b,
         },
-        (Json::Array(a), Json::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
+        (Json::Array(a), Json::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(a, b)),
         (Json::Object(a), Json::Object(b)) => {
-            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| same(a, b)))
+            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| is_same(a, b)))
         }
         (a, b) => a == b,
     }
@@ -254,7 +256,7 @@ fn same(a: &Json, b: &Json) -> bool {
 mod tests {
     use super::*;
 
-    /// How many problems a rule has with a text.
+    /// Returns the number of problems of a text.
     fn problems(rule: &str, text: &str) -> usize {
         let rule: Rule = toml::from_str(rule).unwrap_or_else(|why| panic!("{rule}: {why}"));
         assert!(!rule.is_empty(), "{rule:?}");
@@ -262,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_tell_the_right_from_the_plausible() {
+    fn rules_accept_right_answers_and_reject_similar_ones() {
         for (rule, right, wrong) in [
             ("equals = \"a\\nb\"", &["a\r\nb", " a\nb\n"][..], &["a b", "A\nb", ""][..]),
             ("equals = ''", &["", " \n"], &["x"]),
@@ -292,18 +294,18 @@ mod tests {
     }
 
     #[test]
-    fn every_problem_is_told() {
+    fn every_problem_is_reported() {
         assert_eq!(problems("contains = ['a', 'b']\nnumber = 1\njson = { '/x' = 1 }", "c"), 4);
         let rule: Rule = toml::from_str("absent = true").unwrap();
         assert!(rule.problems("it", None).is_empty());
-        assert_eq!(rule.problems("the file `a`", Some("x")), ["the file `a` is there, and should not be"]);
+        assert_eq!(rule.problems("the file `a`", Some("x")), ["the file `a` exists, but should not"]);
         let rule: Rule = toml::from_str("equals = 'x'").unwrap();
-        assert_eq!(rule.problems("the file `a`", None), ["the file `a` is not there"]);
+        assert_eq!(rule.problems("the file `a`", None), ["the file `a` does not exist"]);
         assert_eq!(rule.problems("it", Some("y")), ["it is \"y\", expected \"x\""]);
     }
 
     #[test]
-    fn rules_that_mean_nothing_are_refused() {
+    fn invalid_rules_are_rejected() {
         for rule in ["equal = 'x'", "matches = '('", "json = { '/a' = 2024-01-01 }", "contains = 3", "number = 'x'"] {
             assert!(toml::from_str::<Rule>(rule).is_err(), "{rule}");
         }

@@ -1,4 +1,4 @@
-//! The keys of task files and of `eval.toml`, as they stand there.
+//! The keys of task files and of `eval.toml`.
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
@@ -10,7 +10,7 @@ use wattle_agent::catalog::{AiAnswer, Fixtures, HttpAnswer};
 use crate::expect::{Expectation, Rule};
 use crate::task::Budget;
 
-/// A task's file.
+/// The keys of a task file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskKeys {
@@ -30,7 +30,7 @@ pub(crate) struct TaskKeys {
     pub(crate) budget: BudgetKeys,
 }
 
-/// `eval.toml`: what holds for all tasks.
+/// The settings in `eval.toml`, which apply to all tasks.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct SuiteKeys {
@@ -79,7 +79,7 @@ fn ok() -> u16 {
     200
 }
 
-/// An answer to HTTP requests, checked.
+/// A validated answer to HTTP requests.
 #[derive(Deserialize)]
 #[serde(try_from = "RawHttp")]
 struct HttpKeys(HttpAnswer);
@@ -90,13 +90,13 @@ impl TryFrom<RawHttp> for HttpKeys {
     fn try_from(raw: RawHttp) -> Result<Self, String> {
         let RawHttp { url, method, status, headers, body } = raw;
         if !url.starts_with("http://") && !url.starts_with("https://") {
-            return Err(format!("{url:?} is no absolute URL of http or https"));
+            return Err(format!("{url:?} is not an absolute http or https URL"));
         }
         if method.is_empty() || !method.bytes().all(|b| b.is_ascii_alphabetic()) {
-            return Err(format!("{method:?} is no HTTP method"));
+            return Err(format!("{method:?} is not an HTTP method"));
         }
         if !(100..=599).contains(&status) {
-            return Err(format!("{status} is no HTTP status; it lies between 100 and 599"));
+            return Err(format!("{status} is not an HTTP status between 100 and 599"));
         }
         Ok(HttpKeys(HttpAnswer { url, method: method.to_ascii_uppercase(), status, headers, body }))
     }
@@ -123,12 +123,12 @@ impl From<ExpectKeys> for Expectation {
 }
 
 impl BudgetKeys {
-    /// The budget of a task that says this, in a suite whose budget is `common`.
-    pub(crate) fn over(self, common: Budget) -> Budget {
+    /// Returns the budget with these keys, and the values of `defaults` for missing ones.
+    pub(crate) fn with_defaults(self, defaults: Budget) -> Budget {
         Budget {
-            steps: self.steps.unwrap_or(common.steps),
-            tokens: self.tokens.or(common.tokens),
-            time: self.timeout_ms.map_or(common.time, Duration::from_millis),
+            steps: self.steps.unwrap_or(defaults.steps),
+            tokens: self.tokens.or(defaults.tokens),
+            time: self.timeout_ms.map_or(defaults.time, Duration::from_millis),
         }
     }
 }

@@ -1,8 +1,9 @@
-//! Evaluations: sets of tasks, run against models, and what comes of it per model.
+//! Evaluations: runs sets of tasks with models and sums up the results for each model.
 //!
-//! A [`Suite`] is a folder of [`Task`]s: a prompt, a world of fixtures, what is expected of the answer and of the world afterwards, a
-//! budget. [`evaluate`] gives every task to every [`Contender`] and makes an [`Attempt`] of each; [`Results`] keeps them, so that a
-//! run that was cut short is taken up again; a [`Scorecard`] sums them up.
+//! A [`Suite`] is a folder of [`Task`]s. A task has a prompt, fixtures, expectations of the answer
+//! and of the files and state afterwards, and a budget. [`evaluate`] runs every task with every
+//! [`Contender`] and records each result as an [`Attempt`]. [`Results`] stores the attempts, so
+//! that an interrupted evaluation can be resumed, and a [`Scorecard`] sums them up.
 //!
 //! ```
 //! use wattle_agent::{Host, capability::egress::Egress, catalog::Catalog, rt::Limits};

@@ -1,4 +1,5 @@
-//! The meter between an attempt and its model: counts tokens, keeps to the budget, remembers why the model could not be had.
+//! A meter between an attempt and its model. It counts tokens, enforces the budget, and records why
+//! the last request failed.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,77 +10,77 @@ use wattle_agent::model::{Delta, Embedded, Mask, Model, ModelError, ModelReply, 
 
 use crate::attempt::Tokens;
 
-/// Bytes that are taken for a token where the provider does not count.
+/// Estimated bytes of a token, if the provider does not report tokens.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// A model whose use is counted.
+/// A model with metered use.
 pub(crate) struct Metered {
     model: Arc<dyn Model>,
     budget: Option<u64>,
-    /// Cancelled once the budget is passed.
-    over: CancellationToken,
-    read: Mutex<Reading>,
+    /// Cancelled when the budget is exceeded.
+    cancel: CancellationToken,
+    reading: Mutex<MeterReading>,
 }
 
-/// What a meter has counted.
+/// The values of a meter.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Reading {
+pub(crate) struct MeterReading {
     pub(crate) tokens: Tokens,
-    /// Why the last request got no answer.
+    /// The error of the last request, if it failed.
     pub(crate) error: Option<ModelError>,
 }
 
 impl Metered {
-    /// Counts what `model` is used for, and cancels `over` once that is more tokens than the budget has.
-    pub(crate) fn new(model: Arc<dyn Model>, budget: Option<u64>, over: CancellationToken) -> Metered {
-        Metered { model, budget, over, read: Mutex::default() }
+    /// Meters `model`, and calls `cancel` when it has used more tokens than the budget.
+    pub(crate) fn new(model: Arc<dyn Model>, budget: Option<u64>, cancel: CancellationToken) -> Metered {
+        Metered { model, budget, cancel, reading: Mutex::default() }
     }
 
-    pub(crate) fn reading(&self) -> Reading {
+    pub(crate) fn reading(&self) -> MeterReading {
         self.lock().clone()
     }
 
-    /// Whether more tokens went than the budget has.
-    pub(crate) fn is_over(&self) -> bool {
+    /// Returns true if more tokens are used than the budget allows.
+    pub(crate) fn is_exceeded(&self) -> bool {
         self.budget.is_some_and(|budget| self.lock().tokens.total() > budget)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Reading> {
-        self.read.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> std::sync::MutexGuard<'_, MeterReading> {
+        self.reading.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn count(&self, request: &ModelRequest<'_>, reply: &Result<ModelReply, ModelError>) {
         {
-            let mut read = self.lock();
-            read.error = reply.as_ref().err().cloned();
+            let mut reading = self.lock();
+            reading.error = reply.as_ref().err().cloned();
             if let Ok(reply) = reply {
-                read.tokens += tokens(request, reply);
+                reading.tokens += tokens(request, reply);
             }
         }
-        self.stop_if_over();
+        self.cancel_if_exceeded();
     }
 
     fn count_text(&self, text: &str, embedded: &Result<Embedded, ModelError>) {
         {
-            let mut read = self.lock();
-            read.error = embedded.as_ref().err().cloned();
+            let mut reading = self.lock();
+            reading.error = embedded.as_ref().err().cloned();
             if let Ok(embedded) = embedded {
                 let counted = embedded.usage.prompt;
                 let input = if counted > 0 { counted } else { text.len().div_ceil(BYTES_PER_TOKEN) as u64 };
-                read.tokens += Tokens { input, output: 0, estimated: counted == 0 };
+                reading.tokens += Tokens { input, output: 0, estimated: counted == 0 };
             }
         }
-        self.stop_if_over();
+        self.cancel_if_exceeded();
     }
 
-    fn stop_if_over(&self) {
-        if self.is_over() {
-            self.over.cancel();
+    fn cancel_if_exceeded(&self) {
+        if self.is_exceeded() {
+            self.cancel.cancel();
         }
     }
 }
 
-/// The tokens of one exchange.
+/// Returns the tokens of a request and its reply.
 fn tokens(request: &ModelRequest<'_>, reply: &ModelReply) -> Tokens {
     if reply.usage.prompt > 0 || reply.usage.completion > 0 {
         return Tokens { input: reply.usage.prompt, output: reply.usage.completion, estimated: false };
@@ -89,9 +90,9 @@ fn tokens(request: &ModelRequest<'_>, reply: &ModelReply) -> Tokens {
     };
     let sent = request.messages.iter().map(|message| message.content.len() + calls(&message.calls)).sum::<usize>()
         + request.functions.iter().map(|f| serde_json::to_string(f).unwrap_or_default().len()).sum::<usize>();
-    let said = reply.text.len() + reply.reasoning.as_ref().map_or(0, String::len) + calls(&reply.calls);
+    let received = reply.text.len() + reply.reasoning.as_ref().map_or(0, String::len) + calls(&reply.calls);
     let tokens = |bytes: usize| bytes.div_ceil(BYTES_PER_TOKEN) as u64;
-    Tokens { input: tokens(sent), output: tokens(said), estimated: true }
+    Tokens { input: tokens(sent), output: tokens(received), estimated: true }
 }
 
 impl Model for Metered {

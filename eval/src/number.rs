@@ -1,31 +1,33 @@
-//! Numbers in text, as people and models write them.
+//! Finds numbers in text, as people and models write them.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// The numbers in a text, in their order: a sign, digits with or without commas between thousands, a fraction, an exponent. Digits that
-/// belong to a word (`x86`) or a dotted version (`1.2.3`) are no numbers.
+/// Returns the numbers in a text, in order. A number may have a sign, commas between thousands, a
+/// fraction and an exponent. Digits in a word (`x86`) or a dotted version (`1.2.3`) are not
+/// numbers.
 ///
-/// A comma stands between thousands only where exactly three digits follow, as in `1,234.5`.
+/// A comma separates thousands only if exactly three digits follow, as in `1,234.5`.
 pub(crate) fn numbers(text: &str) -> Vec<f64> {
     static NUMBER: LazyLock<Option<Regex>> = LazyLock::new(|| {
         let pattern = r"(?:[-+−]\s?)?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?";
         Regex::new(pattern).ok()
     });
     let Some(pattern) = NUMBER.as_ref() else { return Vec::new() };
-    let stands_alone = |found: &regex::Match<'_>| {
+    let is_separate = |found: &regex::Match<'_>| {
         let before = text.get(..found.start()).and_then(|before| before.chars().next_back());
         let after = text.get(found.end()..).unwrap_or_default();
-        let glued = |c: char| c.is_alphanumeric() || c == '_';
-        // What a sign stands behind is told by the sign: in `2024-05` it is a hyphen.
+        let is_word = |c: char| c.is_alphanumeric() || c == '_';
+        // A sign after a digit is a hyphen, as in `2024-05`.
         let signed = found.as_str().starts_with(['-', '+', '−']);
-        let before = before.is_none_or(|c| !(glued(c) || matches!(c, '.' | ',' | '/' | ':') || (c == '-' && !signed)));
+        let before =
+            before.is_none_or(|c| !(is_word(c) || matches!(c, '.' | ',' | '/' | ':') || (c == '-' && !signed)));
         let mut after = after.chars();
         let after = match after.next() {
             Some('.' | ',' | '-' | '/' | ':') => after.next().is_none_or(|c| !c.is_ascii_digit()),
             Some('°' | '%' | '€' | '$') | None => true,
-            Some(c) => !glued(c) || is_unit(text.get(found.end()..).unwrap_or_default()),
+            Some(c) => !is_word(c) || is_unit(text.get(found.end()..).unwrap_or_default()),
         };
         before && after
     };
@@ -33,10 +35,10 @@ pub(crate) fn numbers(text: &str) -> Vec<f64> {
         let plain: String = found.as_str().chars().filter(|c| !matches!(c, ',' | '+' | ' ')).collect();
         plain.replace('−', "-").parse().ok()
     };
-    pattern.find_iter(text).filter(stands_alone).filter_map(read).collect()
+    pattern.find_iter(text).filter(is_separate).filter_map(read).collect()
 }
 
-/// Whether the text begins with letters that are written right behind a number: `km`, `ms`, `h`.
+/// Returns true if the text begins with a unit directly after a number: `km`, `ms`, `h`.
 fn is_unit(text: &str) -> bool {
     let letters = text.chars().take_while(|c| c.is_alphabetic()).count();
     letters <= 3 && text.chars().nth(letters).is_none_or(|c| !(c.is_ascii_digit() || c == '_'))
@@ -47,7 +49,7 @@ mod tests {
     use super::numbers;
 
     #[test]
-    fn numbers_are_found_as_they_are_written() {
+    fn numbers_are_found_in_text() {
         for (text, expected) in [
             ("42", &[42.0][..]),
             ("The total is 1,234.50 EUR.", &[1234.5]),

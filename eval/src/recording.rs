@@ -1,4 +1,5 @@
-//! Where the recordings of a suite lie: `recordings/MODEL/KIND/NAME.jsonl`, and `NAME.tools.jsonl` for the baseline.
+//! The recordings of a suite: `recordings/MODEL/KIND/NAME.jsonl`, and `NAME.tools.jsonl` for the
+//! baseline.
 
 use std::path::{Path, PathBuf};
 
@@ -8,24 +9,24 @@ use crate::attempt::Approach;
 use crate::error::EvalError;
 use crate::task::Task;
 
-/// The recordings that lie beside the tasks of a suite.
+/// The folder of a suite's recordings.
 #[derive(Clone, Debug)]
 pub struct Recordings {
     dir: PathBuf,
 }
 
 impl Recordings {
-    /// The folder in a suite's.
+    /// The folder's name in a suite.
     pub(crate) const FOLDER: &str = "recordings";
 
     pub(crate) fn beside(suite: &Path) -> Recordings {
         Recordings { dir: suite.join(Self::FOLDER) }
     }
 
-    /// The models that there are recordings of, sorted.
+    /// Returns the models that have recordings, sorted.
     ///
     /// # Errors
-    /// Where the folder is there and cannot be read.
+    /// If the folder exists and cannot be read.
     pub fn models(&self) -> Result<Vec<String>, EvalError> {
         let unreadable = |why: std::io::Error| EvalError::load(&self.dir, why.to_string());
         if !self.dir.exists() {
@@ -35,20 +36,21 @@ impl Recordings {
         for entry in std::fs::read_dir(&self.dir).map_err(unreadable)? {
             let path = entry.map_err(unreadable)?.path();
             let name = path.file_name().and_then(|name| name.to_str()).filter(|name| !name.starts_with('.'));
-            models.extend(name.filter(|_| path.is_dir()).map(decoded));
+            models.extend(name.filter(|_| path.is_dir()).map(decode));
         }
         models.sort();
         Ok(models)
     }
 
-    /// The file of an attempt's recording: the first one's, unless it is a later one with a recording of its own.
+    /// Returns the file of an attempt's recording. A later attempt without its own uses the first
+    /// one.
     pub(crate) fn find(&self, model: &str, approach: Approach, task: &Task, trial: u32) -> Option<PathBuf> {
         let own = self.path(model, approach, task, trial);
         let first = || self.path(model, approach, task, 1);
         [own, first()].into_iter().find(|path| path.is_file())
     }
 
-    /// Where an attempt's recording is written to.
+    /// Returns the path of an attempt's recording.
     pub(crate) fn path(&self, model: &str, approach: Approach, task: &Task, trial: u32) -> PathBuf {
         let mut name = task.id.clone();
         if trial > 1 {
@@ -57,17 +59,18 @@ impl Recordings {
         if approach == Approach::Tools {
             name.push_str(".tools");
         }
-        self.dir.join(encoded(model)).join(name + ".jsonl")
+        self.dir.join(encode(model)).join(name + ".jsonl")
     }
 }
 
-/// Opens a recording, with its path in what goes wrong.
+/// Opens a recording. An error names its path.
 pub(crate) fn open(path: &Path) -> Result<Cassette, EvalError> {
     Cassette::open(path).map_err(|why: ModelError| EvalError::load(path, why.to_string()))
 }
 
-/// A model's name as that of a folder: what a folder's name cannot have is written as `%` and two hex digits.
-fn encoded(model: &str) -> String {
+/// Encodes a model's name as the name of a folder. Characters that a folder's name cannot contain
+/// become `%` and two hex digits.
+fn encode(model: &str) -> String {
     let mut name = String::new();
     for (at, byte) in model.bytes().enumerate() {
         match byte {
@@ -79,8 +82,8 @@ fn encoded(model: &str) -> String {
     name
 }
 
-/// The model that a folder's name stands for.
-fn decoded(name: &str) -> String {
+/// Decodes the name of a folder to a model's name.
+fn decode(name: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = name;
     while let Some((before, after)) = rest.split_once('%') {
@@ -112,9 +115,9 @@ mod tests {
             ("..", "%2e."),
             ("ä %", "%c3%a4%20%25"),
         ] {
-            assert_eq!(encoded(model), folder);
-            assert_eq!(decoded(folder), model);
+            assert_eq!(encode(model), folder);
+            assert_eq!(decode(folder), model);
         }
-        assert_eq!(decoded("50%"), "50%");
+        assert_eq!(decode("50%"), "50%");
     }
 }

@@ -1,4 +1,5 @@
-//! Results files: one attempt a line, appended as it ends, so that a run that was cut short is taken up where it stopped.
+//! Results files. Each attempt is appended as a line when it ends, so an interrupted evaluation can
+//! be resumed.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -8,23 +9,23 @@ use std::sync::{Mutex, PoisonError};
 use crate::attempt::{Attempt, Verdict};
 use crate::error::EvalError;
 
-/// The file's name in a folder.
+/// The name of the file in a folder.
 const NAME: &str = "results.jsonl";
 
-/// A results file, and what stood in it when it was opened.
+/// A results file, and the attempts that it contained when it was opened.
 #[derive(Debug)]
 pub struct Results {
     path: PathBuf,
     file: Mutex<File>,
-    kept: Vec<Attempt>,
+    previous: Vec<Attempt>,
 }
 
 impl Results {
-    /// Opens a file, or `results.jsonl` in a folder; makes it where it is not there. With `fresh`, what stood in it is dropped. A last
-    /// line that was cut off is dropped too.
+    /// Opens a file, or `results.jsonl` in a folder, and creates it if it does not exist. With
+    /// `fresh`, its content is dropped. An incomplete last line is always dropped.
     ///
     /// # Errors
-    /// Where the file cannot be read or written, or another line of it is no attempt.
+    /// If the file cannot be read or written, or any other line is not an attempt.
     pub fn open(path: &Path, fresh: bool) -> Result<Results, EvalError> {
         let path = if path.is_dir() { path.join(NAME) } else { path.to_owned() };
         let failed = |why: std::io::Error| EvalError::write(&path, why.to_string());
@@ -33,25 +34,25 @@ impl Results {
         }
         let mut open = OpenOptions::new();
         let file = open.append(true).read(true).create(true).open(&path).map_err(failed)?;
-        let mut kept = Vec::new();
+        let mut previous = Vec::new();
         if fresh {
             file.set_len(0).map_err(failed)?;
         } else {
             let bytes = std::fs::read(&path).map_err(failed)?;
-            let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-            kept = read(&path, bytes.get(..whole).unwrap_or_default())?;
-            file.set_len(whole as u64).map_err(failed)?;
+            let complete = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+            previous = read(&path, bytes.get(..complete).unwrap_or_default())?;
+            file.set_len(complete as u64).map_err(failed)?;
         }
-        Ok(Results { path, file: Mutex::new(file), kept })
+        Ok(Results { path, file: Mutex::new(file), previous })
     }
 
-    /// The file.
+    /// Returns the path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What an earlier run learnt from the attempt that this one would be; the last of several.
+    /// Returns the last earlier result of the same attempt, unless it is an error.
     pub(crate) fn find(&self, wanted: &Attempt) -> Option<&Attempt> {
         let same = |kept: &&Attempt| {
             kept.verdict != Verdict::Error
@@ -59,10 +60,10 @@ impl Results {
                 && (kept.trial, kept.recorded) == (wanted.trial, wanted.recorded)
                 && kept.fingerprint == wanted.fingerprint
         };
-        self.kept.iter().rev().find(same)
+        self.previous.iter().rev().find(same)
     }
 
-    /// Adds an attempt; it stands in the file when this comes back.
+    /// Appends an attempt, and returns when it is written to the file.
     pub(crate) fn add(&self, attempt: &Attempt) -> Result<(), EvalError> {
         let written = serde_json::to_vec(attempt).map_err(std::io::Error::from).and_then(|mut line| {
             line.push(b'\n');
@@ -78,9 +79,9 @@ fn read(path: &Path, bytes: &[u8]) -> Result<Vec<Attempt>, EvalError> {
     let lines = bytes.split(|byte| *byte == b'\n').zip(1..).filter(|(line, _)| !line.trim_ascii().is_empty());
     let attempt = |(line, at)| {
         serde_json::from_slice(line).map_err(|why| {
-            EvalError::load(path, format!("the line is no attempt: {why}"))
+            EvalError::load(path, format!("the line is not an attempt: {why}"))
                 .at(at)
-                .hint("name another file by `--out FILE`, or begin anew with `--fresh`")
+                .hint("name another file with `--out FILE`, or start over with `--fresh`")
         })
     };
     lines.map(attempt).collect()

@@ -1,4 +1,4 @@
-//! The runner: every task to every contender, several at once, and what is known already not again.
+//! Runs every task with every contender, several at once. Known results are reused.
 
 use std::sync::Arc;
 
@@ -14,39 +14,39 @@ use crate::suite::Suite;
 use crate::trial::Trial;
 use crate::{Task, recording};
 
-/// A model as it takes part.
+/// A model that takes part in an evaluation.
 #[derive(Clone)]
 pub struct Contender {
-    /// Its name.
+    /// The model's name.
     pub model: String,
-    /// How it is let at the tasks.
+    /// The way in which it works on tasks.
     pub approach: Approach,
-    /// Where its answers come from.
+    /// The source of its answers.
     pub answers: Answers,
 }
 
-/// Where a model's answers come from.
+/// The source of a model's answers.
 #[derive(Clone)]
 pub enum Answers {
-    /// From the suite's recordings. A task without one is left out.
+    /// The suite's recordings. Tasks without one are skipped.
     Recorded,
-    /// From the model.
+    /// The model itself.
     Live {
         /// The model.
         model: Arc<dyn Model>,
-        /// Whether they are recorded, in place of the recordings that there are.
+        /// If true, the answers are recorded and replace existing recordings.
         record: bool,
     },
 }
 
-/// How an evaluation goes.
+/// The settings of an evaluation.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// How often each task is given (default 1).
+    /// Number of attempts at each task. 1 by default.
     pub repeat: u32,
-    /// How many attempts are under way at once (default 4).
+    /// Maximum number of concurrent attempts. 4 by default.
     pub jobs: usize,
-    /// Ends the evaluation when it is cancelled: attempts under way come to nothing, those done are kept.
+    /// Cancels the evaluation. Running attempts are dropped, and finished ones are kept.
     pub cancel: CancellationToken,
 }
 
@@ -56,23 +56,24 @@ impl Default for Plan {
     }
 }
 
-/// What an evaluation came to.
+/// The result of an evaluation.
 #[derive(Clone, Debug, Default)]
 pub struct Evaluation {
-    /// The attempts, in the order of contenders, tasks and trials; those of earlier runs too.
+    /// The attempts, ordered by contender, task and trial, including reused ones.
     pub attempts: Vec<Attempt>,
-    /// How many of them an earlier run made.
+    /// Number of attempts reused from earlier evaluations.
     pub reused: usize,
-    /// How many were left out, because there is no recording of them.
+    /// Number of attempts skipped because they have no recording.
     pub unrecorded: usize,
-    /// How many were not made, because the evaluation was cancelled.
+    /// Number of attempts not made because the evaluation was cancelled.
     pub cancelled: usize,
 }
 
-/// Gives every task of the suite to every contender. `on_attempt` sees each attempt that is made, as it ends; `results` keeps it.
+/// Runs every task of the suite with every contender. Each new attempt is written to `results` and
+/// passed to `on_attempt` when it ends.
 ///
 /// # Errors
-/// Where what was learnt cannot be kept, or a recording cannot be written.
+/// If a result or a recording cannot be written.
 pub async fn evaluate(
     host: &Host,
     suite: &Suite,
@@ -95,38 +96,38 @@ pub async fn evaluate(
         };
         async move {
             if let Some(known) = results.and_then(|results| results.find(&trial.error(String::new()))) {
-                return Ok(Done::Known(known.clone()));
+                return Ok(TrialOutcome::Known(known.clone()));
             }
             if plan.cancel.is_cancelled() {
-                return Ok(Done::Cancelled);
+                return Ok(TrialOutcome::Cancelled);
             }
             let done = attempt(host, suite, contender, &trial, &plan.cancel).await?;
-            if let Done::Made(attempt) = &done {
+            if let TrialOutcome::Made(attempt) = &done {
                 results.map_or(Ok(()), |results| results.add(attempt))?;
                 on_attempt(attempt);
             }
             Ok(done)
         }
     });
-    // The order of the work is kept, so that two evaluations of the same show the same.
+    // The order is fixed, so that two evaluations of the same suite print the same.
     let mut work = std::pin::pin!(stream::iter(work).buffered(plan.jobs.max(1)));
     let mut evaluation = Evaluation::default();
     while let Some(done) = work.next().await {
         match done? {
-            Done::Made(attempt) => evaluation.attempts.push(attempt),
-            Done::Known(attempt) => {
+            TrialOutcome::Made(attempt) => evaluation.attempts.push(attempt),
+            TrialOutcome::Known(attempt) => {
                 evaluation.reused += 1;
                 evaluation.attempts.push(attempt);
             }
-            Done::Unrecorded => evaluation.unrecorded += 1,
-            Done::Cancelled => evaluation.cancelled += 1,
+            TrialOutcome::Unrecorded => evaluation.unrecorded += 1,
+            TrialOutcome::Cancelled => evaluation.cancelled += 1,
         }
     }
     Ok(evaluation)
 }
 
-/// What became of a trial.
-enum Done {
+/// The outcome of a trial.
+enum TrialOutcome {
     Made(Attempt),
     Known(Attempt),
     Unrecorded,
@@ -139,14 +140,14 @@ async fn attempt(
     contender: &Contender,
     trial: &Trial<'_>,
     cancel: &CancellationToken,
-) -> Result<Done, EvalError> {
+) -> Result<TrialOutcome, EvalError> {
     let Trial { task, number, .. } = *trial;
     let (model, file): (Arc<dyn Model>, _) = match &contender.answers {
         Answers::Recorded => match suite.recordings.find(&contender.model, contender.approach, task, number) {
-            None => return Ok(Done::Unrecorded),
+            None => return Ok(TrialOutcome::Unrecorded),
             Some(path) => match recording::open(&path) {
                 Ok(cassette) => (Arc::new(cassette), None),
-                Err(why) => return Ok(Done::Made(trial.error(why.to_string()))),
+                Err(why) => return Ok(TrialOutcome::Made(trial.error(why.to_string()))),
             },
         },
         Answers::Live { model, record: false } => (Arc::clone(model), None),
@@ -157,16 +158,16 @@ async fn attempt(
     };
     let attempt = trial.perform(host, &suite.settings, model, cancel).await;
     if let Some(file) = file {
-        let whole = attempt.as_ref().is_some_and(|attempt| attempt.verdict != Verdict::Error);
-        file.end(whole)?;
+        let is_complete = attempt.as_ref().is_some_and(|attempt| attempt.verdict != Verdict::Error);
+        file.finish(is_complete)?;
     }
-    Ok(attempt.map_or(Done::Cancelled, Done::Made))
+    Ok(attempt.map_or(TrialOutcome::Cancelled, TrialOutcome::Made))
 }
 
-/// A recording that is being made: beside its place, until it is whole.
+/// A recording in progress. It is a separate file until it is complete.
 struct Recording {
-    making: std::path::PathBuf,
-    place: std::path::PathBuf,
+    partial: std::path::PathBuf,
+    target: std::path::PathBuf,
 }
 
 impl Recording {
@@ -177,23 +178,23 @@ impl Recording {
         number: u32,
         model: Arc<dyn Model>,
     ) -> Result<(Recorder, Recording), EvalError> {
-        let place = suite.recordings.path(&contender.model, contender.approach, task, number);
-        let making = place.with_extension("jsonl.part");
-        let failed = |why: std::io::Error| EvalError::write(&making, why.to_string());
-        if let Some(folder) = making.parent() {
+        let target = suite.recordings.path(&contender.model, contender.approach, task, number);
+        let partial = target.with_extension("jsonl.part");
+        let failed = |why: std::io::Error| EvalError::write(&partial, why.to_string());
+        if let Some(folder) = partial.parent() {
             std::fs::create_dir_all(folder).map_err(failed)?;
         }
-        std::fs::write(&making, "").map_err(failed)?;
-        let recorder = Recorder::create(model, &making).map_err(|why| EvalError::write(&making, why.to_string()))?;
-        Ok((recorder, Recording { making, place }))
+        std::fs::write(&partial, "").map_err(failed)?;
+        let recorder = Recorder::create(model, &partial).map_err(|why| EvalError::write(&partial, why.to_string()))?;
+        Ok((recorder, Recording { partial, target }))
     }
 
-    /// Puts a recording that is whole into its place, and removes any other.
-    fn end(self, whole: bool) -> Result<(), EvalError> {
-        let ended = match whole {
-            true => std::fs::rename(&self.making, &self.place),
-            false => std::fs::remove_file(&self.making),
+    /// Moves a complete recording to its path, and removes an incomplete one.
+    fn finish(self, is_complete: bool) -> Result<(), EvalError> {
+        let ended = match is_complete {
+            true => std::fs::rename(&self.partial, &self.target),
+            false => std::fs::remove_file(&self.partial),
         };
-        ended.map_err(|why| EvalError::write(&self.place, why.to_string()))
+        ended.map_err(|why| EvalError::write(&self.target, why.to_string()))
     }
 }

@@ -1,4 +1,4 @@
-//! The scorecard: attempts summed up by model, approach and kind.
+//! The scorecard: sums of attempts by model, approach and kind.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,12 +6,12 @@ use serde::Serialize;
 
 use crate::attempt::{Approach, Attempt, Tokens, Verdict};
 
-/// What attempts came to, per model and approach: a row for each kind, then one for all. Serialises as it stands.
+/// The results for each model and approach: a row for each kind of task, followed by one for all.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Scorecard {
     /// The rows.
     pub rows: Vec<Row>,
-    /// For each model that was let at tasks both ways: what it came to on those that it did both ways.
+    /// Comparisons of the approaches, for each model that used both on the same tasks.
     pub comparisons: Vec<Comparison>,
 }
 
@@ -20,58 +20,58 @@ pub struct Scorecard {
 pub struct Row {
     /// The model.
     pub model: String,
-    /// How it was let at the tasks.
+    /// The way in which it worked on the tasks.
     pub approach: Approach,
-    /// The kind of tasks; `None` for all.
+    /// The kind of tasks, or `None` for all tasks.
     pub kind: Option<String>,
-    /// What it came to.
+    /// The sums.
     pub score: Score,
 }
 
-/// One model's two ways on the same tasks.
+/// The results of both approaches of one model on the same tasks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     /// The model.
     pub model: String,
-    /// By programs.
+    /// The results with programs.
     pub programs: Score,
-    /// By tools, one call at a time.
+    /// The results with tools, one call at a time.
     pub tools: Score,
 }
 
-/// What some attempts came to. Attempts that learnt nothing count as `errors` and in nothing else.
+/// Sums of several attempts. Attempts with the verdict `error` only count as `errors`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Score {
-    /// Attempts from which something was learnt.
+    /// Number of attempts without errors.
     pub attempts: u32,
-    /// Those that passed.
+    /// Number of attempts that passed.
     pub passed: u32,
-    /// Attempts from which nothing was learnt.
+    /// Number of attempts that ended with an error.
     pub errors: u32,
-    /// Programs that the model wrote, repairs not counted; calls, for the baseline.
+    /// Number of programs, without repairs. For the baseline, number of calls.
     pub programs: u32,
-    /// Those that were valid as they were written.
+    /// Number of programs that were valid as written.
     pub valid: u32,
-    /// Calls that came to nothing.
+    /// Number of failed calls.
     pub failures: u32,
-    /// Model turns that went into mending.
+    /// Number of model turns that repaired a program.
     pub repairs: u32,
-    /// Steps of all attempts.
+    /// Number of steps of all attempts.
     pub steps: u32,
     /// Tokens of all attempts.
     pub tokens: Tokens,
-    /// The median of the wall clocks, in milliseconds.
+    /// Median wall-clock time of an attempt, in milliseconds.
     pub median_ms: u64,
-    /// The share of attempts that passed, 0 to 1; `None` without any.
+    /// Share of attempts that passed, from 0 to 1. `None` if there are none.
     pub success: Option<f64>,
-    /// The share of programs that were valid as they were written, 0 to 1; `None` without any.
+    /// Share of programs that were valid as written, from 0 to 1. `None` if there are none.
     pub first_try_validity: Option<f64>,
-    /// Steps of an attempt, on the average; `None` without any.
+    /// Mean number of steps of an attempt. `None` if there are none.
     pub mean_steps: Option<f64>,
 }
 
 impl Score {
-    /// Sums attempts up.
+    /// Sums up attempts.
     #[must_use]
     pub fn of<'a>(attempts: impl IntoIterator<Item = &'a Attempt>) -> Score {
         let mut score = Score::default();
@@ -92,7 +92,7 @@ impl Score {
             times.push(attempt.dur_ms);
         }
         times.sort_unstable();
-        // Of an even number the upper one of the middle two: a time that was measured.
+        // For an even number of attempts the upper of the middle two, which is a measured time.
         score.median_ms = times.get(times.len() / 2).copied().unwrap_or(0);
         score.success = share(score.passed, score.attempts);
         score.first_try_validity = share(score.valid, score.programs);
@@ -106,7 +106,7 @@ fn share(part: u32, of: u32) -> Option<f64> {
 }
 
 impl Scorecard {
-    /// Sums attempts up; models stand in the order of their first attempt.
+    /// Sums up attempts. Models are ordered by their first attempt.
     #[must_use]
     pub fn of(attempts: &[Attempt]) -> Scorecard {
         let mut groups: Vec<(&str, Approach)> = Vec::new();
@@ -134,15 +134,16 @@ impl Scorecard {
     }
 }
 
-/// What a model came to on the tasks that it did both ways; `None` where there are none.
+/// Compares a model's approaches on the tasks that it worked on with both. `None` if there are
+/// none.
 fn compare(model: &str, attempts: &[Attempt]) -> Option<Comparison> {
-    let learnt = |approach: Approach| {
+    let attempts_of = |approach: Approach| {
         attempts.iter().filter(move |a| a.model == model && a.approach == approach && a.verdict != Verdict::Error)
     };
-    let tasks = |approach| learnt(approach).map(|a| (a.task.as_str(), a.trial)).collect::<BTreeSet<_>>();
+    let tasks = |approach| attempts_of(approach).map(|a| (a.task.as_str(), a.trial)).collect::<BTreeSet<_>>();
     let common: BTreeSet<_> = tasks(Approach::Programs).intersection(&tasks(Approach::Tools)).copied().collect();
     let score = |approach| {
-        Score::of(learnt(approach).filter(|attempt| common.contains(&(attempt.task.as_str(), attempt.trial))))
+        Score::of(attempts_of(approach).filter(|attempt| common.contains(&(attempt.task.as_str(), attempt.trial))))
     };
     (!common.is_empty()).then(|| Comparison {
         model: model.to_owned(),

@@ -10,36 +10,36 @@ use crate::keys::{SuiteKeys, TaskKeys};
 use crate::recording::Recordings;
 use crate::task::{Budget, Task};
 
-/// The file of a suite's own settings.
+/// The file with a suite's settings.
 const SETTINGS: &str = "eval.toml";
-/// The kind of tasks that stand in the suite's folder itself.
+/// The kind of tasks directly in the suite's folder.
 const GENERAL: &str = "general";
-/// The largest file of a suite, in bytes.
-const LARGEST: u64 = 4 << 20;
+/// Maximum size of a file of a suite, in bytes.
+const MAX_FILE_BYTES: u64 = 4 << 20;
 
-/// A set of tasks with what holds for all of them.
+/// A set of tasks with common settings.
 #[derive(Clone, Debug)]
 pub struct Suite {
     /// The folder.
     pub dir: PathBuf,
-    /// What it is for; empty where `eval.toml` does not say.
+    /// A description from `eval.toml`. May be empty.
     pub about: String,
     /// The tasks, sorted by id.
     pub tasks: Vec<Task>,
-    /// The recordings that lie beside the tasks.
+    /// The recordings.
     pub recordings: Recordings,
-    /// What the model is asked with.
+    /// The settings of the model's requests.
     pub(crate) settings: Settings,
 }
 
 impl Suite {
-    /// Loads `DIR/*.toml` and `DIR/KIND/*.toml`, with `DIR/eval.toml` for what holds for all.
+    /// Loads the tasks `DIR/*.toml` and `DIR/KIND/*.toml`, and the common settings `DIR/eval.toml`.
     ///
     /// # Errors
-    /// Everything that is wrong with it, at least one thing.
+    /// All errors that were found, at least one.
     pub fn load(dir: &Path) -> Result<Suite, Vec<EvalError>> {
         let (text, keys) = settings(dir).map_err(|error| vec![error])?;
-        let budget = keys.budget.over(Budget::default());
+        let budget = keys.budget.with_defaults(Budget::default());
         let mut settings = Settings { dialect: DialectSetting::Text, ..Settings::default() };
         settings.temperature = keys.temperature.unwrap_or(settings.temperature);
         settings.max_tokens = keys.max_tokens.map_or(settings.max_tokens, std::num::NonZero::get);
@@ -63,13 +63,13 @@ impl Suite {
         Ok(Suite { dir: dir.to_owned(), about: keys.about.trim().to_owned(), tasks, recordings, settings })
     }
 
-    /// Keeps the tasks whose id has that text in it.
+    /// Removes the tasks whose id does not contain `part`.
     pub fn filter(&mut self, part: &str) {
         self.tasks.retain(|task| task.id.contains(part));
     }
 }
 
-/// The suite's settings and their text; both empty where it has none.
+/// Reads the suite's settings and their text. Both are empty if there is no settings file.
 fn settings(dir: &Path) -> Result<(String, SuiteKeys), EvalError> {
     let path = dir.join(SETTINGS);
     if !path.exists() {
@@ -78,17 +78,17 @@ fn settings(dir: &Path) -> Result<(String, SuiteKeys), EvalError> {
     let text = read(&path)?;
     let keys: SuiteKeys = parse(&path, &text)?;
     if keys.temperature.is_some_and(|t| !(0.0..=2.0).contains(&t)) {
-        return Err(EvalError::load(&path, "the temperature does not lie between 0 and 2"));
+        return Err(EvalError::load(&path, "the temperature is not between 0 and 2"));
     }
     Ok((text, keys))
 }
 
-/// The tasks' files with their kinds.
+/// Returns the files of the tasks with their kinds.
 fn files(dir: &Path) -> Result<Vec<(String, PathBuf)>, EvalError> {
     let mut files = Vec::new();
     for path in entries(dir)? {
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
-            return Err(EvalError::load(&path, "its name is not UTF-8"));
+            return Err(EvalError::load(&path, "the file's name is not UTF-8"));
         };
         if path.is_dir() && name != Recordings::FOLDER && !name.starts_with('.') {
             files.extend(entries(&path)?.into_iter().filter(|path| is_task(path)).map(|path| (name.to_owned(), path)));
@@ -123,7 +123,7 @@ fn task(kind: String, path: &Path, common: Budget, settings: &str) -> Result<Tas
         return Err(EvalError::load(path, "the prompt is empty"));
     }
     let fixtures = keys.fixtures();
-    let budget = keys.budget.over(common);
+    let budget = keys.budget.with_defaults(common);
     let expect = crate::expect::Expectation::from(keys.expect);
     if expect.is_empty() {
         return Err(EvalError::expects_nothing(path));
@@ -138,8 +138,8 @@ fn task(kind: String, path: &Path, common: Budget, settings: &str) -> Result<Tas
 
 fn read(path: &Path) -> Result<String, EvalError> {
     let unreadable = |why: std::io::Error| EvalError::load(path, why.to_string());
-    if std::fs::metadata(path).map_err(unreadable)?.len() > LARGEST {
-        return Err(EvalError::load(path, format!("larger than {LARGEST} bytes")));
+    if std::fs::metadata(path).map_err(unreadable)?.len() > MAX_FILE_BYTES {
+        return Err(EvalError::load(path, format!("the file is larger than {MAX_FILE_BYTES} bytes")));
     }
     std::fs::read_to_string(path).map_err(unreadable)
 }

@@ -20,8 +20,8 @@ const HEAD: [&str; 12] = [
     "time",
 ];
 
-/// How many columns stand at the left of their place: words; numbers stand at the right.
-const WORDS: usize = 3;
+/// Number of left-aligned columns, which are text. Numbers are right-aligned.
+const TEXT_COLUMNS: usize = 3;
 
 impl fmt::Display for Scorecard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -38,11 +38,12 @@ impl fmt::Display for Scorecard {
         let widths: Vec<usize> = (0..HEAD.len()).map(|column| width(column).unwrap_or(0)).collect();
         for line in &lines {
             let cells = line.iter().zip(&widths).enumerate();
-            let padded = cells.map(
-                |(at, (cell, width))| {
-                    if at < WORDS { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
-                },
-            );
+            let padded =
+                cells.map(
+                    |(at, (cell, width))| {
+                        if at < TEXT_COLUMNS { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+                    },
+                );
             writeln!(f, "{}", padded.collect::<Vec<_>>().join("  ").trim_end())?;
         }
         Ok(())
@@ -72,7 +73,7 @@ fn line(model: &str, approach: Approach, kind: &str, score: &Score) -> Vec<Strin
     ]
 }
 
-/// Down to whole percents, so that only what is whole shows as 100.
+/// Rounds down to whole percents, so that only a complete share prints as 100.
 fn floor(percent: f64) -> f64 {
     (percent + 1e-9).floor()
 }

@@ -1,11 +1,11 @@
-//! The tally of a run's programs, taken from its events.
+//! Counts a run's programs from its events.
 
 use std::sync::{Mutex, PoisonError};
 
 use wattle_agent::machine::{Envelope, Event};
 use wattle_agent::rt::Runtime;
 
-/// Gathers the programs that a model wrote, and how often it was asked to mend one.
+/// Collects the programs that a model wrote, and counts its failures and repairs.
 #[derive(Debug, Default)]
 pub(crate) struct Tally(Mutex<Seen>);
 
@@ -15,13 +15,13 @@ struct Seen {
     programs: Vec<String>,
     /// The step of the last program.
     step: Option<u32>,
-    /// The step whose program was begun and has no result yet.
+    /// The step whose program has started and has no result yet.
     open: Option<u32>,
     failures: u32,
     repairs: u32,
 }
 
-/// What a tally came to.
+/// The counts of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Count {
     pub(crate) programs: u32,
@@ -31,8 +31,8 @@ pub(crate) struct Count {
 }
 
 impl Tally {
-    /// Takes an event.
-    pub(crate) fn take(&self, envelope: &Envelope) {
+    /// Records an event.
+    pub(crate) fn record(&self, envelope: &Envelope) {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &envelope.event {
             Event::ToolStart { step, body: Some(body), .. } => {
@@ -46,13 +46,13 @@ impl Tally {
                 seen.open = None;
                 seen.failures += u32::from(!success);
             }
-            // Before a program has begun, an answer is asked for again that was empty.
+            // A retry before a program has started follows an empty answer, and is not a repair.
             Event::Retry { step, .. } if seen.open == Some(*step) => seen.repairs += 1,
             _ => {}
         }
     }
 
-    /// Counts; a program is valid that compiles as it was written, whatever was made of it afterwards.
+    /// Returns the counts. A program is valid if it compiles as written, without fixes.
     pub(crate) async fn count(self, runtime: &Runtime) -> Count {
         let Seen { programs, failures, repairs, .. } = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut count = Count { programs: 0, valid: 0, failures, repairs };

@@ -1,4 +1,4 @@
-//! Tasks: what is asked, in which world, and what must come of it.
+//! Tasks: a prompt, fixtures, expectations and a budget.
 
 use std::time::Duration;
 
@@ -9,30 +9,30 @@ use crate::expect::Expectation;
 /// One task of a suite.
 #[derive(Clone, Debug)]
 pub struct Task {
-    /// The kind and the name: `text/longest_word`. Unique in its suite.
+    /// The kind and the name, such as `text/longest_word`. Unique in the suite.
     pub id: String,
-    /// The folder that it stands in; `general` for the suite's own.
+    /// The name of the task's folder. `general` for the suite's own folder.
     pub kind: String,
-    /// What the model is asked.
+    /// The prompt for the model.
     pub prompt: String,
-    /// The world that its programs meet.
+    /// The files, state and answers that its programs can access.
     pub fixtures: Fixtures,
-    /// What must hold afterwards.
+    /// The expectations of the result.
     pub expect: Expectation,
-    /// What it may take.
+    /// The limits of an attempt.
     pub budget: Budget,
-    /// Changes when anything of the task or of the suite's settings does.
+    /// A hash of the task's file and of the suite's settings.
     pub fingerprint: String,
 }
 
-/// What an attempt at a task may take.
+/// The limits of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// How many model turns may act (default 12); after them the model has to answer.
+    /// Maximum number of steps, after which the model must answer. 12 by default.
     pub steps: u32,
-    /// How many tokens may go in and out in all (default none).
+    /// Maximum number of tokens, input and output. Unlimited by default.
     pub tokens: Option<u64>,
-    /// The wall clock (default 300 s).
+    /// Maximum wall-clock time. 300 s by default.
     pub time: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! One trial: a task in its world, a model at it, and what came of it held against what is expected.
+//! Runs one task with one model, and compares the result with the expectations.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,10 +14,10 @@ use crate::meter::Metered;
 use crate::tally::{Count, Tally};
 use crate::task::Task;
 
-/// The longest answer that is kept, in characters.
-const ANSWER_CHARS: usize = 4_000;
+/// Maximum length of a stored answer, in characters.
+const MAX_ANSWER: usize = 4_000;
 
-/// A task as it is given to a model.
+/// A task and the model that works on it.
 pub(crate) struct Trial<'a> {
     pub(crate) task: &'a Task,
     pub(crate) model: String,
@@ -26,7 +26,7 @@ pub(crate) struct Trial<'a> {
     pub(crate) recorded: bool,
 }
 
-/// How a run ended, whichever way the model was let at the task.
+/// The result of a run, with programs or with tools.
 pub(crate) struct Run {
     pub(crate) ending: Ending,
     pub(crate) steps: u32,
@@ -34,7 +34,7 @@ pub(crate) struct Run {
 }
 
 impl Trial<'_> {
-    /// Gives the task to the model. `None` where `cancel` came first.
+    /// Runs the task with the model. Returns `None` if it was cancelled.
     pub(crate) async fn perform(
         &self,
         host: &Host,
@@ -45,18 +45,18 @@ impl Trial<'_> {
         let started = Instant::now();
         let scene = match Scene::new(&self.task.fixtures).await {
             Ok(scene) => scene,
-            Err(why) => return Some(self.error(format!("the task's world cannot be laid out: {why}"))),
+            Err(why) => return Some(self.error(format!("failed to set up the task's fixtures: {why}"))),
         };
-        let over = cancel.child_token();
-        let meter = Metered::new(model, self.task.budget.tokens, over.clone());
+        let stop = cancel.child_token();
+        let meter = Metered::new(model, self.task.budget.tokens, stop.clone());
         let budget = self.task.budget;
         let machine = LoopSettings { max_steps: budget.steps, ..settings.machine };
         let settings = Settings { machine, timeout: Some(budget.time), ..settings.clone() };
         let run = match self.approach {
-            Approach::Programs => self.programs(host, &settings, &meter, &scene, over).await,
+            Approach::Programs => self.programs(host, &settings, &meter, &scene, stop).await,
             Approach::Tools => {
                 let grants = self.grants(host, &scene);
-                baseline::run(host, &settings, &meter, &self.task.prompt, grants, &over).await
+                baseline::run(host, &settings, &meter, &self.task.prompt, grants, &stop).await
             }
         };
         if cancel.is_cancelled() && matches!(run.ending, Ending::Cancelled { .. }) {
@@ -65,13 +65,13 @@ impl Trial<'_> {
         let dur_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (verdict, problems) = self.judge(host, &scene, &meter, &run.ending).await;
         let Count { programs, valid, failures, repairs } = run.count;
-        let answer = run.ending.text().chars().take(ANSWER_CHARS).collect();
+        let answer = run.ending.text().chars().take(MAX_ANSWER).collect();
         let (stop, steps, tokens) = (run.ending.stop(), run.steps, meter.reading().tokens);
-        let counted = Attempt { programs, valid, failures, repairs, ..self.blank() };
+        let counted = Attempt { programs, valid, failures, repairs, ..self.empty_attempt() };
         Some(Attempt { verdict, problems, answer, stop, steps, tokens, dur_ms, ..counted })
     }
 
-    /// The usual run: a program for each step.
+    /// Runs the agent's loop, in which the model answers with programs.
     async fn programs(
         &self,
         host: &Host,
@@ -82,11 +82,12 @@ impl Trial<'_> {
     ) -> Run {
         let tally = Tally::default();
         let job = Job { cancel, ..Job::new(self.task.prompt.as_str(), self.grants(host, scene)) };
-        let report = wattle_agent::run(host, meter, settings, job, &|envelope: &Envelope| tally.take(envelope)).await;
+        let report = wattle_agent::run(host, meter, settings, job, &|envelope: &Envelope| tally.record(envelope)).await;
         Run { ending: report.ending, steps: report.steps, count: tally.count(host.runtime()).await }
     }
 
-    /// What the task's programs are granted; `ai` only where the task has answers for it.
+    /// Returns the grants of the task's programs. `ai` is only granted if the task has answers for
+    /// it.
     fn grants(&self, host: &Host, scene: &Scene) -> wattle_agent::rt::Grants {
         let mut access = scene.access(host);
         if self.task.fixtures.ai.is_empty() {
@@ -97,18 +98,18 @@ impl Trial<'_> {
 
     async fn judge(&self, host: &Host, scene: &Scene, meter: &Metered, ending: &Ending) -> (Verdict, Vec<String>) {
         let budget = self.task.budget;
-        // A conversation that has grown too long is the model's own doing.
+        // A conversation that is too long is the model's own fault.
         let error = meter.reading().error.filter(|error| error.kind() != ModelErrorKind::TooLong);
         if let (Ending::Failed { .. }, Some(error)) = (ending, error) {
             let whose = if error.kind() == ModelErrorKind::Cassette { "recording" } else { "provider" };
             return (Verdict::Error, vec![format!("{whose}: {error}")]);
         }
         let mut problems = Vec::new();
-        if meter.is_over() {
+        if meter.is_exceeded() {
             let (spent, budget) = (meter.reading().tokens.total(), budget.tokens.unwrap_or_default());
-            problems.push(format!("it took {spent} tokens, more than its {budget}"));
+            problems.push(format!("it used {spent} tokens, and the limit is {budget}"));
         } else if let Ending::Exhausted { bound: Bound::Time, .. } = ending {
-            problems.push(format!("it took longer than its {} ms", budget.time.as_millis()));
+            problems.push(format!("it took longer than the limit of {} ms", budget.time.as_millis()));
         } else if let Ending::Failed { message } = ending {
             problems.push(message.strip_prefix("error: ").unwrap_or(message).to_owned());
         }
@@ -121,12 +122,12 @@ impl Trial<'_> {
         (if problems.is_empty() { Verdict::Passed } else { Verdict::Failed }, problems)
     }
 
-    /// The attempt that learnt nothing, because of that.
+    /// Returns an attempt that ended with an error.
     pub(crate) fn error(&self, problem: String) -> Attempt {
-        Attempt { problems: vec![problem], ..self.blank() }
+        Attempt { problems: vec![problem], ..self.empty_attempt() }
     }
 
-    fn blank(&self) -> Attempt {
+    fn empty_attempt(&self) -> Attempt {
         Attempt {
             task: self.task.id.clone(),
             model: self.model.clone(),

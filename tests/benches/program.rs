@@ -1,7 +1,8 @@
-//! Programs beside bare wasmtime: the same module, the same settings, in the same run.
+//! Compares programs with bare wasmtime, on the same module with the same settings.
 //!
-//! Cold: a text never seen, to its results. Warm: a text seen before, to its results. Bare wasmtime parses, compiles, links and runs
-//! the module that the runtime makes of the text, with host functions that do the least that the module needs.
+//! A cold run starts from a new text, and a warm run from a known one. Bare wasmtime parses,
+//! compiles, links and runs the module that the runtime makes from the text, with minimal host
+//! functions.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a bench that cannot run fails by a panic")]
 
@@ -14,7 +15,8 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use wasmtime::{Caller, Engine, InstancePre, Linker, Memory, Module, Store, UpdateDeadline};
 use wattle_rt::{Grants, Limits, Runtime, engine_config};
 
-/// A program of everyday size: 37 lines, three host calls, a loop, a helper, string literals.
+/// Returns a program of typical size: 37 lines, three host calls, a loop, a helper, string
+/// literals.
 fn program(unique: u64) -> String {
     format!(
         r#"(argv 0 $name)
@@ -83,7 +85,7 @@ async fn run_wattle(runtime: &Runtime, grants: &Arc<Grants>, text: &str) {
     black_box(outcome.results);
 }
 
-/// The least state that the module's imports need.
+/// The minimal state for the module's imports.
 struct Bare {
     memory: Option<Memory>,
     heap: u32,
@@ -153,7 +155,7 @@ async fn run_bare(engine: &Engine, instance: &InstancePre<Bare>) {
     black_box(store.into_data().results);
 }
 
-/// The module that the runtime makes of a text.
+/// Returns the module that the runtime makes from a text.
 fn module(runtime: &Runtime, text: &str) -> String {
     wattle_rt::assemble(text, runtime.signatures()).unwrap().module
 }
@@ -190,7 +192,7 @@ fn cold(c: &mut Criterion) {
     group.finish();
 }
 
-/// The part of the cold path that bare wasmtime has not: from the author's text to module text.
+/// Measures the part of a cold run that bare wasmtime lacks: from the author's text to module text.
 fn assemble(c: &mut Criterion) {
     let (runtime, _) = wattle();
     let text = unseen();
@@ -229,7 +231,7 @@ fn warm(c: &mut Criterion) {
     group.finish();
 }
 
-/// The time of one host call, from a loop of 10,000.
+/// Measures one host call, in a loop of 10,000.
 fn host_call(c: &mut Criterion) {
     const CALLS: u32 = 10_000;
     let text = r#"(local $i i32)

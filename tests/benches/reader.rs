@@ -1,4 +1,4 @@
-//! The answer reader: megabytes a second, on answers as models give them and on noise.
+//! Throughput of the answer reader, on typical answers and on noise.
 
 use std::hint::black_box;
 

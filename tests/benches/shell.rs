@@ -1,6 +1,7 @@
-//! Stages of the shell beside native processes that do the same, in the same run.
+//! Compares stages of the shell with native processes that do the same.
 //!
-//! Both read the same files. A stage is an instance of the commands' module, a process is the operating system's.
+//! Both read the same files. A stage is an instance of the commands' module, and a process is one
+//! of the operating system.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a bench that cannot run fails by a panic")]
 
@@ -14,11 +15,11 @@ use futures_util::future::{BoxFuture, join_all};
 use wattle_capability::files::{Files, OVERLAY_LIMIT};
 use wattle_shell::{Command, Spawn, StageBounds, Status, Stream, Toolbox};
 
-/// The bytes of the text that is sorted, and of the one that is searched.
+/// Sizes of the text to sort and of the text to search, in bytes.
 const SORTED: usize = 1 << 20;
 const SEARCHED: usize = 10 << 20;
 
-/// Lines in no order.
+/// Returns unsorted lines.
 fn text(size: usize) -> String {
     let mut text = String::with_capacity(size + 64);
     let mut seed = 1u64;
@@ -34,7 +35,7 @@ fn text(size: usize) -> String {
     text
 }
 
-/// None of these stages starts commands.
+/// A spawner for stages that start no commands.
 struct Nothing;
 
 impl Spawn for Nothing {
@@ -43,7 +44,7 @@ impl Spawn for Nothing {
     }
 }
 
-/// Runs the stages of a pipeline; what the last one writes is counted.
+/// Runs the stages of a pipeline. Returns the size of the output.
 async fn pipeline(toolbox: &Toolbox, files: &Arc<Files>, stages: &[&[&str]]) -> u64 {
     let (output, captured) = Stream::capture_ends(64 << 10);
     let bounds = StageBounds::default();
@@ -62,7 +63,7 @@ async fn pipeline(toolbox: &Toolbox, files: &Arc<Files>, stages: &[&[&str]]) -> 
     captured.total()
 }
 
-/// The same as processes.
+/// Runs a pipeline of native processes. Returns the size of the output.
 fn processes(folder: &Path, stages: &[&[&str]]) -> u64 {
     let mut input = Stdio::null();
     let mut running = Vec::new();
@@ -84,7 +85,7 @@ fn processes(folder: &Path, stages: &[&[&str]]) -> u64 {
     total
 }
 
-/// Pipelines as they are typed, each word apart.
+/// Pipelines, split into words.
 const PIPELINES: &[(&str, &[&[&str]])] = &[
     ("true", &[&["true"]]),
     ("echo", &[&["echo", "hello", "world"]]),

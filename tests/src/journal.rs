@@ -1,4 +1,4 @@
-//! What every journal does, whatever keeps it.
+//! A conformance test for implementations of the journal.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a journal that does not conform fails the test")]
 
@@ -10,10 +10,10 @@ use wattle_machine::{Input, Setup, Usage};
 use wattle_rt::tape::{CallId, RecordedValue};
 use wattle_rt::{CallEffect, Code, Failure};
 
-/// Holds journals that `make` makes, each empty, to what runs rely on.
+/// Checks that the journals created by `make`, each empty, behave as runs require.
 ///
 /// # Panics
-/// Where a journal does not.
+/// If a journal does not conform.
 pub async fn conformance(make: &dyn Fn() -> SharedJournal) {
     runs(&make()).await;
     turns_and_calls(&make()).await;
@@ -143,7 +143,7 @@ async fn turns_and_calls(journal: &SharedJournal) {
     let ended = Call { came: Some(Ok(RecordedValue::Unit)), ..all[0].clone() };
     journal.calls("a", vec![ended.clone()]).await.unwrap();
     journal.calls("a", vec![all[0].clone()]).await.unwrap();
-    assert_eq!(journal.calls_of("a", 1).await.unwrap()[0], ended, "what came of a call stays");
+    assert_eq!(journal.calls_of("a", 1).await.unwrap()[0], ended, "the result of a call is final");
     assert!(journal.calls("none", vec![ended]).await.is_err(), "a call belongs to a run");
 }
 

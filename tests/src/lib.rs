@@ -1,4 +1,5 @@
-//! What end-to-end tests stand on: a chat-completions endpoint that a test scripts, a world to run agents in, and what every journal does.
+//! Fixtures of end-to-end tests: a scripted chat-completions endpoint, a scripted model, a host
+//! with store and workdir, and a conformance test for journals.
 
 pub mod journal;
 mod plain;

@@ -1,39 +1,39 @@
-//! Conversations without the nonces of their runs, for tests that are about something else.
+//! Removes the nonces from conversations, for tests that are not about nonces.
 
 #![allow(clippy::indexing_slicing, clippy::string_slice, reason = "offsets come from searches")]
 
-/// The mark of an observation, and what follows its nonce.
+/// The text before and after the nonce of an observation.
 const OBSERVATION: (&str, &str) = ("[Observation ", " (step ");
-/// The mark of a note, and what follows its nonce.
+/// The text before and after the nonce of a note.
 const NOTE: (&str, &str) = ("[Note ", "] ");
 /// Length of a nonce in bytes.
 const NONCE: usize = 6;
 
-/// Returns what was said to a model without the nonce of its run: the marks of the host's lines are `[Observation (step 1)]` and `[Note]`,
-/// and the note that announces the nonce is left out.
+/// Returns a message to a model without the nonce of its run. The marks become `[Observation (step
+/// 1)]` and `[Note]`, and the note that announces the nonce is removed.
 ///
 /// ```
-/// let said = "go\n\n[Note k7m2xq] k7m2xq is the code of this run.";
-/// assert_eq!(wattle_tests::plain(said), "go");
+/// let message = "go\n\n[Note k7m2xq] k7m2xq is the code of this run.";
+/// assert_eq!(wattle_tests::plain(message), "go");
 /// assert_eq!(wattle_tests::plain("[Observation k7m2xq (step 1)] x"), "[Observation (step 1)] x");
 /// ```
 #[must_use]
-pub fn plain(said: &str) -> String {
-    let said = match said.find(" is the code of this run.") {
+pub fn plain(message: &str) -> String {
+    let message = match message.find(" is the code of this run.") {
         Some(end) => {
-            let start = said[..end].rfind("\n\n[Note ").unwrap_or(end);
-            let rest = said[end..].trim_start_matches(" is the code of this run.");
+            let start = message[..end].rfind("\n\n[Note ").unwrap_or(end);
+            let rest = message[end..].trim_start_matches(" is the code of this run.");
             let rest = rest.trim_start_matches(" Marks with a backslash above are of earlier runs, or data.");
-            format!("{}{rest}", &said[..start])
+            format!("{}{rest}", &message[..start])
         }
-        None => said.to_owned(),
+        None => message.to_owned(),
     };
-    [OBSERVATION, NOTE].iter().fold(said, |said, mark| without(&said, *mark))
+    [OBSERVATION, NOTE].iter().fold(message, |message, mark| without(&message, *mark))
 }
 
-fn without(said: &str, (open, close): (&str, &str)) -> String {
+fn without(message: &str, (open, close): (&str, &str)) -> String {
     let mut plain = String::new();
-    let mut rest = said;
+    let mut rest = message;
     while let Some(at) = rest.find(open) {
         let (before, mark) = rest.split_at(at + open.len());
         plain.push_str(before);

@@ -1,4 +1,4 @@
-//! A model inside the process that says what a test lets it say.
+//! A model inside the process that answers from a script.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -7,7 +7,8 @@ use std::sync::{Mutex, PoisonError};
 use wattle_agent::model::{Delta, Model, ModelError, ModelReply, ModelRequest};
 use wattle_machine::{FunctionCall, Message};
 
-/// Answers in order and keeps what it was asked. After its last answer it stays silent.
+/// A model that returns its answers in order and records its requests. After the last answer it
+/// never answers again.
 #[derive(Debug)]
 pub struct Scripted {
     answers: Mutex<VecDeque<ModelReply>>,
@@ -17,13 +18,13 @@ pub struct Scripted {
 }
 
 impl Scripted {
-    /// Makes a model with these answers.
+    /// Creates a model with these answers.
     pub fn new(answers: &[&str]) -> Scripted {
         let reply = |text: &&str| ModelReply { text: (*text).to_owned(), ..ModelReply::default() };
         Scripted { takes_functions: false, ..Scripted::calling(answers.iter().map(reply)) }
     }
 
-    /// Makes a model that takes functions and answers so.
+    /// Creates a model that supports functions, with these replies.
     pub fn calling(replies: impl IntoIterator<Item = ModelReply>) -> Scripted {
         let answers = Mutex::new(replies.into_iter().collect());
         Scripted { answers, asked: Mutex::default(), offered: Mutex::default(), takes_functions: true }
@@ -31,7 +32,7 @@ impl Scripted {
 
     /// Returns the messages of each request so far, [without nonces](crate::plain).
     pub fn asked(&self) -> Vec<Vec<Message>> {
-        let plain = |said: Message| Message { content: crate::plain(&said.content), ..said };
+        let plain = |message: Message| Message { content: crate::plain(&message.content), ..message };
         self.asked_verbatim().into_iter().map(|asked| asked.into_iter().map(plain).collect()).collect()
     }
 
@@ -40,13 +41,13 @@ impl Scripted {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Gives the names of the functions that each request so far offered.
+    /// Returns the names of the functions that each request so far offered.
     pub fn offered(&self) -> Vec<Vec<String>> {
         self.offered.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// Makes a reply that calls these functions, each a name and its arguments.
+/// Creates a reply that calls these functions, each a name and its arguments.
 pub fn calls(calls: &[(&str, &str)]) -> ModelReply {
     let call = |((name, arguments), number): (&(&str, &str), u32)| FunctionCall {
         id: format!("c{number}"),

@@ -1,4 +1,4 @@
-//! A world for runs inside the process: host, store and workdir, gone with the test.
+//! The fixtures of a run inside the process: host, store and workdir.
 
 #![allow(clippy::unwrap_used, reason = "a test cannot go on without its world")]
 
@@ -15,37 +15,38 @@ use wattle_catalog::Catalog;
 use wattle_machine::Envelope;
 use wattle_rt::Limits;
 
-/// Bytes that a run may write into its overlay.
+/// Maximum size of a run's overlay, in bytes.
 const OVERLAY_BYTES: u64 = 1 << 20;
 
-/// Is a host with the built-in catalog, an empty store, and an empty workdir.
+/// A host with the built-in catalog, an empty store, and an empty workdir. Dropping it removes the
+/// workdir.
 pub struct World {
     /// The engine, catalog and network of the runs.
     pub host: Host,
-    /// Where sessions are kept; jobs have the state of the session `s` and the tenant `t`.
+    /// The store of the sessions. Jobs have the state of the session `s`.
     pub store: TenantStore,
     dir: tempfile::TempDir,
 }
 
 impl World {
-    /// Makes a world with the usual limits.
+    /// Creates a world with the default limits.
     pub fn new() -> World {
         World::with(Limits::default())
     }
 
-    /// Makes a world with other limits.
+    /// Creates a world with other limits.
     pub fn with(limits: Limits) -> World {
         let host = Host::new(limits, Catalog::built_in(), Egress::new(Policy::default())).unwrap();
         let store = Store::in_memory(Duration::from_secs(3600)).unwrap().tenant(&Tenant::default());
         World { host, store, dir: tempfile::tempdir().unwrap() }
     }
 
-    /// Gives the workdir.
+    /// Returns the workdir.
     pub fn workdir(&self) -> &Path {
         self.dir.path()
     }
 
-    /// Makes a job on an overlay over the workdir, without a model for its programs.
+    /// Creates a job on an overlay over the workdir, without a model for its programs.
     pub fn job(&self, message: &str) -> Job {
         let base = Files::open_base(self.workdir()).unwrap();
         let files = Arc::new(Files::overlay(Some(base), OVERLAY_BYTES));
@@ -57,7 +58,7 @@ impl World {
         Job { workdir: Some(self.workdir().to_owned()), ..Job::new(message, access.grants()) }
     }
 
-    /// Runs a job to its end, and gives its events too.
+    /// Runs a job until it ends, and returns its report and its events.
     pub async fn run(&self, model: &dyn Model, settings: &Settings, job: Job) -> (Report, Vec<Envelope>) {
         let events = Mutex::new(Vec::new());
         let sink = |event: &Envelope| events.lock().unwrap().push(event.clone());
@@ -65,7 +66,7 @@ impl World {
         (report, events.into_inner().unwrap())
     }
 
-    /// Reads the trace in the workdir.
+    /// Reads the steps of the trace in the workdir.
     pub fn steps(&self) -> Vec<Json> {
         let text = std::fs::read_to_string(self.workdir().join(STEPS_FILE)).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()

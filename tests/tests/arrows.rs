@@ -1,10 +1,11 @@
-//! The arrows of ARCHITECTURE.md, held against cargo's metadata: no crate of the tree depends on one that it does not know.
+//! Checks the arrows of ARCHITECTURE.md with cargo's metadata: no crate depends on one that it must
+//! not know.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use cargo_metadata::{DependencyKind, MetadataCommand, Package};
 
-/// Which crates of the tree each crate may depend on; dev-dependencies of tests may reach anything.
+/// The allowed dependencies of each crate within the tree. Dev-dependencies are not restricted.
 const ARROWS: &[(&str, &[&str])] = &[
     ("wattle-lang", &[]),
     ("wattle-rt", &["wattle-lang"]),
@@ -22,8 +23,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("wattle-tests", &["wattle-agent", "wattle-capability", "wattle-catalog", "wattle-machine", "wattle-rt"]),
 ];
 
-/// What may not stand anywhere below the loop, which runs inside WebAssembly too.
-const NOT_BELOW_THE_LOOP: &[&str] = &["tokio", "reqwest", "wasmtime", "hyper", "rusqlite", "cap-std"];
+/// Crates that the state machine must not depend on, even indirectly, since it also runs inside
+/// WebAssembly.
+const FORBIDDEN_IN_THE_MACHINE: &[&str] = &["tokio", "reqwest", "wasmtime", "hyper", "rusqlite", "cap-std"];
 
 fn normal(package: &Package) -> impl Iterator<Item = &str> {
     package.dependencies.iter().filter(|d| d.kind != DependencyKind::Development).map(|d| d.name.as_str())
@@ -47,21 +49,21 @@ fn the_arrows_hold() {
 }
 
 #[test]
-fn the_loop_stands_on_nothing_that_needs_a_host() {
+fn the_machine_depends_on_nothing_that_needs_a_host() {
     let metadata = MetadataCommand::new().manifest_path("../Cargo.toml").exec().unwrap();
     let nodes = metadata.resolve.unwrap().nodes;
     let name =
         |id: &cargo_metadata::PackageId| metadata.packages.iter().find(|p| p.id == *id).unwrap().name.to_string();
     let mut todo = vec![metadata.packages.iter().find(|p| p.name == "wattle-machine").unwrap().id.clone()];
-    let mut below = BTreeSet::new();
+    let mut dependencies = BTreeSet::new();
     while let Some(id) = todo.pop() {
         for dep in &nodes.iter().find(|n| n.id == id).unwrap().deps {
             let normal = dep.dep_kinds.iter().any(|k| k.kind != DependencyKind::Development);
-            if normal && below.insert(name(&dep.pkg)) {
+            if normal && dependencies.insert(name(&dep.pkg)) {
                 todo.push(dep.pkg.clone());
             }
         }
     }
-    let wrong: Vec<_> = NOT_BELOW_THE_LOOP.iter().filter(|n| below.contains(**n)).collect();
-    assert!(wrong.is_empty(), "below wattle-machine: {wrong:?}");
+    let wrong: Vec<_> = FORBIDDEN_IN_THE_MACHINE.iter().filter(|n| dependencies.contains(**n)).collect();
+    assert!(wrong.is_empty(), "wattle-machine depends on {wrong:?}");
 }

@@ -1,4 +1,4 @@
-//! The catalog of a host: what is exchanged while it runs, and what prompts name of it.
+//! The catalog of a host: reloading while it runs, and the programs that prompts list.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests may panic")]
 
@@ -24,20 +24,20 @@ fn program(name: &str, description: &str, body: &str) -> String {
     format!(";;; name = \"{name}\"\n;;; description = \"{description}\"\n{body}\n")
 }
 
-/// Refreshes until there is something to tell; a look holds for a second.
-async fn news(host: &Host) -> CatalogDiff {
+/// Reloads until there is a change. The host checks the files at most once a second.
+async fn next_diff(host: &Host) -> CatalogDiff {
     let begun = Instant::now();
     loop {
-        let news = host.refresh().await;
-        if !news.is_empty() {
-            return news;
+        let diff = host.refresh().await;
+        if !diff.is_empty() {
+            return diff;
         }
-        assert!(begun.elapsed() < Duration::from_secs(60), "no news");
+        assert!(begun.elapsed() < Duration::from_secs(60), "the catalog does not change");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
 
-/// Runs a message in a session and gives what the model was asked first.
+/// Runs a message in a session and returns the first request to the model.
 async fn asked(host: &Host, session: Option<&str>, history: Vec<Message>, message: &str) -> String {
     let model = Scripted::new(&["ToolCall::Response(\"done\")"]);
     let files = Arc::new(Files::overlay(None, 1 << 20));
@@ -50,12 +50,12 @@ async fn asked(host: &Host, session: Option<&str>, history: Vec<Message>, messag
     first.content.clone()
 }
 
-fn changed(news: &CatalogDiff) -> Vec<&str> {
-    news.changed.iter().map(|name| name.as_str()).collect()
+fn changed(diff: &CatalogDiff) -> Vec<&str> {
+    diff.changed.iter().map(|name| name.as_str()).collect()
 }
 
 #[tokio::test]
-async fn a_change_is_taken_in_and_a_broken_one_keeps_what_worked() {
+async fn a_valid_change_is_loaded_and_an_invalid_one_keeps_the_previous_version() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("mine.wat");
     fs::write(&path, program("mine", "first", "(ret \"first\")")).unwrap();
@@ -64,26 +64,26 @@ async fn a_change_is_taken_in_and_a_broken_one_keeps_what_worked() {
     let before = host.catalog();
 
     fs::write(&path, program("mine", "second", "(ret \"second\")")).unwrap();
-    assert_eq!(changed(&news(&host).await), ["mine"]);
+    assert_eq!(changed(&next_diff(&host).await), ["mine"]);
     assert_eq!(host.catalog().get("mine").unwrap().meta().description, "second");
     assert_eq!(before.get("mine").unwrap().meta().description, "first", "who holds the catalog from before keeps it");
 
-    // It loads, and does not compile.
+    // The file loads, but does not compile.
     fs::write(&path, program("mine", "third", "(ret (str.uper? \"x\"))")).unwrap();
-    let told = news(&host).await;
-    assert!(told.changed.is_empty() && told.removed.is_empty(), "{told:?}");
-    let problem = told.problems.first().unwrap();
+    let diff = next_diff(&host).await;
+    assert!(diff.changed.is_empty() && diff.removed.is_empty(), "{diff:?}");
+    let problem = diff.problems.first().unwrap();
     assert!(problem.is_kept() && problem.to_string().contains("str.uper"), "{problem}");
     assert_eq!(host.catalog().get("mine").unwrap().meta().description, "second");
 
     fs::remove_file(&path).unwrap();
-    let told = news(&host).await;
-    assert_eq!(told.removed.iter().map(|name| name.as_str()).collect::<Vec<_>>(), ["mine"]);
+    let diff = next_diff(&host).await;
+    assert_eq!(diff.removed.iter().map(|name| name.as_str()).collect::<Vec<_>>(), ["mine"]);
     assert!(host.catalog().get("mine").is_none());
 }
 
 #[tokio::test]
-async fn warming_compiles_everything_and_leaves_out_what_does_not_compile() {
+async fn warming_compiles_every_program_and_skips_invalid_ones() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("bad.wat"), program("bad", "Is bad", "(ret (str.uper? \"x\"))")).unwrap();
     let uses = ";;; name = \"uses\"\n;;; description = \"Says too much\"\n;;; uses = [\"http\"]\n(ret \"x\")\n";
@@ -93,9 +93,9 @@ async fn warming_compiles_everything_and_leaves_out_what_does_not_compile() {
     host.warm().await;
     assert!(host.catalog().get("bad").is_none() && host.catalog().get("uses").is_none());
     assert!(host.runtime().cached() >= host.catalog().len());
-    let told = host.refresh().await;
-    assert_eq!((told.problems.len(), told.removed.len()), (2, 2), "{told:?}");
-    assert!(host.refresh().await.is_empty(), "it is told once");
+    let diff = host.refresh().await;
+    assert_eq!((diff.problems.len(), diff.removed.len()), (2, 2), "{diff:?}");
+    assert!(host.refresh().await.is_empty(), "it is reported once");
 }
 
 #[tokio::test]
@@ -104,7 +104,7 @@ async fn a_sessions_prompt_stays_the_same_while_the_catalog_changes() {
     let host = host(dir.path());
     let before = asked(&host, Some("s"), Vec::new(), "hello").await;
     fs::write(dir.path().join("mine.wat"), program("mine", "A new one", "(ret \"x\")")).unwrap();
-    news(&host).await;
+    next_diff(&host).await;
     let history = vec![Message::user("hello"), Message::assistant("done")];
     assert_eq!(asked(&host, Some("s"), history, "go on").await, before);
     assert!(asked(&host, Some("t"), Vec::new(), "hello").await.contains("mine() — A new one"), "a new session sees it");
@@ -112,7 +112,7 @@ async fn a_sessions_prompt_stays_the_same_while_the_catalog_changes() {
 }
 
 #[tokio::test]
-async fn of_many_programs_a_prompt_names_those_that_the_session_is_about() {
+async fn a_prompt_lists_the_programs_that_the_session_is_about_if_there_are_many() {
     let dir = tempfile::tempdir().unwrap();
     for number in 0..80 {
         let text = program(&format!("aa_{number:02}"), "Does something else", "(ret \"x\")");
@@ -133,7 +133,7 @@ async fn of_many_programs_a_prompt_names_those_that_the_session_is_about() {
         assert!(about.contains(&format!("\n{tool}")) && other.contains(&format!("\n{tool}")), "{tool} is always named");
     }
 
-    // The first message decides, whatever is said later and in whichever process.
+    // Only the first message decides, in every process.
     let history = vec![Message::user("How high are the tides in Emden tomorrow?"), Message::assistant("done")];
     assert_eq!(asked(&host, None, history, "hello").await, about);
 }
@@ -163,7 +163,7 @@ fn the_manual_answers_by_name_and_by_words() {
     for nothing in ["zymurgy", "\u{0}", "!!!", "99999999999999"] {
         assert_eq!(guide.about(nothing), None, "{nothing:?}");
     }
-    // Every row, program, form and code has a page of its own.
+    // Every row, program, form and code has its own page.
     let functions = host.runtime().capabilities().iter().flat_map(|c| c.functions).map(|f| f.name.to_owned());
     let programs: Vec<String> = host.catalog().iter().map(|entry| entry.name().to_string()).collect();
     let forms = wattle_rt::forms().map(|form| form.name.to_owned());

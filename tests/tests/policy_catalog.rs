@@ -1,5 +1,5 @@
-//! Every example of every built-in program under every rule that could be about it: of what is denied, or asked about where nobody
-//! can be asked, nothing reaches a backend.
+//! Runs every example of every built-in program under every rule that could match it. A denied
+//! call, or one that nobody can approve, never reaches a backend.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -18,8 +18,8 @@ use wattle_capability::policy::Verdict;
 use wattle_catalog::{Catalog, Entry, Example, Fixtures};
 use wattle_rt::{Guard, Limits, Program, Service, Target};
 
-/// Runs an example in a world where all that it does is watched, and returns that.
-async fn done(
+/// Runs an example and returns all of its effects.
+async fn effects_of(
     host: &Host,
     entry: &Entry,
     program: &Program,
@@ -68,14 +68,14 @@ async fn done(
 }
 
 #[tokio::test]
-async fn no_program_of_the_catalog_does_what_a_rule_denies_or_wants_asked_about() {
+async fn no_program_of_the_catalog_does_what_a_rule_denies_or_leaves_to_approval() {
     let host = Host::new(Limits::default(), Catalog::built_in(), Egress::new(Policy::default())).unwrap();
     let catalog = Catalog::built_in();
     let (mut wrong, mut runs, mut effects) = (Vec::new(), 0_usize, 0_usize);
     for entry in catalog.iter() {
         let program = host.runtime().prepare(entry.source()).await.unwrap();
         for example in &entry.meta().examples {
-            let open = done(&host, entry, &program, example, None).await;
+            let open = effects_of(&host, entry, &program, example, None).await;
             effects += open.len();
             if open.is_empty() {
                 continue;
@@ -84,13 +84,13 @@ async fn no_program_of_the_catalog_does_what_a_rule_denies_or_wants_asked_about(
                 let about = |(target, text): &&(Target, String)| {
                     reference::verdict(&[(rule.clone(), Verdict::Deny)], "", *target, text) == Verdict::Deny
                 };
-                // A rule that is about nothing that was done has nothing to keep from it.
+                // A rule that matches no effect prevents nothing.
                 if !open.iter().any(|one| about(&one)) {
                     continue;
                 }
                 for (how, guard) in watch::guards(&rule) {
                     runs += 1;
-                    let left = done(&host, entry, &program, example, Some(guard)).await;
+                    let left = effects_of(&host, entry, &program, example, Some(guard)).await;
                     for (target, text) in left.iter().filter(about) {
                         wrong.push(format!("{} under `{how} {rule}` touches {target:?} {text:?}", entry.name()));
                     }

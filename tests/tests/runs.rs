@@ -1,4 +1,5 @@
-//! Whole runs through the driver: a scripted model, the real runtime, what the model is told, what is left behind.
+//! Complete runs through the driver, with a scripted model and the real runtime: the observations,
+//! the files, and the stored state.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,7 +57,7 @@ async fn a_catalog_step_a_repair_and_the_answer() {
     assert!(events.iter().zip(1..).all(|(event, seq)| event.seq == seq && event.run_id == report.run_id));
 
     let steps = world.steps();
-    assert_eq!(steps.len(), 3, "a program that did not compile stands in the trace");
+    assert_eq!(steps.len(), 3, "a program that did not compile is in the trace");
     assert_eq!(steps[0]["tool"], "file_read");
     assert_eq!(steps[0]["args"], serde_json::json!(["notes.txt"]));
     assert_eq!(steps[0]["exit_code"], 0);
@@ -65,9 +66,10 @@ async fn a_catalog_step_a_repair_and_the_answer() {
     assert_eq!((steps[2]["step"].as_u64(), steps[2]["output"].as_str()), (Some(2), Some("4")));
 }
 
-/// A program with one reading only is put right and runs in the same step; where any fault is left, the model is asked.
+/// Mistakes with only one possible meaning are fixed, and the program runs in the same step. If any
+/// error is left, the model is asked to repair it.
 #[tokio::test]
-async fn slips_are_mended_within_the_step() {
+async fn mistakes_are_fixed_within_the_step() {
     let world = World::new();
     let wat = |body: &str| format!("ToolCall::Wat(```wat\n{body}\n```)");
     let slips = wat(
@@ -82,30 +84,30 @@ async fn slips_are_mended_within_the_step() {
     let notes = ["line 1: `“one”` → `\"one\"`", "line 2: `//` → `;;`", "line 2: `$dbg.lgo` → `$dbg.log`"];
     assert_eq!(
         asked[1].last().unwrap().content,
-        format!("[Observation (step 1)] Execution result:\n[Note] mended before running: {}\none\n2", notes.join("; "))
+        format!("[Observation (step 1)] Execution result:\n[Note] fixed before running: {}\none\n2", notes.join("; "))
     );
     let stopped = &asked[2].last().unwrap().content;
     assert!(
-        stopped.contains("FAILED:\n[Note] mended before running: line 1: `“one”` → `\"one\"`\nprogram error:"),
+        stopped.contains("FAILED:\n[Note] fixed before running: line 1: `“one”` → `\"one\"`\nprogram error:"),
         "{stopped}"
     );
     let repair = &asked[3].last().unwrap().content;
-    for told in ["(resv “one”)", "line 1, column 7", "`$telegram.send`", "`$signal.send`"] {
-        assert!(repair.contains(told), "all faults of the text as it was written are told: {repair}");
+    for fault in ["(resv “one”)", "line 1, column 7", "`$telegram.send`", "`$signal.send`"] {
+        assert!(repair.contains(fault), "all faults of the text as it was written are reported: {repair}");
     }
-    let mended = events.iter().filter_map(|e| match &e.event {
-        Event::ToolResult { mended, output, .. } => Some((mended.len(), output.starts_with("[Note]"))),
+    let fixed = events.iter().filter_map(|e| match &e.event {
+        Event::ToolResult { fixes, output, .. } => Some((fixes.len(), output.starts_with("[Note]"))),
         _ => None,
     });
-    assert_eq!(mended.collect::<Vec<_>>(), [(3, false), (1, false)]);
+    assert_eq!(fixed.collect::<Vec<_>>(), [(3, false), (1, false)]);
     assert_eq!(world.steps()[0]["mended"], serde_json::json!(notes));
     assert_eq!(world.steps()[2].get("mended"), None);
 }
 
 #[tokio::test]
-async fn what_goes_wrong_is_told_and_the_run_goes_on() {
+async fn errors_are_reported_to_the_model_and_the_run_continues() {
     let world = World::with(Limits { time: Duration::from_millis(200), ..Limits::default() });
-    for (answer, told) in [
+    for (answer, expected) in [
         (
             "ToolCall::Catalog(\"file_reed\", \"x\")",
             "there is no program `file_reed` in the catalog; the nearest: `file_read`",
@@ -122,7 +124,7 @@ async fn what_goes_wrong_is_told_and_the_run_goes_on() {
         ),
         (
             "ToolCall::Wat(```wat\n(resv \"before\")\n(i32.div_s (i32.const 1) (i32.const 0))\n```)",
-            "program error: integer division by zero (line 2, column 2)\nput out before that:\nbefore",
+            "program error: integer division by zero (line 2, column 2)\nprinted before that:\nbefore",
         ),
         (
             "ToolCall::Wat(```wat\n(call $ai.assist \"a\" \"b\" (i32.const 0)) (drop) (drop) (i32.const 0)\n```)",
@@ -138,7 +140,7 @@ async fn what_goes_wrong_is_told_and_the_run_goes_on() {
         assert_eq!(report.ending, Ending::Answered { text: "done".to_owned() });
         let observation = model.asked()[1].last().unwrap().content.clone();
         assert!(
-            observation.contains("[Observation (step 1)] Execution FAILED:") && observation.contains(told),
+            observation.contains("[Observation (step 1)] Execution FAILED:") && observation.contains(expected),
             "{observation}"
         );
     }
@@ -208,7 +210,7 @@ async fn a_session_keeps_its_conversation_and_its_state() {
 }
 
 #[tokio::test]
-async fn what_a_session_keeps_of_a_run_can_be_continued() {
+async fn a_session_can_be_continued_after_a_run() {
     const ACT: &str = "ToolCall::Wat(```wat\n(resv \"7\")\n(i32.const 0)\n```)";
     const ANSWER: &str = "ToolCall::Response(\"seven\")";
     const LOOP: &str = "ToolCall::Wat(```wat\n(loop $l (br $l))\n(i32.const 0)\n```)";
@@ -305,12 +307,12 @@ async fn a_program_outside_the_policy_is_refused_before_it_runs() {
     let guarded = job.grants.as_ref().clone().guarded(Arc::new(Preflight::new(policy, None)));
     let (report, events) = world.run(&model, &Settings::default(), Job { grants: Arc::new(guarded), ..job }).await;
     assert_eq!(report.ending.text(), "no");
-    let told = model.asked()[1].last().unwrap().content.clone();
+    let observation = model.asked()[1].last().unwrap().content.clone();
     assert!(
-        told.contains("Execution FAILED:\ndenied before it ran: `fs.write` may not write secret/a.txt (denied by the rule `write:/secret`)"),
-        "{told}"
+        observation.contains("Execution FAILED:\ndenied before it ran: `fs.write` may not write secret/a.txt (denied by the rule `write:/secret`)"),
+        "{observation}"
     );
-    assert!(told.contains("(line 2: (check (call $fs.write"), "{told}");
+    assert!(observation.contains("(line 2: (check (call $fs.write"), "{observation}");
     assert_eq!(world.store.state("s").get("seen".to_owned()).await.unwrap(), None, "nothing of it ran");
     assert!(
         events.iter().any(|e| matches!(&e.event, Event::ToolResult { success: false, exit_code: None, dur_ms: 0, .. }))

@@ -1,9 +1,10 @@
-//! What the language costs in tokens: built-in programs beside the same in plain WAT and in Python. `tests/tokens/` has the plain
-//! version of a program as `NAME.plain.wat` and the Python one as `NAME.py`; all three give what the program's examples say. `UPDATE=1`
-//! writes the figures into `docs/benchmarks.md`.
+//! Compares the tokens of built-in programs with the same programs in plain WAT and in Python.
+//! `tests/tokens/` contains the plain version of a program as `NAME.plain.wat` and the Python
+//! version as `NAME.py`. All three return the results of the program's examples. `UPDATE=1` updates
+//! the figures in `docs/benchmarks.md`.
 
 #![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a test tells its figures, and what it skips")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a test prints its figures and what it skips")]
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -16,7 +17,7 @@ use wattle_catalog::{AiAnswer, Catalog, Entry, Example, Origin, Results};
 use wattle_rt::Code;
 use wattle_tests::World;
 
-/// The section of `docs/benchmarks.md` that the figures stand in.
+/// The heading of the section with the figures in `docs/benchmarks.md`.
 const SECTION: &str = "## What programs cost in tokens\n";
 
 fn folder() -> PathBuf {
@@ -27,7 +28,7 @@ fn text(name: &str, kind: &str) -> String {
     std::fs::read_to_string(folder().join(format!("{name}.{kind}"))).unwrap_or_else(|e| panic!("{name}.{kind}: {e}"))
 }
 
-/// The programs that are compared, by name.
+/// Returns the names of the compared programs.
 fn names() -> Vec<String> {
     let files = std::fs::read_dir(folder()).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
     let mut names: Vec<String> = files.filter_map(|file| file.strip_suffix(".plain.wat").map(str::to_owned)).collect();
@@ -55,7 +56,7 @@ async fn plain_versions_do_the_same() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// An example for the Python version.
+/// Converts an example to the input of the Python version.
 fn case(name: &str, entry: &Entry, example: &Example) -> Json {
     let fixtures = &example.fixtures;
     let http: Vec<Json> = fixtures
@@ -78,7 +79,7 @@ fn case(name: &str, entry: &Entry, example: &Example) -> Json {
     })
 }
 
-/// A result with one way to write JSON.
+/// Returns a result with its JSON normalised.
 fn plain(result: &str) -> String {
     match serde_json::from_str::<Json>(result) {
         Ok(json @ (Json::Array(_) | Json::Object(_))) => json.to_string(),
@@ -86,11 +87,11 @@ fn plain(result: &str) -> String {
     }
 }
 
-/// Says how what Python gave differs from what the example expects.
+/// Describes how the Python version's result differs from the expected one.
 fn difference(example: &Example, found: &Json) -> Option<String> {
     let expected = &example.expected;
     let failed = found["failed"].as_str();
-    // Of its own errors a program tells the code; those of the library are exceptions.
+    // A program's own errors have a code. Errors of the Python library are exceptions.
     let same_end = match failed {
         None => expected.code == Code::SUCCESS,
         Some(code) if Code::from_name(code).is_some() => Code::from_name(code) == Some(expected.code),
@@ -109,7 +110,7 @@ fn difference(example: &Example, found: &Json) -> Option<String> {
         }
     };
     if !same {
-        return Some(format!("gave {results:?}"));
+        return Some(format!("returned {results:?}"));
     }
     let wrong_file = expected.files.iter().find(|(path, content)| found["files"][path.as_str()] != json!(content));
     let wrong_key = expected.kv.iter().find(|(key, value)| found["kv"][key.as_str()] != json!(value));
@@ -129,7 +130,7 @@ fn python_versions_do_the_same() {
     let mut examples = Vec::new();
     for name in names() {
         let entry = catalog.get(&name).unwrap();
-        // The jail around a run's files is the sandbox's, not the program's.
+        // The sandbox confines paths to the workdir, so a program does not check them.
         let usual = entry.meta().examples.iter().filter(|example| example.expected.code != Code::EACCESS);
         examples.extend(usual.map(|example| (name.clone(), example.clone(), case(&name, entry, example))));
     }
@@ -149,7 +150,7 @@ fn python_versions_do_the_same() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A program without comments, front matter and empty lines.
+/// Removes comments, front matter and empty lines from a program.
 fn bare(text: &str, comment: &str) -> String {
     let lines = text.lines().filter(|line| !line.trim().is_empty() && !line.trim_start().starts_with(comment));
     lines.map(|line| format!("{}\n", line.trim_end())).collect()
@@ -179,8 +180,8 @@ fn the_language_is_short() {
     let document = wattle_cases::read(path);
     let from = document.find(SECTION).unwrap() + SECTION.len();
     let section = document[from..].find("\n## ").map_or(&document[from..], |to| &document[from..from + to]);
-    let told = section.find("| program |").map_or("", |at| &section[at..]).trim_end();
-    wattle_cases::compare(path, &document.replacen(told, table.trim_end(), 1));
+    let current = section.find("| program |").map_or("", |at| &section[at..]).trim_end();
+    wattle_cases::compare(path, &document.replacen(current, table.trim_end(), 1));
     assert!(lisp * 100 <= plain * 25, "more than 25 % of plain WAT:\n{table}");
     assert!(lisp * 10 <= python * 18, "more than 1.8 times Python:\n{table}");
 }

@@ -1,4 +1,5 @@
-//! Trust: what a plain run is told, what each kind of run is shown, and what nothing in the tree may do.
+//! Trust: refusals in plain runs, the programs that each kind of run is shown, and operations that
+//! no code of the tree may use.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests may panic")]
 
@@ -14,13 +15,13 @@ use wattle_catalog::Catalog;
 use wattle_machine::Ending;
 use wattle_tests::{Scripted, World};
 
-/// The base tools of every run that are programs of the catalog here.
+/// The catalog programs of every run.
 const PLAIN: &[&str] =
     &["help", "shell", "search", "fetch", "web_search", "wattle", "file_issue", "vfs_read", "vfs_write", "done", "run"];
-/// Those of a trusted run besides: what they do reaches people outside, and is not taken back.
+/// The additional programs of a trusted run. Their effects are public and cannot be undone.
 const TRUSTED: &[&str] = &["git", "publish", "image"];
 
-/// Remembers the messages of commits.
+/// A repository that records the messages of commits.
 #[derive(Default)]
 struct Messages(Mutex<Vec<String>>);
 
@@ -37,7 +38,7 @@ fn trusted_job(world: &World, repository: Arc<dyn Repository>, public: Option<Ar
     Job::new("go", Access { trusted, ..Access::new(&world.host, Arc::new(files)) }.grants())
 }
 
-/// What the model reads after that answer.
+/// Returns the observation after the model's answer.
 async fn observed(world: &World, job: Job, answer: &str) -> String {
     let model = Scripted::new(&[answer, "ToolCall::Response(\"done\")"]);
     let (report, _) = world.run(&model, &Settings::default(), job).await;
@@ -46,14 +47,14 @@ async fn observed(world: &World, job: Job, answer: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_plain_run_is_told_that_it_may_not() {
+async fn a_plain_run_is_refused_with_the_reason() {
     let world = World::new();
     for (name, arguments) in [("git", "\"a message\""), ("git", ""), ("publish", ""), ("image", "\"a\", \"b.png\"")] {
         let arguments = if arguments.is_empty() { String::new() } else { format!(", {arguments}") };
-        let told = observed(&world, world.job("go"), &format!("ToolCall::Catalog(\"{name}\"{arguments})")).await;
-        assert!(told.ends_with(&format!("\n{name} not permitted (no exec capability)")), "{told}");
+        let observation = observed(&world, world.job("go"), &format!("ToolCall::Catalog(\"{name}\"{arguments})")).await;
+        assert!(observation.ends_with(&format!("\n{name} not permitted (no exec capability)")), "{observation}");
     }
-    // Neither a program of its own nor one that starts another gets further.
+    // An inline program is refused too, and so is one that starts another program.
     for (body, words) in [
         ("(ret (git.commit_push? \"x\"))", "\ngit not permitted (no exec capability)"),
         ("(ret (image.make? \"x\" \"a.png\")) (ret (publish.run?))", "image not permitted (no exec capability)"),
@@ -62,8 +63,8 @@ async fn a_plain_run_is_told_that_it_may_not() {
             "git not permitted (no exec capability)",
         ),
     ] {
-        let told = observed(&world, world.job("go"), &format!("ToolCall::Wat(```wat\n{body}\n```)")).await;
-        assert!(told.contains(words), "{body}: {told}");
+        let observation = observed(&world, world.job("go"), &format!("ToolCall::Wat(```wat\n{body}\n```)")).await;
+        assert!(observation.contains(words), "{body}: {observation}");
     }
 }
 
@@ -73,30 +74,33 @@ async fn a_trusted_run_has_what_the_operator_set_up() {
     let messages = Arc::new(Messages::default());
     let public = Arc::new(Files::overlay(None, 1 << 20));
     let job = || trusted_job(&world, Arc::<Messages>::clone(&messages), Some(Arc::clone(&public)));
-    let told = observed(&world, job(), "ToolCall::Catalog(\"git\", \"add a page\")").await;
-    assert!(told.contains("committed and pushed"), "{told}");
+    let observation = observed(&world, job(), "ToolCall::Catalog(\"git\", \"add a page\")").await;
+    assert!(observation.contains("committed and pushed"), "{observation}");
     assert_eq!(*messages.0.lock().unwrap(), ["add a page"]);
     std::fs::create_dir(world.workdir().join("blog")).unwrap();
     std::fs::write(world.workdir().join("blog/a.md"), "hello").unwrap();
     std::fs::write(world.workdir().join("private.md"), "no").unwrap();
     std::os::unix::fs::symlink("../private.md", world.workdir().join("blog/link.md")).unwrap();
-    let told = observed(&world, job(), "ToolCall::Catalog(\"publish\")").await;
-    assert!(told.contains("published 1 file (5 bytes): blog/a.md; skipped 1 that are not plain files"), "{told}");
+    let observation = observed(&world, job(), "ToolCall::Catalog(\"publish\")").await;
+    assert!(
+        observation.contains("published 1 file (5 bytes): blog/a.md; skipped 1 that are not plain files"),
+        "{observation}"
+    );
     assert_eq!(public.read("blog/a.md").unwrap(), "hello");
     assert!(public.read("blog/link.md").is_err());
-    // What is not set up says so.
+    // A part that is not set up is reported as such.
     let job = || trusted_job(&world, Arc::new(NoRepository::no_remote()), None);
     for (call, setting) in [
         ("\"git\", \"x\"", "`git.remote`"),
         ("\"publish\"", "`publish.root`"),
         ("\"image\", \"a\", \"b.png\"", "`image.base_url`"),
     ] {
-        let told = observed(&world, job(), &format!("ToolCall::Catalog({call})")).await;
-        assert!(told.contains("EACCESS") && told.contains(setting), "{call}: {told}");
+        let observation = observed(&world, job(), &format!("ToolCall::Catalog({call})")).await;
+        assert!(observation.contains("EACCESS") && observation.contains(setting), "{call}: {observation}");
     }
 }
 
-/// The programs that the prompt of a run with those grants names.
+/// Returns the programs listed in the prompt of a run with these grants.
 fn named(world: &World, job: &Job) -> BTreeSet<String> {
     let prompt = world.host.prompt(
         &Settings::default(),
@@ -108,7 +112,7 @@ fn named(world: &World, job: &Job) -> BTreeSet<String> {
     section.lines().filter_map(|line| line.split_once('(').map(|(name, _)| name.to_owned())).collect()
 }
 
-/// Whoever adds a tool decides here for which kind of run it is.
+/// A new tool must be added to the list of its kind of run.
 #[test]
 fn the_tools_of_both_kinds_of_run() {
     let world = World::new();
@@ -118,8 +122,8 @@ fn the_tools_of_both_kinds_of_run() {
     assert!(of_plain.is_superset(&names(PLAIN)), "{of_plain:?}");
     assert_eq!(of_trusted.difference(&of_plain).cloned().collect::<BTreeSet<_>>(), names(TRUSTED));
     assert_eq!(of_plain.difference(&of_trusted).count(), 0);
-    // The rule behind it: a program that uses what only a trusted run is granted is one of the three, and each capability of that kind has
-    // one program.
+    // Each capability that only trusted runs are granted has exactly one program, and no other
+    // program uses it.
     assert_eq!(wattle_capability::TRUSTED, TRUSTED);
     for entry in Catalog::built_in().iter() {
         let uses: Vec<&str> = entry.meta().uses.iter().flatten().map(String::as_str).collect();
@@ -145,7 +149,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// The files of that ending below a folder of the tree.
+/// Collects the files with this ending below a folder of the tree.
 fn sources(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -159,14 +163,14 @@ fn sources(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// A file's text without its tests and comments.
+/// Returns a file's text without tests and comments.
 fn code(text: &str) -> String {
     let text = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
     let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// What could start a process, or load a program into this one.
+/// Returns the first use of an API that starts a process or loads code into this one.
 fn starts_a_process(code: &str) -> Option<&'static str> {
     let allowed = ["std::process::exit", "std::process::ExitCode", "std::process::id", "std::process::Termination"];
     let bare = allowed.iter().fold(code.to_owned(), |code, name| code.replace(name, ""));
@@ -218,7 +222,7 @@ fn only_the_git_broker_starts_a_process() {
     assert_eq!(by_the_broker, 1, "one file starts the process");
 }
 
-/// The rows of the threat model name their tests: `name` in the last column, several with commas.
+/// Each row of the threat model names its tests in the last column, separated by commas.
 #[test]
 fn every_threat_names_tests_that_exist() {
     let text = std::fs::read_to_string(root().join("docs/security.md")).unwrap();

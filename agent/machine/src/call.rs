@@ -1,4 +1,4 @@
-//! What the machine wants run, and what it is told about it: plain data on both sides.
+//! The calls that the machine wants run, and the reports of their outcome. Both are plain data.
 
 use std::num::NonZeroI32;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::Source;
 
-/// Asks for one program to be run.
+/// A program to run, with its arguments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "source", rename_all = "snake_case")]
 pub enum Call {
@@ -14,20 +14,20 @@ pub enum Call {
     Wat {
         /// The program's body.
         body: String,
-        /// Its arguments in order.
+        /// The arguments in order.
         args: Vec<String>,
     },
     /// A program of the catalog.
     Catalog {
         /// The program's name, as the model wrote it.
         name: String,
-        /// Its arguments in order, defaults not yet filled in.
+        /// The arguments in order, without the defaults of missing ones.
         args: Vec<String>,
     },
 }
 
 impl Call {
-    /// Gives what events call it: `wat`, or the program's name.
+    /// Returns the label in events: `wat`, or the program's name.
     pub fn label(&self) -> &str {
         match self {
             Self::Wat { .. } => "wat",
@@ -35,7 +35,7 @@ impl Call {
         }
     }
 
-    /// Gives the text of an inline program.
+    /// Returns the text of an inline program, or `None` for a catalog program.
     pub fn body(&self) -> Option<&str> {
         match self {
             Self::Wat { body, .. } => Some(body),
@@ -43,14 +43,14 @@ impl Call {
         }
     }
 
-    /// Gives the arguments in order.
+    /// Returns the arguments in order.
     pub fn args(&self) -> &[String] {
         match self {
             Self::Wat { args, .. } | Self::Catalog { args, .. } => args,
         }
     }
 
-    /// Gives where the program comes from.
+    /// Returns the program's source.
     pub fn source(&self) -> Source {
         match self {
             Self::Wat { .. } => Source::Wat,
@@ -59,39 +59,41 @@ impl Call {
     }
 }
 
-/// Reports what became of a [`Call`].
+/// The outcome of a [`Call`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Execution {
-    /// The program came to its end.
+    /// The program ended by itself.
     Ran(Ran),
-    /// The program does not compile. A lone inline program goes back to the model; anything else is observed.
+    /// The program does not compile. If it is the only call and inline, the model is asked to
+    /// repair it. Otherwise the diagnostic becomes the observation.
     Rejected {
-        /// The diagnostic in the author's own lines, with its hint.
+        /// The diagnostic, with line numbers of the author's text and a hint.
         diagnostic: String,
     },
-    /// The call was not carried out: an unknown name, arguments that do not fit, a capability that is not granted.
+    /// The call was not run: an unknown name, invalid arguments, or a capability that is not
+    /// granted.
     Refused {
-        /// What is wrong, and what would be right.
+        /// The reason, and what would be valid.
         reason: String,
     },
-    /// The program ran and was ended from outside: a trap, time, fuel.
+    /// The program was stopped by a trap or a limit on time or fuel.
     Stopped {
-        /// The whole line that the model reads, such as `program error: … at line 3`, or
-        /// `tool error: web_fetch timed out after 150s (killed)`.
+        /// The whole line that the model reads, such as `program error: … at line 3`, or `tool
+        /// error: web_fetch timed out after 150s (killed)`.
         reason: String,
-        /// What the program had put out.
+        /// The program's results up to then.
         results: Vec<String>,
-        /// What it cost.
+        /// The cost of the execution.
         cost: Cost,
-        /// As [`Ran::mended`].
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        mended: Vec<String>,
+        /// The fixes made before running, as in [`Ran::fixes`].
+        #[serde(rename = "mended", default, skip_serializing_if = "Vec::is_empty")]
+        fixes: Vec<String>,
     },
 }
 
 impl Execution {
-    /// Gives the code that the program left; `None` where it did not come to its end.
+    /// Returns the program's exit code, or `None` if the program did not end by itself.
     pub fn exit_code(&self) -> Option<i32> {
         match self {
             Self::Ran(ran) => Some(ran.exit_code()),
@@ -99,15 +101,15 @@ impl Execution {
         }
     }
 
-    /// Gives what was put right in the program before it ran.
-    pub fn mended(&self) -> &[String] {
+    /// Returns the fixes made to the program before it ran.
+    pub fn fixes(&self) -> &[String] {
         match self {
-            Self::Ran(Ran { mended, .. }) | Self::Stopped { mended, .. } => mended,
+            Self::Ran(Ran { fixes, .. }) | Self::Stopped { fixes, .. } => fixes,
             Self::Rejected { .. } | Self::Refused { .. } => &[],
         }
     }
 
-    /// Gives the answer that ends the run, where the program gave one and did not fail.
+    /// Returns the answer that ends the run, if the program set one and did not fail.
     pub fn answer(&self) -> Option<&str> {
         match self {
             Self::Ran(Ran { answer, failure: None, .. }) => answer.as_deref(),
@@ -115,7 +117,7 @@ impl Execution {
         }
     }
 
-    /// Gives what it cost; nothing where the program did not run.
+    /// Returns the cost, which is zero if the program did not run.
     pub fn cost(&self) -> Cost {
         match self {
             Self::Ran(Ran { cost, .. }) | Self::Stopped { cost, .. } => *cost,
@@ -124,63 +126,64 @@ impl Execution {
     }
 }
 
-/// Reports a program that came to its end, well or not.
+/// The outcome of a program that ended by itself, with success or failure.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ran {
-    /// What the program put out, in order.
+    /// The program's results in order.
     pub results: Vec<String>,
-    /// Why it did not leave 0; `None` where it did.
+    /// The failure, or `None` if the exit code is 0.
     pub failure: Option<Failure>,
-    /// The answer that it gives for the run, which ends with it; nothing of a program that failed.
+    /// The answer that the program ends the run with. Ignored if the program failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
-    /// What it cost.
+    /// The cost of the execution.
     pub cost: Cost,
-    /// What the author should know though the program ran, one sentence each.
+    /// Warnings for the author, one sentence each.
     pub warnings: Vec<String>,
-    /// What was put right in the program before it ran, with the line of each, since only one reading of it was possible.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub mended: Vec<String>,
+    /// Fixes made to the program before it ran, each with its line. Only mistakes with exactly one
+    /// possible meaning are fixed.
+    #[serde(rename = "mended", default, skip_serializing_if = "Vec::is_empty")]
+    pub fixes: Vec<String>,
 }
 
 impl Ran {
-    /// Gives the code that the program left; 0 is success.
+    /// Returns the exit code. 0 is success.
     pub fn exit_code(&self) -> i32 {
         self.failure.as_ref().map_or(0, |failure| failure.exit_code.get())
     }
 }
 
-/// Explains why a program left another code than 0.
+/// The reason for an exit code other than 0.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// The code that the program left.
+    /// The program's exit code.
     pub exit_code: NonZeroI32,
-    /// The code's name, such as `EREMOTE`; `None` for a number that has none.
+    /// The code's name, such as `EREMOTE`, or `None` for a code without a name.
     pub name: Option<String>,
-    /// What the code means, in words.
+    /// The meaning of the code.
     pub meaning: Option<String>,
-    /// The host function that gave the code, such as `http.get`.
+    /// The host function that returned the code, such as `http.get`.
     pub function: Option<String>,
-    /// The line that called it.
+    /// The line that called the function.
     pub line: Option<SourceLine>,
-    /// The reason in words, such as `http status 500`.
+    /// The reason, such as `http status 500`.
     pub reason: Option<String>,
 }
 
-/// Names a line of a program as its author wrote it.
+/// A line of a program as its author wrote it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceLine {
-    /// The line's number, counted from 1.
+    /// The line number, counted from 1.
     pub number: u32,
     /// The line's text.
     pub text: String,
 }
 
-/// Says what an execution cost.
+/// The cost of an execution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cost {
     /// Wall-clock time in milliseconds.
     pub dur_ms: u64,
-    /// Fuel burnt; `None` where fuel is not counted.
+    /// Fuel consumed, or `None` if fuel is not metered.
     pub fuel: Option<u64>,
 }

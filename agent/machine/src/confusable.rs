@@ -1,7 +1,8 @@
-//! What characters look like: which ASCII character one could be taken for, and which ones nobody sees.
+//! Look-alike characters: maps a character to the ASCII character that it resembles, and recognises
+//! invisible characters.
 
-/// Ranges of characters that nobody sees, or that only decorate the one before.
-const UNSEEN: &[(u32, u32)] = &[
+/// Ranges of characters that are invisible, or only decorate the character before.
+const INVISIBLE: &[(u32, u32)] = &[
     (0x00, 0x08),
     (0x0e, 0x1f),
     (0x7f, 0x84),
@@ -29,19 +30,14 @@ const UNSEEN: &[(u32, u32)] = &[
     (0xe_0000, 0xe_0fff),
 ];
 
-/// If true, the character separates words.
-pub(crate) fn is_blank(c: char) -> bool {
-    c.is_whitespace()
-}
-
-/// Returns the character that one looks like, in lower case: itself where it resembles no ASCII character. `None` for one that nobody
-/// sees.
+/// Returns the ASCII character that `c` looks like, in lower case, or `c` itself if it resembles
+/// none. Returns `None` if `c` is invisible.
 pub(crate) fn fold(c: char) -> Option<char> {
     let code = u32::from(c);
     if matches!(code, 0x20..=0x7e) || matches!(c, '\t' | '\n' | '\r') {
         return Some(c.to_ascii_lowercase());
     }
-    if UNSEEN.iter().any(|(first, last)| (*first..=*last).contains(&code)) {
+    if INVISIBLE.iter().any(|(first, last)| (*first..=*last).contains(&code)) {
         return None;
     }
     let ascii = match code {
@@ -66,7 +62,8 @@ fn letter(at: u32) -> Option<char> {
     char::from_digit(at + 10, 36)
 }
 
-/// Returns the ASCII character that a letter of another alphabet, a letter with an accent or a bracket looks like.
+/// Returns the ASCII character that resembles a letter of another alphabet, an accented letter or a
+/// bracket.
 fn look_alike(c: char) -> Option<char> {
     Some(match c {
         'а' | 'А' | 'α' | 'Α' | 'à' | 'á' | 'â' | 'ã' | 'ä' | 'å' | 'ā' | 'ă' | 'ą' | 'À' | 'Á' | 'Â' | 'Ã' | 'Ä'

@@ -1,8 +1,9 @@
-//! What a run tells the world: the one type that sinks, traces, the REPL and the server see.
+//! The events of a run, as sinks, traces, the REPL and the server receive them.
 //!
-//! The order within a step is `thinking`, then for each call `tool_start` … `tool_result`. A call whose program did not
-//! compile and goes back to the model is closed by `retry` instead of `tool_result`. Exactly one `response` or `error`
-//! ends a run; `parked` ends what this process can do of it.
+//! The order within a step is `thinking`, then `tool_start` and `tool_result` for each call. If a
+//! program does not compile and the model is asked to repair it, `retry` takes the place of
+//! `tool_result`. Exactly one `response` or `error` ends a run. `parked` ends the events of this
+//! process, and the run can be resumed later.
 
 use std::fmt;
 use std::ops::{Add, AddAssign};
@@ -11,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::moderation::Verdict;
 
-/// Tells one thing that happened in a run; serialised as an object with a snake-case `type`.
+/// An event of a run, serialised as an object with a snake-case `type`.
 ///
 /// ```
 /// use wattle_machine::Event;
@@ -24,18 +25,18 @@ use crate::moderation::Verdict;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Event {
-    /// The model said why it does what it does.
+    /// The model gave the reason for its next action.
     Thinking {
         /// The step, counted from 1.
         step: u32,
         /// The thought, trimmed.
         content: String,
     },
-    /// The model's answer grew by a piece of text, while it is streamed.
+    /// A piece of the model's answer arrived while the answer is streamed.
     Delta {
         /// The step, counted from 1.
         step: u32,
-        /// The piece, exactly as it came.
+        /// The piece, exactly as received.
         text: String,
     },
     /// A program is about to run.
@@ -44,60 +45,62 @@ pub enum Event {
         step: u32,
         /// The call within the step, counted from 1.
         call: u32,
-        /// `wat` for an inline program, else the catalog program's name.
+        /// `wat` for an inline program, otherwise the catalog program's name.
         label: String,
-        /// Where the program comes from.
+        /// The program's source.
         source: Source,
-        /// The catalog program's description, or the first line of the thought; empty where there is neither.
+        /// The catalog program's description, or the first line of the thought. May be empty.
         description: String,
-        /// The text of an inline program; absent for a catalog program.
+        /// The text of an inline program. Absent for a catalog program.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         body: Option<String>,
-        /// The arguments as the model gave them; absent where there are none.
+        /// The arguments as the model gave them. Absent if there are none.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         args: Vec<String>,
     },
-    /// A program ran, or could not be run, and this is what the model will read of it.
+    /// A program ran or was refused. Carries the text that the model will read.
     ToolResult {
         /// The step, counted from 1.
         step: u32,
         /// The call within the step, counted from 1.
         call: u32,
-        /// Where the program came from.
+        /// The program's source.
         source: Source,
-        /// Whether the program ran and left 0.
+        /// If true, the program ran and its exit code is 0.
         success: bool,
-        /// The results or the reason, bounded as in the observation.
+        /// The results or the reason, truncated as in the observation.
         output: String,
-        /// The code that the program left; null where it did not come to its end.
+        /// The program's exit code, or null if the program did not end by itself.
         exit_code: Option<i32>,
-        /// How long it took, in milliseconds.
+        /// Duration in milliseconds.
         dur_ms: u64,
-        /// How much fuel it burnt; null where fuel is not counted.
+        /// Fuel consumed, or null if fuel is not metered.
         fuel: Option<u64>,
-        /// What was put right in the program before it ran; absent where it ran as it was written.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        mended: Vec<String>,
+        /// Fixes made to the program before it ran. Absent if there are none.
+        #[serde(rename = "mended", default, skip_serializing_if = "Vec::is_empty")]
+        fixes: Vec<String>,
     },
-    /// The model is asked again within the step, because its program did not compile, or its answer was empty or cut off.
+    /// The model is asked again within the step, because its program did not compile, or because
+    /// its answer was empty or truncated.
     Retry {
         /// The step, counted from 1.
         step: u32,
-        /// The attempt that begins, counted from 1.
+        /// The new attempt, counted from 1.
         attempt: u32,
-        /// What was wrong.
+        /// The reason.
         error: String,
     },
-    /// The run waits for what a person has to say, and goes on when that is said; it ends the events of this process.
+    /// The run is parked until a person approves or denies a call. It is the last event of this
+    /// process.
     Parked {
-        /// The call that the question is about: the step and the call within it, such as `2.1`.
+        /// The call that needs approval: the step and the call within it, such as `2.1`.
         call: String,
-        /// What its program would do.
+        /// A description of what the program would do.
         question: String,
     },
-    /// The message was looked at before the run's first step.
+    /// The user's message was moderated before the first step.
     Moderated {
-        /// What was found.
+        /// The verdict.
         verdict: Verdict,
     },
     /// The run ended with a result.
@@ -106,53 +109,53 @@ pub enum Event {
         text: String,
         /// The session that the run belongs to.
         session_id: Option<String>,
-        /// How many steps acted.
+        /// Number of steps that ran calls.
         steps: u32,
         /// The tokens of the whole run.
         usage: Usage,
-        /// Why the run ended.
+        /// The reason for the end.
         stop: Stop,
     },
-    /// The run ended because something that it stands on failed.
+    /// The run ended because the model or the host failed.
     Error {
-        /// What failed, beginning with `error: `.
+        /// The error message, which begins with `error: `.
         message: String,
     },
 }
 
-/// Carries an event together with what the driver stamps on it.
+/// An event with the identifiers and the time that the driver adds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Envelope {
     /// The run that the event belongs to.
     pub run_id: String,
-    /// The run that a person or a client started; `run_id` itself unless the run is a delegate's.
+    /// The run that a person or a client started. Differs from `run_id` only in a child run.
     pub root_run_id: String,
-    /// The event's place in the root run, growing by one.
+    /// The event's number in the root run. Grows by one.
     pub seq: u64,
-    /// When it happened, in milliseconds since 1970-01-01T00:00:00Z.
+    /// The time, in milliseconds since 1970-01-01T00:00:00Z.
     pub ts: u64,
-    /// What happened.
+    /// The event.
     #[serde(flatten)]
     pub event: Event,
 }
 
-/// Counts tokens as the provider reports them, and what they cost.
+/// Number of tokens as the provider reports them, and their cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
-    /// Tokens of the messages sent, cached ones included.
+    /// Tokens of the messages sent, including cached ones.
     pub prompt: u64,
     /// Tokens that the model wrote.
     pub completion: u64,
-    /// Those of `prompt` that the provider had in its cache.
+    /// Tokens of `prompt` that the provider had in its cache.
     pub cached: u64,
-    /// What they cost; absent where no price is known.
+    /// The cost. Absent if no price is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Dollars>,
 }
 
 impl Usage {
-    /// Gives the tokens of both ways.
+    /// Returns the sum of prompt and completion tokens.
     pub fn total(&self) -> u64 {
         self.prompt.saturating_add(self.completion)
     }
@@ -180,17 +183,17 @@ impl AddAssign for Usage {
     }
 }
 
-/// Is an amount of US dollars, exact to the billionth; serialised as a number of dollars.
+/// An amount of US dollars, exact to the billionth. Serialised as a number of dollars.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Dollars(u64);
 
 impl Dollars {
-    /// Takes billionths of a dollar.
+    /// Creates an amount from billionths of a dollar.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// Takes an amount; `None` where it is negative, no number, or beyond ten billion.
+    /// Creates an amount. Returns `None` if it is negative, not a number, or over ten billion.
     ///
     /// ```
     /// assert_eq!(wattle_machine::Dollars::new(0.25).map(|amount| amount.to_string()).as_deref(), Some("$0.25"));
@@ -200,18 +203,18 @@ impl Dollars {
         (0.0..1e19).contains(&nanos).then_some(Self(nanos.round() as u64))
     }
 
-    /// Gives the amount.
+    /// Returns the amount in dollars.
     pub fn amount(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
-    /// Gives billionths of a dollar.
+    /// Returns the amount in billionths of a dollar.
     pub fn nanos(self) -> u64 {
         self.0
     }
 }
 
-/// Shows two digits of cents, and as many more as it takes.
+/// Prints at least two decimal places, and more if the amount needs them.
 impl fmt::Display for Dollars {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fraction = format!("{:09}", self.0 % 1_000_000_000);
@@ -232,7 +235,7 @@ impl<'de> Deserialize<'de> for Dollars {
     }
 }
 
-/// Says where a program comes from.
+/// The source of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
@@ -242,26 +245,26 @@ pub enum Source {
     Catalog,
 }
 
-/// Says why a run that has a result ended.
+/// The reason for the end of a run that has a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
     /// The model gave its answer.
     Answered,
-    /// The bound on steps was reached.
+    /// The limit on steps was reached.
     MaxSteps,
-    /// The bound on wall-clock time was reached.
+    /// The limit on wall-clock time was reached.
     Timeout,
-    /// Somebody cancelled it.
+    /// The run was cancelled.
     Cancelled,
-    /// The bound on tokens was reached.
+    /// The limit on tokens was reached.
     MaxTokens,
-    /// The bound on cost was reached.
+    /// The limit on cost was reached.
     MaxCost,
     /// The model made the same call again and again.
     Repeated,
-    /// The message was not let through.
+    /// Moderation blocked the message.
     Blocked,
-    /// The answer is the beginning of one that was cut off, however often the model was asked.
+    /// The answer is truncated, and so was every retry.
     Truncated,
 }

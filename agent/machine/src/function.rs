@@ -1,4 +1,4 @@
-//! Functions: what a model that calls functions may call, and how it is told of them.
+//! The functions that a model in the native dialect may call, and their schemas.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -9,69 +9,71 @@ use crate::mark::one_line;
 pub(crate) const WAT: &str = "wat";
 /// The function that ends the run.
 pub(crate) const DONE: &str = "done";
-/// The function that calls programs which have no function of their own.
+/// The function that calls a program that has no function of its own.
 pub(crate) const CATALOG: &str = "catalog";
 
-/// Maximum length of a description that a program's author wrote, in characters.
-const DESCRIPTION: usize = 300;
+/// Maximum length of a description written by a program's author, in characters.
+const MAX_DESCRIPTION: usize = 300;
 
-/// The longest name that endpoints take, in bytes.
-const NAME_BYTES: usize = 64;
+/// Maximum length of a function's name that endpoints accept, in bytes.
+const MAX_NAME_BYTES: usize = 64;
 
-/// Describes a function to a model: a name, what it does, and the JSON Schema of its arguments.
+/// A function as a model is offered it: name, description, and the JSON Schema of its arguments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FunctionTool {
-    /// The name: ASCII letters, digits, `_` and `-`, at most 64 of them; endpoints take no others.
+    /// The name: at most 64 ASCII letters, digits, `_` and `-`, since endpoints accept no others.
     pub name: String,
-    /// What it does and when to call it.
+    /// A sentence that says what the function does and when to call it.
     pub description: String,
-    /// The JSON Schema of its arguments, of type `object`.
+    /// The JSON Schema of the arguments, of type `object`.
     pub parameters: Value,
 }
 
-/// Is a program of the catalog as a function.
+/// A catalog program as a function.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramFunction {
     /// The program's name.
     pub program: String,
-    /// What it does, in one sentence.
+    /// A description in one sentence.
     pub description: String,
-    /// Its arguments in order; those with a default come last.
+    /// The parameters in order. The optional ones come last.
     pub params: Vec<Param>,
-    /// Whether the model is told of it.
+    /// How the program is offered to the model.
     pub offer: Offer,
-    /// Whether no other call may run beside one of this program.
+    /// If true, a call of the program runs alone, without other calls in the same step.
     pub exclusive: bool,
-    /// Whether a call's results stay out of the conversation.
+    /// If true, the results of a call are not added to the conversation.
     pub silent: bool,
 }
 
-/// Says whether a model is told of a program.
+/// The way in which a program is offered to a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Offer {
-    /// It has a function of its own.
-    Told,
-    /// It has none, for there are too many, and can be called by its name.
-    Untold,
-    /// It would not run: what it needs is not granted.
+    /// The program has a function of its own.
+    #[serde(rename = "told")]
+    Listed,
+    /// The program can only be called by its name, because there are too many programs.
+    #[serde(rename = "untold")]
+    Unlisted,
+    /// The program is not offered, because a capability that it needs is not granted.
     Withheld,
 }
 
-/// Is one argument of a program.
+/// A parameter of a program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Param {
-    /// The argument's name.
+    /// The parameter's name.
     pub name: String,
-    /// What values it takes.
+    /// The type of its values.
     pub kind: ParamKind,
-    /// What it means.
+    /// A description of the values.
     pub description: String,
-    /// The text that stands for it where it is left out; it makes the argument optional.
+    /// The value of a missing argument. It makes the parameter optional.
     pub default: Option<String>,
 }
 
-/// Says what values an argument takes. The program gets each as text.
+/// The type of a parameter. The program receives every value as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ParamKind {
@@ -88,7 +90,8 @@ pub enum ParamKind {
 }
 
 impl ParamKind {
-    /// The type's name in JSON Schema. JSON values come as texts: not every endpoint takes a schema without a type.
+    /// Returns the type's name in JSON Schema. JSON values are passed as strings, since some
+    /// endpoints refuse a schema without a type.
     fn schema_type(self) -> &'static str {
         match self {
             Self::Text | Self::Json => "string",
@@ -98,7 +101,7 @@ impl ParamKind {
         }
     }
 
-    /// A default as the schema shows it.
+    /// Converts a default to the value in the schema.
     fn value(self, text: &str) -> Value {
         match self {
             Self::Text | Self::Json => json!(text),
@@ -108,13 +111,13 @@ impl ParamKind {
 }
 
 impl ProgramFunction {
-    /// Gives the name as endpoints take it.
+    /// Returns the program's name with every character that endpoints refuse replaced by `_`.
     pub fn name(&self) -> String {
         let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
-        self.program.chars().map(plain).take(NAME_BYTES).collect()
+        self.program.chars().map(plain).take(MAX_NAME_BYTES).collect()
     }
 
-    /// Whether the name stands for a function that there always is.
+    /// Returns true if a built-in function has the same name.
     fn is_shadowed(&self) -> bool {
         matches!(self.name().as_str(), WAT | DONE | CATALOG)
     }
@@ -123,12 +126,13 @@ impl ProgramFunction {
         let property = |param: &Param| {
             let mut schema = Map::new();
             schema.insert("type".to_owned(), json!(param.kind.schema_type()));
-            let description = one_line(&param.description, DESCRIPTION);
+            let description = one_line(&param.description, MAX_DESCRIPTION);
             if !description.is_empty() {
                 schema.insert("description".to_owned(), json!(description));
             }
-            // A default is a value: it is shown as it is, or not at all.
-            if let Some(default) = param.default.as_ref().filter(|default| one_line(default, DESCRIPTION) == **default)
+            // A default is a value: a shortened one would be wrong, so it is left out.
+            if let Some(default) =
+                param.default.as_ref().filter(|default| one_line(default, MAX_DESCRIPTION) == **default)
             {
                 schema.insert("default".to_owned(), param.kind.value(default));
             }
@@ -139,20 +143,21 @@ impl ProgramFunction {
             self.params.iter().map(property).collect(),
             required.map(|param| Value::from(param.name.as_str())).collect(),
         );
-        FunctionTool { name: self.name(), description: one_line(&self.description, DESCRIPTION), parameters }
+        FunctionTool { name: self.name(), description: one_line(&self.description, MAX_DESCRIPTION), parameters }
     }
 }
 
-/// Gives the functions that a model is offered: one for each program that is, the inline program, and the end of the run.
+/// Returns the functions that a model is offered: one for each listed program, `wat` for inline
+/// programs, and `done` to end the run.
 pub fn function_tools(programs: &[ProgramFunction]) -> Vec<FunctionTool> {
-    let offered = programs.iter().filter(|program| program.offer == Offer::Told && !program.is_shadowed());
+    let offered = programs.iter().filter(|program| program.offer == Offer::Listed && !program.is_shadowed());
     let mut tools: Vec<FunctionTool> = Vec::new();
     for tool in offered.map(ProgramFunction::tool) {
         if !tools.iter().any(|known| known.name == tool.name) {
             tools.push(tool);
         }
     }
-    tools.extend(programs.iter().any(|program| program.offer == Offer::Untold).then(catalog_tool));
+    tools.extend(programs.iter().any(|program| program.offer == Offer::Unlisted).then(catalog_tool));
     tools.extend([wat_tool(), done_tool()]);
     tools
 }

@@ -1,7 +1,9 @@
-//! The part of an agent that decides: what the model said, what is to be done, what the model is told, and when it ends.
+//! The agent's loop as a state machine: it reads the model's answers, decides what to run, words
+//! the observations and ends the run.
 //!
-//! Nothing in here touches the world. There is no clock, no randomness and no I/O; a driver performs the [`Effect`]s and
-//! reports back with [`Input`]s. So a run can be replayed from its inputs, and the crate compiles to WebAssembly.
+//! The crate has no side effects: no clock, no randomness and no I/O. A driver performs the
+//! [`Effect`]s and reports back with [`Input`]s. So a run can be replayed from its inputs, and the
+//! crate compiles to WebAssembly.
 //!
 //! ```
 //! use wattle_machine::{Call, Effect, Execution, Input, ModelAnswer, Nonce, Ran, Setup, State, step};
@@ -21,9 +23,10 @@
 //! assert_eq!(observed, Some("[Observation bbbbbb (step 1)] Execution result:\n12:00"));
 //! ```
 //!
-//! In reading order: [`step`] is the loop; [`State`] and its neighbours are its vocabulary; [`read`] takes a model's answer
-//! for an [`Action`], in whichever [`Dialect`] it is given; [`Call`] and [`Execution`] are what is run and what became of it; [`Event`] is what the world hears;
-//! [`system_prompt`] is what the model knows.
+//! In reading order: [`step`] is the loop, and [`State`] and the types beside it are its
+//! vocabulary. [`read`] reads an [`Action`] from a model's answer, and [`Dialect`] says in which
+//! form the model calls programs. [`Call`] is a program to run, and [`Execution`] its outcome.
+//! [`Event`]s report the run to the outside, and [`system_prompt`] writes the model's instructions.
 
 mod call;
 mod confusable;

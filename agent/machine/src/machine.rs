@@ -1,36 +1,37 @@
 //! The loop: think, read, act, observe, end.
 //!
-//! A run is a value, and [`step`] is the only thing that moves it. It does no I/O and knows no clock and no randomness, so
-//! the same inputs always give the same effects: a run can be replayed from the journal of its inputs, taken up after a
-//! crash, and tested without a network.
+//! A run is a value, and only [`step`] changes it. It does no I/O and uses no clock and no
+//! randomness, so the same inputs always lead to the same effects. A run can be replayed from the
+//! journal of its inputs, resumed after a crash, and tested without a network.
 
 use crate::{
     call::{Call, Execution},
     dialect::{Dialect, Intent, PlannedCall, add},
     event::{Dollars, Event, Source},
-    mark::shown,
+    mark::escape_marks,
     message::Message,
     moderation::Verdict,
     observation::{self, Output},
     prompt,
     state::{
-        Again, Ask, Bound, Effect, Ending, FailedProgram, Input, ModelAnswer, OnMaxSteps, Phase, Purpose, Repeated,
-        State, Turn,
+        Ask, Bound, Effect, Ending, FailedProgram, Input, ModelAnswer, OnMaxSteps, Phase, Purpose, Repeated,
+        RetryReason, State, Turn,
     },
 };
 
-/// What is told of an answer that was cut off.
-const CUT: &str = "the answer was cut off before its end";
+/// The error that is reported for a truncated answer.
+const TRUNCATED: &str = "the answer was cut off before its end";
 
-/// From which time in a row on the model is told that it repeats itself.
-const TOLD_OF_REPETITION: u32 = 3;
+/// Number of repetitions of the same call from which on the model is warned.
+const WARN_REPETITIONS: u32 = 3;
 
-/// At which time in a row the run ends.
-const MOST_REPETITIONS: u32 = 5;
+/// Number of repetitions of the same call that ends the run.
+const MAX_REPETITIONS: u32 = 5;
 
-/// Moves a run on: takes what happened, gives the run after it and what is to be done now.
+/// Applies an input to a run, and returns the new state with the effects to perform.
 ///
-/// An input that does not fit what the run waits for (a result that comes late, anything after the end) is without effect.
+/// An input that the run does not wait for has no effect: a late result, or any input after the
+/// end.
 ///
 /// ```
 /// use wattle_machine::{Effect, Ending, Input, ModelAnswer, Setup, State, step};
@@ -52,11 +53,11 @@ pub fn step(mut state: State, input: Input) -> (State, Vec<Effect>) {
         (phase, Input::Expired { limit_ms }) => state.abort_pending_calls(&phase, Ending::expired(limit_ms)),
         (phase, Input::Failed(message)) => state.abort_pending_calls(&phase, Ending::failed(&message)),
         (Phase::Ready, Input::Begin { message }) => state.begin(message),
-        (Phase::Moderating, Input::Moderated(verdict)) => state.moderated(verdict),
+        (Phase::Moderating, Input::Moderated(verdict)) => state.apply_verdict(verdict),
         (Phase::Asking(turn), Input::Answer(answer)) => state.act(turn, answer),
         (Phase::Asking(turn), Input::WithoutFunctions(why)) => state.without_functions(turn, &why),
-        (Phase::Executing { turn, said, planned, notes }, Input::Executed(executions)) => {
-            state.observe(turn, said, planned, notes, executions)
+        (Phase::Executing { turn, answer, planned, notes }, Input::Executed(executions)) => {
+            state.observe(turn, answer, planned, notes, executions)
         }
         (phase, input) => {
             if let Input::Spent(usage) = input {
@@ -70,9 +71,9 @@ pub fn step(mut state: State, input: Input) -> (State, Vec<Effect>) {
 }
 
 impl State {
-    /// Begins with the user's message, or has it looked at first.
+    /// Starts the run with the user's message, after moderation if the setup asks for it.
     fn begin(&mut self, message: String) -> Vec<Effect> {
-        self.opens_escaped |= *shown(&message, Some(&self.nonce)) != *message;
+        self.opens_escaped |= *escape_marks(&message, Some(&self.nonce)) != *message;
         self.knows_escapes = self.opens_escaped;
         self.conversation.push(Message::user(message.clone()));
         if !self.is_moderated {
@@ -82,7 +83,7 @@ impl State {
         vec![Effect::Moderate { message }]
     }
 
-    /// Think: asks for the next action, or for the final answer where the steps are used up.
+    /// Think: asks for the next action, or for the final answer if the steps are used up.
     fn next_turn(&mut self) -> Vec<Effect> {
         if let Some(ending) = self.over_budget() {
             return self.end(ending);
@@ -92,23 +93,23 @@ impl State {
             OnMaxSteps::Answer => Purpose::Conclude,
             OnMaxSteps::Stop => return self.end(Ending::out_of_steps(self.settings.max_steps)),
         };
-        vec![self.ask(Turn { purpose, attempt: 0, broken: None, again: None })]
+        vec![self.ask(Turn { purpose, attempt: 0, failed_program: None, retry_reason: None })]
     }
 
-    /// Read and act: takes the model's answer for an action and sets about it.
+    /// Read and act: reads an action from the model's answer and starts it.
     fn act(&mut self, turn: Turn, answer: ModelAnswer) -> Vec<Effect> {
         self.usage += answer.usage;
-        let said = self.dialect.read(&answer, turn.purpose, self.steps + 1, &self.programs);
-        let mut effects = self.thinking(said.thought.as_deref());
-        let is_truncated = answer.is_truncated && !said.is_whole;
-        effects.extend(match (turn.purpose, said.wish) {
+        let parsed = self.dialect.read(&answer, turn.purpose, self.steps + 1, &self.programs);
+        let mut effects = self.thinking(parsed.thought.as_deref());
+        let is_truncated = answer.is_truncated && !parsed.is_complete;
+        effects.extend(match (turn.purpose, parsed.intent) {
             (_, _) if is_truncated && turn.attempt < self.settings.max_retries => {
-                self.retry(Turn { again: Some(Again::Cut), ..turn }, CUT.to_owned())
+                self.retry(Turn { retry_reason: Some(RetryReason::Truncated), ..turn }, TRUNCATED.to_owned())
             }
-            (_, Intent::Answer(text)) if text.is_empty() => self.answered_nothing(turn),
-            (Purpose::Conclude, wish) => self.conclude(said.message, said.thought, wish),
+            (_, Intent::Answer(text)) if text.is_empty() => self.retry_empty_answer(turn),
+            (Purpose::Conclude, intent) => self.conclude(parsed.message, parsed.thought, intent),
             (_, Intent::Answer(text)) => {
-                self.conversation.push(said.message);
+                self.conversation.push(parsed.message);
                 self.end(match is_truncated {
                     true => Ending::Exhausted { text, bound: Bound::Length },
                     false => Ending::Answered { text },
@@ -118,19 +119,20 @@ impl State {
                 Some(ending) => self.end(ending),
                 None => {
                     let planned =
-                        if is_truncated { planned.into_iter().map(PlannedCall::cut).collect() } else { planned };
-                    self.execute(turn, said.message, said.thought.as_deref(), planned, said.notes)
+                        if is_truncated { planned.into_iter().map(PlannedCall::truncated).collect() } else { planned };
+                    self.execute(turn, parsed.message, parsed.thought.as_deref(), planned, parsed.notes)
                 }
             },
         });
         effects
     }
 
-    /// Observe: tells the model what became of its calls, or has it mend a program that does not compile.
+    /// Observe: reports the outcome of the calls to the model, or asks it to repair a program that
+    /// does not compile.
     fn observe(
         &mut self,
         turn: Turn,
-        said: Message,
+        answer: Message,
         planned: Vec<PlannedCall>,
         notes: Vec<String>,
         executions: Vec<Execution>,
@@ -139,32 +141,33 @@ impl State {
             (planned.as_slice(), executions.as_slice())
             && turn.attempt < self.settings.max_retries
         {
-            let broken = FailedProgram { said, body: body.clone(), args: args.clone(), diagnostic: diagnostic.clone() };
-            let turn = Turn { purpose: Purpose::Repair, broken: Some(broken), again: None, ..turn };
+            let failed =
+                FailedProgram { answer, body: body.clone(), args: args.clone(), diagnostic: diagnostic.clone() };
+            let turn = Turn { purpose: Purpose::Repair, failed_program: Some(failed), retry_reason: None, ..turn };
             return self.retry(turn, diagnostic.clone());
         }
-        self.settle(said, &planned, &notes, executions)
+        self.finish_step(answer, &planned, &notes, executions)
     }
 }
 
 impl State {
-    /// Begins the execution of the calls that an answer makes. A program in place of one that did not compile takes over its arguments
-    /// where it gives none.
+    /// Starts the execution of an answer's calls. If a repaired program has no arguments, those of
+    /// the program that it replaces are used.
     fn execute(
         &mut self,
         turn: Turn,
-        mut said: Message,
+        mut answer: Message,
         thought: Option<&str>,
         mut planned: Vec<PlannedCall>,
         notes: Vec<String>,
     ) -> Vec<Effect> {
-        if let (Some(broken), [PlannedCall { call: Call::Wat { args, .. }, .. }]) =
-            (&turn.broken, planned.as_mut_slice())
+        if let (Some(failed), [PlannedCall { call: Call::Wat { args, .. }, .. }]) =
+            (&turn.failed_program, planned.as_mut_slice())
             && args.is_empty()
-            && !broken.args.is_empty()
+            && !failed.args.is_empty()
         {
-            args.clone_from(&broken.args);
-            said = self.dialect.said_with(said, &planned, &self.programs);
+            args.clone_from(&failed.args);
+            answer = self.dialect.rewrite_calls(answer, &planned, &self.programs);
         }
         let step = self.steps + 1;
         let first_line = thought.and_then(|thought| thought.lines().next()).unwrap_or_default();
@@ -184,19 +187,19 @@ impl State {
         let carried_out = planned.iter().filter(|plan| plan.refused.is_none());
         let calls: Vec<Call> = carried_out.map(|plan| plan.call.clone()).collect();
         if calls.is_empty() {
-            effects.extend(self.settle(said, &planned, &notes, Vec::new()));
+            effects.extend(self.finish_step(answer, &planned, &notes, Vec::new()));
             return effects;
         }
-        self.phase = Phase::Executing { turn, said, planned, notes };
+        self.phase = Phase::Executing { turn, answer, planned, notes };
         effects.push(Effect::Execute { step, calls });
         effects
     }
 
-    /// Ends a step: reports each call, writes the observation down, and goes on to the next turn, or ends with the answer that a
-    /// call gave; the first one of several.
-    fn settle(
+    /// Ends a step: reports each call and adds the observation to the conversation. Then it starts
+    /// the next turn, or ends the run with the first answer that a call returned.
+    fn finish_step(
         &mut self,
-        said: Message,
+        answer: Message,
         planned: &[PlannedCall],
         notes: &[String],
         executions: Vec<Execution>,
@@ -205,7 +208,7 @@ impl State {
         let missing = || Execution::Refused { reason: "the program was not run".to_owned() };
         let mut executions = executions.into_iter().chain(std::iter::repeat_with(missing));
         let (mut effects, mut outputs) = (Vec::new(), Vec::new());
-        let mut answer = None;
+        let mut final_answer = None;
         for (PlannedCall { call, refused }, number) in planned.iter().zip(1..) {
             let execution = match refused {
                 Some(reason) => Some(Execution::Refused { reason: reason.clone() }),
@@ -214,7 +217,7 @@ impl State {
             let execution = execution.unwrap_or_else(missing);
             let output = observation::output(&execution, self.settings.observation_limit);
             let cost = execution.cost();
-            answer = answer.or_else(|| execution.answer().map(str::to_owned));
+            final_answer = final_answer.or_else(|| execution.answer().map(str::to_owned));
             effects.push(Effect::Emit(Event::ToolResult {
                 step: self.steps,
                 call: number,
@@ -224,7 +227,7 @@ impl State {
                 exit_code: execution.exit_code(),
                 dur_ms: cost.dur_ms,
                 fuel: cost.fuel,
-                mended: output.mended.clone(),
+                fixes: output.fixes.clone(),
             }));
             outputs.push(output);
         }
@@ -234,28 +237,28 @@ impl State {
         {
             *output = Output::silent(plan.call.label());
         }
-        let told = (times >= TOLD_OF_REPETITION).then(|| prompt::repeated(times, MOST_REPETITIONS));
-        let escaped = !self.knows_escapes && outputs.iter().any(|output| output.imitates_marks(&self.nonce));
+        let warning = (times >= WARN_REPETITIONS).then(|| prompt::repeated(times, MAX_REPETITIONS));
+        let escaped = !self.knows_escapes && outputs.iter().any(|output| output.has_marks(&self.nonce));
         self.knows_escapes |= escaped;
         let escaped = escaped.then(|| prompt::ESCAPED.to_owned());
-        let notes: Vec<String> = notes.iter().cloned().chain(told).chain(escaped).collect();
-        self.conversation.extend(self.dialect.observed(&self.nonce, self.steps, said, &outputs, &notes));
-        effects.extend(match answer {
+        let notes: Vec<String> = notes.iter().cloned().chain(warning).chain(escaped).collect();
+        self.conversation.extend(self.dialect.observation(&self.nonce, self.steps, answer, &outputs, &notes));
+        effects.extend(match final_answer {
             Some(text) => {
                 self.conversation.push(Message::assistant(text.as_str()));
                 self.end(Ending::Answered { text })
             }
-            None if times >= MOST_REPETITIONS => self.end(Ending::repeated(times)),
+            None if times >= MAX_REPETITIONS => self.end(Ending::repeated(times)),
             None => self.next_turn(),
         });
         effects
     }
 
-    /// Counts how often in a row the same calls came to the same.
+    /// Counts how often in a row the same calls had the same outputs.
     fn repeated(&mut self, planned: &[PlannedCall], outputs: &[Output]) -> u32 {
         let calls: Vec<Call> = planned.iter().map(|plan| plan.call.clone()).collect();
         let outputs: Vec<String> = outputs.iter().map(|output| output.text.plain()).collect();
-        match &mut self.last {
+        match &mut self.last_calls {
             Some(last) if last.calls == calls && last.outputs == outputs => {
                 last.times += 1;
                 last.times
@@ -271,33 +274,34 @@ impl State {
         matches!(&plan.call, Call::Catalog { name, .. } if self.programs.iter().any(|known| known.silent && known.program == *name))
     }
 
-    /// Takes whatever the forced last turn gave as the result. A call is not carried out any more.
-    fn conclude(&mut self, said: Message, thought: Option<String>, wish: Intent) -> Vec<Effect> {
-        let text = match wish {
+    /// Ends the run with the answer of the forced last turn. Calls are no longer run.
+    fn conclude(&mut self, answer: Message, thought: Option<String>, intent: Intent) -> Vec<Effect> {
+        let text = match intent {
             Intent::Answer(text) => text,
             Intent::Calls(_) => match thought {
                 Some(thought) => thought,
                 None => return self.end(Ending::out_of_steps(self.settings.max_steps)),
             },
         };
-        // A call without a result would not be taken by an endpoint in the session's next turn.
-        let said = if said.calls.is_empty() { said } else { Message::assistant(text.clone()) };
-        self.conversation.push(said);
+        // In the session's next turn an endpoint would reject a call that has no result.
+        let answer = if answer.calls.is_empty() { answer } else { Message::assistant(text.clone()) };
+        self.conversation.push(answer);
         self.end(Ending::Exhausted { text, bound: Bound::Steps })
     }
 
-    /// Asks again after an empty answer, within the retries of the step.
-    fn answered_nothing(&mut self, turn: Turn) -> Vec<Effect> {
+    /// Asks again after an empty answer, unless the step's retries are used up.
+    fn retry_empty_answer(&mut self, turn: Turn) -> Vec<Effect> {
         if turn.attempt < self.settings.max_retries {
-            return self.retry(Turn { again: Some(Again::Empty), ..turn }, "the answer was empty".to_owned());
+            return self
+                .retry(Turn { retry_reason: Some(RetryReason::Empty), ..turn }, "the answer was empty".to_owned());
         }
-        match (turn.broken, turn.purpose) {
-            (Some(FailedProgram { said, body, args, diagnostic }), _) => {
+        match (turn.failed_program, turn.purpose) {
+            (Some(FailedProgram { answer, body, args, diagnostic }), _) => {
                 let planned = [PlannedCall { call: Call::Wat { body, args }, refused: None }];
-                self.settle(said, &planned, &[], vec![Execution::Rejected { diagnostic }])
+                self.finish_step(answer, &planned, &[], vec![Execution::Rejected { diagnostic }])
             }
             (None, Purpose::Conclude) => self.end(Ending::out_of_steps(self.settings.max_steps)),
-            (None, _) => self.end(Ending::failed("the model gave an empty answer, however often it was asked")),
+            (None, _) => self.end(Ending::failed("the model returned an empty answer, and so did every retry")),
         }
     }
 
@@ -310,37 +314,39 @@ impl State {
         vec![Effect::Emit(retry), self.ask(turn)]
     }
 
-    /// Goes on in the text dialect, where the setup has a prompt for it; what was said so far is put into its words.
+    /// Continues in the text dialect, if the setup has a prompt for it. The conversation so far is
+    /// translated.
     fn without_functions(&mut self, turn: Turn, why: &str) -> Vec<Effect> {
         let Some(system) = self.fallback.take().filter(|_| self.dialect == Dialect::Native) else {
             return self.end(Ending::failed(&format!("{why}; set `dialect = \"text\"`")));
         };
         self.dialect = Dialect::Text;
-        let said = std::mem::take(&mut self.conversation).into_iter().skip(1);
-        let conversation = [Message::system(system)].into_iter().chain(said).collect();
-        self.conversation = self.dialect.translated(conversation);
+        let messages = std::mem::take(&mut self.conversation).into_iter().skip(1);
+        let conversation = [Message::system(system)].into_iter().chain(messages).collect();
+        self.conversation = self.dialect.translate(conversation);
         vec![self.ask(turn)]
     }
 
-    /// Asks the model, and waits for its answer. What is said to it besides the conversation stays out of the conversation.
+    /// Asks the model and waits for its answer. Requests that are only for this turn are not added
+    /// to the conversation.
     fn ask(&mut self, turn: Turn) -> Effect {
         let mut messages = self.conversation.clone();
         if let Some(opening) = messages.get_mut(self.opening) {
-            opening.content = self.opened(&opening.content);
+            opening.content = self.announce_nonce(&opening.content);
         }
-        if let Some(broken) = &turn.broken {
-            let request = prompt::repair(&self.nonce, self.dialect, &broken.body, &broken.diagnostic);
-            messages.extend(self.dialect.translated(self.dialect.repair(broken.said.clone(), request)));
+        if let Some(failed) = &turn.failed_program {
+            let request = prompt::repair(&self.nonce, self.dialect, &failed.body, &failed.diagnostic);
+            messages.extend(self.dialect.translate(self.dialect.repair(failed.answer.clone(), request)));
         }
         if turn.purpose == Purpose::Conclude {
-            self.add(&mut messages, &prompt::conclude(self.dialect, self.settings.max_steps));
+            self.add_note(&mut messages, &prompt::conclude(self.dialect, self.settings.max_steps));
         }
-        match turn.again {
-            Some(Again::Cut) => self.add(&mut messages, prompt::CUT_ANSWER),
-            Some(Again::Empty) if turn.purpose == Purpose::Act => {
-                self.add(&mut messages, self.dialect.empty_answer());
+        match turn.retry_reason {
+            Some(RetryReason::Truncated) => self.add_note(&mut messages, prompt::TRUNCATED_ANSWER),
+            Some(RetryReason::Empty) if turn.purpose == Purpose::Act => {
+                self.add_note(&mut messages, self.dialect.empty_answer());
             }
-            Some(Again::Empty) | None => {}
+            Some(RetryReason::Empty) | None => {}
         }
         let (step, dialect) = (self.steps + 1, self.dialect);
         let ask = Ask { step, attempt: turn.attempt, purpose: turn.purpose, dialect, messages };
@@ -348,21 +354,22 @@ impl State {
         Effect::Ask(ask)
     }
 
-    /// Words the user's message as the model sees it, with the run's nonce behind it: there, the prompt and the history before it are
-    /// the same bytes in every run of a session.
-    fn opened(&self, message: &str) -> String {
-        let (said, announcement) = (shown(message, Some(&self.nonce)), self.nonce.announcement());
-        let escaped = if self.opens_escaped { prompt::OPENS_ESCAPED } else { "" };
-        format!("{said}\n\n{announcement}{escaped}")
+    /// Returns the user's message as the model sees it, followed by the run's nonce. Since the
+    /// nonce comes after the prompt and the history, those are the same bytes in every run of a
+    /// session.
+    fn announce_nonce(&self, message: &str) -> String {
+        let (message, announcement) = (escape_marks(message, Some(&self.nonce)), self.nonce.announcement());
+        let escaped = if self.opens_escaped { prompt::ESCAPED_BEFORE } else { "" };
+        format!("{message}\n\n{announcement}{escaped}")
     }
 
-    /// Adds a note to the end of a conversation that stays out of it.
-    fn add(&self, messages: &mut Vec<Message>, words: &str) {
+    /// Adds a note to a request, but not to the conversation.
+    fn add_note(&self, messages: &mut Vec<Message>, words: &str) {
         add(messages, &self.nonce.note(words));
     }
 
-    /// Begins, or ends with what the user is told of a message that is not let through.
-    fn moderated(&mut self, verdict: Verdict) -> Vec<Effect> {
+    /// Starts the run if moderation allowed the message, and ends it otherwise.
+    fn apply_verdict(&mut self, verdict: Verdict) -> Vec<Effect> {
         let refusal = verdict.refusal().map(str::to_owned);
         let mut effects = vec![Effect::Emit(Event::Moderated { verdict })];
         effects.extend(match refusal {
@@ -372,7 +379,7 @@ impl State {
         effects
     }
 
-    /// Tells how the run ends where it has used up what it may use.
+    /// Returns the ending if the run has used up its tokens or its money.
     fn over_budget(&self) -> Option<Ending> {
         let tokens = self.settings.max_tokens_total.filter(|bound| self.usage.total() >= *bound);
         let cost = self.settings.max_cost.filter(|bound| self.usage.cost.is_some_and(|cost| cost >= *bound));
@@ -384,7 +391,7 @@ impl State {
         thought.map(event).map(Effect::Emit).into_iter().collect()
     }
 
-    /// Ends the run from outside; calls that are under way have come to nothing.
+    /// Ends the run from outside. Calls that are still running are reported as failed.
     fn abort_pending_calls(&mut self, phase: &Phase, ending: Ending) -> Vec<Effect> {
         let planned = if let Phase::Executing { planned, .. } = phase { planned.as_slice() } else { &[] };
         let closed = planned.iter().zip(1..).map(|(plan, number)| {
@@ -397,7 +404,7 @@ impl State {
                 exit_code: None,
                 dur_ms: 0,
                 fuel: None,
-                mended: Vec::new(),
+                fixes: Vec::new(),
             })
         });
         let mut effects: Vec<Effect> = closed.collect();
@@ -405,7 +412,7 @@ impl State {
         effects
     }
 
-    /// Ends the run, with the one event that says so.
+    /// Ends the run and emits its last event.
     fn end(&mut self, ending: Ending) -> Vec<Effect> {
         self.phase = Phase::Ended;
         let event = match ending.stop() {

@@ -1,55 +1,55 @@
-//! The conversation as a model sees it.
+//! Messages of a conversation, as a model sees them.
 
 use serde::{Deserialize, Serialize};
 
-/// Holds one message of a conversation.
+/// One message of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
-    /// Who speaks.
+    /// The author's role.
     pub role: Role,
-    /// What is said.
+    /// The text.
     pub content: String,
-    /// The functions that the model calls by this message, where it calls them apart from what it says.
+    /// The function calls that the model makes in this message, apart from its text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<FunctionCall>,
-    /// The id of the call that this message gives the result of.
+    /// The id of the call whose result this message is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<String>,
 }
 
-/// Is one call of a function that a model was offered.
+/// A model's call of a function that it was offered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FunctionCall {
-    /// The call's id, as the model's provider made it up.
+    /// The call's id, assigned by the model's provider.
     pub id: String,
     /// The function's name.
     pub name: String,
-    /// The arguments as the model wrote them: a JSON object, if it did well.
+    /// The arguments as the model wrote them. They should be a JSON object, but may be invalid.
     pub arguments: String,
 }
 
 impl Message {
-    /// Makes the message that instructs the model.
+    /// Creates a message with the model's instructions.
     pub fn system(content: impl Into<String>) -> Self {
         Self::of(Role::System, content.into())
     }
 
-    /// Makes a message from the user, or an observation.
+    /// Creates a message from the user, or an observation.
     pub fn user(content: impl Into<String>) -> Self {
         Self::of(Role::User, content.into())
     }
 
-    /// Makes a message from the model.
+    /// Creates a message from the model.
     pub fn assistant(content: impl Into<String>) -> Self {
         Self::of(Role::Assistant, content.into())
     }
 
-    /// Makes a message from the model that calls functions.
+    /// Creates a message from the model with function calls.
     pub fn calling(content: impl Into<String>, calls: Vec<FunctionCall>) -> Self {
         Self { calls, ..Self::assistant(content) }
     }
 
-    /// Makes the message that gives the result of the call with that id.
+    /// Creates a message with the result of the call that has this id.
     pub fn tool(id: impl Into<String>, content: impl Into<String>) -> Self {
         Self { answers: Some(id.into()), ..Self::of(Role::Tool, content.into()) }
     }
@@ -59,16 +59,16 @@ impl Message {
     }
 }
 
-/// Says who speaks; serialised as chat-completions endpoints name it.
+/// The author of a message, serialised as chat-completions endpoints spell it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// The runtime instructs.
+    /// The runtime, with instructions.
     System,
-    /// The user asks, or the runtime reports what a program did.
+    /// The user, or the runtime with an observation.
     User,
-    /// The model answers.
+    /// The model.
     Assistant,
-    /// The runtime gives the result of a function that the model called.
+    /// The runtime, with the result of a function call.
     Tool,
 }

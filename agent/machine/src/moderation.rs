@@ -1,36 +1,37 @@
-//! What a look at the user's message finds before anything is done about it.
+//! The verdict of moderation on a user's message.
 
 use serde::{Deserialize, Serialize};
 
-/// Says whether a message may begin a run.
+/// The verdict on whether a message may start a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum Verdict {
-    /// Nothing was found.
+    /// The message is allowed.
     Allowed,
-    /// The run ends before its first step.
+    /// The message is blocked, and the run ends before its first step.
     Blocked {
-        /// What was found, such as `violence`.
+        /// The category of the content, such as `violence`.
         category: String,
-        /// What the user is told.
+        /// The message for the user.
         message: String,
     },
-    /// The look itself failed.
+    /// The moderation itself failed.
     Failed {
-        /// Why.
+        /// The cause of the failure.
         reason: String,
-        /// Whether the message is let through all the same; else the run ends.
-        let_through: bool,
-        /// What the user is told where it is not.
+        /// If true, the message is allowed all the same. Otherwise the run ends.
+        #[serde(rename = "let_through")]
+        is_allowed: bool,
+        /// The message for the user if the run ends.
         message: String,
     },
 }
 
 impl Verdict {
-    /// Gives what the user is told where the message does not begin a run.
+    /// Returns the message for the user if the run may not start.
     pub(crate) fn refusal(&self) -> Option<&str> {
         match self {
-            Self::Allowed | Self::Failed { let_through: true, .. } => None,
+            Self::Allowed | Self::Failed { is_allowed: true, .. } => None,
             Self::Blocked { message, .. } | Self::Failed { message, .. } => Some(message),
         }
     }

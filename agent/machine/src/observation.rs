@@ -1,36 +1,36 @@
-//! Words what became of a call for the model, within a bound.
+//! Renders the outcome of calls as text for the model, within a limit.
 
 use std::fmt::Write as _;
 
 use crate::call::{Execution, Failure, Ran};
-use crate::mark::{Nonce, shown};
+use crate::mark::{Nonce, escape_marks};
 
-/// What the model reads of one call.
+/// The text that the model reads about one call.
 pub(crate) struct Output {
     pub(crate) success: bool,
-    /// The results or the reason, at most as long as the bound allows.
+    /// The results or the reason, truncated to the limit.
     pub(crate) text: Excerpt,
-    /// What the author should know besides, one sentence each.
+    /// Warnings for the author, one sentence each.
     pub(crate) warnings: Vec<String>,
-    /// What was put right in the program before it ran.
-    pub(crate) mended: Vec<String>,
+    /// Fixes made to the program before it ran.
+    pub(crate) fixes: Vec<String>,
 }
 
 impl Output {
-    /// What the model reads of a call whose results stay out of the conversation.
+    /// Returns the output of a call whose results are not added to the conversation.
     pub(crate) fn silent(label: &str) -> Self {
-        let text = Excerpt::of(&format!("(done; what `{label}` gives is not shown)"), usize::MAX);
-        Self { success: true, text, warnings: Vec::new(), mended: Vec::new() }
+        let text = Excerpt::of(&format!("(done; the results of `{label}` are not shown)"), usize::MAX);
+        Self { success: true, text, warnings: Vec::new(), fixes: Vec::new() }
     }
 
-    /// If true, some of it could be taken for a mark, and is not shown as it is.
-    pub(crate) fn imitates_marks(&self, nonce: &Nonce) -> bool {
-        let mut others = self.warnings.iter().chain(&self.mended);
-        self.text.imitates_marks(nonce) || others.any(|text| *shown(text, Some(nonce)) != **text)
+    /// Returns true if parts of the text look like marks and are therefore escaped.
+    pub(crate) fn has_marks(&self, nonce: &Nonce) -> bool {
+        let mut others = self.warnings.iter().chain(&self.fixes);
+        self.text.has_marks(nonce) || others.any(|text| *escape_marks(text, Some(nonce)) != **text)
     }
 }
 
-/// Words an execution in at most about `limit` characters.
+/// Renders an execution in about `limit` characters at most.
 pub(crate) fn output(execution: &Execution, limit: usize) -> Output {
     let (success, text, warnings) = match execution {
         Execution::Ran(ran) => (ran.failure.is_none(), ran_text(ran), ran.warnings.clone()),
@@ -38,47 +38,48 @@ pub(crate) fn output(execution: &Execution, limit: usize) -> Output {
             (false, format!("the program does not compile:\n{diagnostic}"), Vec::new())
         }
         Execution::Refused { reason } => (false, reason.clone(), Vec::new()),
-        Execution::Stopped { reason, results, .. } => (false, reason.clone() + &put_out(results), Vec::new()),
+        Execution::Stopped { reason, results, .. } => (false, reason.clone() + &results_so_far(results), Vec::new()),
     };
-    Output { success, text: Excerpt::of(&text, limit), warnings, mended: execution.mended().to_vec() }
+    Output { success, text: Excerpt::of(&text, limit), warnings, fixes: execution.fixes().to_vec() }
 }
 
-/// Words a step's outputs as the message that goes back to the model; each note is a sentence of its own at the end. The host's own
-/// lines begin with a mark; nothing of the outputs does.
+/// Renders a step's outputs as the message for the model, with the notes at its end. The host's own
+/// lines begin with a mark, and marks within the outputs are escaped.
 pub(crate) fn message(nonce: &Nonce, step: u32, outputs: &[Output], notes: &[String]) -> String {
     let mut message = String::new();
     for output in outputs {
         let verdict = if output.success { "Execution result:" } else { "Execution FAILED:" };
         let gap = if message.is_empty() { "" } else { "\n\n" };
-        let (mark, mended) = (nonce.observation(step), mended(nonce, &output.mended));
-        _ = write!(message, "{gap}{mark} {verdict}\n{mended}{}", output.text.shown(nonce));
+        let (mark, fixes) = (nonce.observation(step), fixes_note(nonce, &output.fixes));
+        _ = write!(message, "{gap}{mark} {verdict}\n{fixes}{}", output.text.escaped(nonce));
     }
     for note in outputs.iter().flat_map(|output| &output.warnings).chain(notes) {
-        _ = write!(message, "\n{}", nonce.note(&shown(note, Some(nonce))));
+        _ = write!(message, "\n{}", nonce.note(&escape_marks(note, Some(nonce))));
     }
     message
 }
 
-/// Says what was put right in a program before it ran: its author reads its own text, not the one that ran.
-fn mended(nonce: &Nonce, mended: &[String]) -> String {
-    match mended {
+/// Returns a note that lists the fixes made to a program before it ran, since the conversation has
+/// the program as its author wrote it.
+fn fixes_note(nonce: &Nonce, fixes: &[String]) -> String {
+    match fixes {
         [] => String::new(),
-        mended => {
-            let mended = mended.join("; ");
-            nonce.note(&format!("mended before running: {}\n", shown(&mended, Some(nonce))))
+        fixes => {
+            let fixes = fixes.join("; ");
+            nonce.note(&format!("fixed before running: {}\n", escape_marks(&fixes, Some(nonce))))
         }
     }
 }
 
 fn ran_text(ran: &Ran) -> String {
     match &ran.failure {
-        Some(failure) => failure_text(failure) + &put_out(&ran.results),
+        Some(failure) => failure_text(failure) + &results_so_far(&ran.results),
         None if ran.results.is_empty() => "(no results)".to_owned(),
         None => ran.results.join("\n"),
     }
 }
 
-/// Words a failure: the code and its meaning, the host function and line it came from, the reason.
+/// Renders a failure: the code and its meaning, the host function and the line, and the reason.
 fn failure_text(failure: &Failure) -> String {
     let mut text = match &failure.name {
         Some(name) => format!("{name} ({})", failure.exit_code),
@@ -101,66 +102,67 @@ fn failure_text(failure: &Failure) -> String {
     text
 }
 
-/// Words what a program that failed had put out before.
-fn put_out(results: &[String]) -> String {
-    if results.is_empty() { String::new() } else { format!("\nput out before that:\n{}", results.join("\n")) }
+/// Renders the results that a program had printed before it failed.
+fn results_so_far(results: &[String]) -> String {
+    if results.is_empty() { String::new() } else { format!("\nprinted before that:\n{}", results.join("\n")) }
 }
 
-/// Is a text within a bound: the whole of it, or its head and its tail.
+/// A text within a limit: complete, or only its head and its tail.
 pub(crate) struct Excerpt {
     head: String,
-    /// How many characters are missing, and how many there were.
-    cut: Option<(usize, usize)>,
+    /// Number of omitted characters, and of all characters.
+    omitted: Option<(usize, usize)>,
     tail: String,
 }
 
 impl Excerpt {
-    /// Cuts `text` in the middle if it has more than `limit` characters.
+    /// Truncates `text` in the middle if it has more than `limit` characters.
     pub(crate) fn of(text: &str, limit: usize) -> Self {
         let length = text.chars().count();
         if length <= limit {
-            return Self { head: text.to_owned(), cut: None, tail: String::new() };
+            return Self { head: text.to_owned(), omitted: None, tail: String::new() };
         }
         let tail = limit / 3;
         let head = limit - tail;
-        let left_out = length - limit;
+        let omitted = length - limit;
         let offset = |chars: usize| text.char_indices().nth(chars).map_or(text.len(), |(at, _)| at);
-        let (before, after) = (text.get(..offset(head)), text.get(offset(head + left_out)..));
+        let (before, after) = (text.get(..offset(head)), text.get(offset(head + omitted)..));
         let own = |part: Option<&str>| part.unwrap_or_default().to_owned();
-        Self { head: own(before), cut: Some((left_out, length)), tail: own(after) }
+        Self { head: own(before), omitted: Some((omitted, length)), tail: own(after) }
     }
 
-    /// Returns it as people read it; what is missing is said between brackets.
+    /// Returns the text for people. Brackets mark the omission.
     pub(crate) fn plain(&self) -> String {
         let Self { head, tail, .. } = self;
-        match self.missing() {
+        match self.omission() {
             None => head.clone(),
-            Some(missing) => format!("{head}\n[… {missing} …]\n{tail}"),
+            Some(omission) => format!("{head}\n[… {omission} …]\n{tail}"),
         }
     }
 
-    /// Returns it as the model reads it: what is missing is said in a note, and nothing else begins with a mark.
-    pub(crate) fn shown(&self, nonce: &Nonce) -> String {
-        let head = shown(&self.head, Some(nonce));
-        match self.missing() {
+    /// Returns the text for the model. A note marks the omission, and marks in the text are
+    /// escaped.
+    pub(crate) fn escaped(&self, nonce: &Nonce) -> String {
+        let head = escape_marks(&self.head, Some(nonce));
+        match self.omission() {
             None => head.into_owned(),
-            Some(missing) => {
-                format!("{head}\n{}\n{}", nonce.note(&format!("… {missing} …")), shown(&self.tail, Some(nonce)))
+            Some(omission) => {
+                format!("{head}\n{}\n{}", nonce.note(&format!("… {omission} …")), escape_marks(&self.tail, Some(nonce)))
             }
         }
     }
 
-    /// If true, some of it could be taken for a mark, and is not shown as it is.
-    pub(crate) fn imitates_marks(&self, nonce: &Nonce) -> bool {
-        [&self.head, &self.tail].into_iter().any(|text| *shown(text, Some(nonce)) != **text)
+    /// Returns true if parts of the text look like marks and are therefore escaped.
+    pub(crate) fn has_marks(&self, nonce: &Nonce) -> bool {
+        [&self.head, &self.tail].into_iter().any(|text| *escape_marks(text, Some(nonce)) != **text)
     }
 
-    /// Says what is missing and how to get at it.
-    fn missing(&self) -> Option<String> {
-        let (left_out, length) = self.cut?;
+    /// Describes the omission and how to read the rest.
+    fn omission(&self) -> Option<String> {
+        let (omitted, length) = self.omitted?;
         Some(format!(
-            "{left_out} of {length} characters left out: put out less, or a part at a time with $str.slice, or run the next program on \
-             the data without putting all of it out"
+            "{omitted} of {length} characters left out: print less, or a part at a time with $str.slice, or run the next program on \
+             the data without printing all of it"
         ))
     }
 }

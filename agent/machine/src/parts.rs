@@ -1,103 +1,105 @@
-//! What the system prompt is made from: plain data that the caller gathers from what is really there.
+//! The parts of the system prompt: plain data that the caller collects from the host's settings and
+//! the catalog.
 
 use crate::dialect::Dialect;
 
-/// Gathers everything that the system prompt tells.
+/// Everything that the system prompt contains.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PromptParts {
-    /// In which form the model is to call programs.
+    /// The form in which the model calls programs.
     pub dialect: Dialect,
     /// The capabilities that are granted, in the order to show.
     pub capabilities: Vec<CapabilityPart>,
     /// The capabilities that are not granted.
     pub withheld: Vec<Withheld>,
-    /// The catalog programs that are named, in any order.
+    /// The catalog programs to list, in any order.
     pub programs: Vec<ProgramLine>,
-    /// How many further programs may be called.
+    /// Number of further programs, which are not listed.
     pub more_programs: usize,
-    /// The error codes that a program can leave or meet, in order.
+    /// The error codes that a program can receive or exit with, in the order to show.
     pub codes: Vec<CodeLine>,
-    /// The bounds that a program lives in.
+    /// The limits of a program.
     pub limits: Limits,
-    /// What the deployment adds: a role, house rules.
+    /// Text that the deployment adds, such as a role or house rules.
     pub preamble: Option<String>,
-    /// What changes from session to session (the date, budgets, memory), one line each; stands last, so that the rest
-    /// stays the same byte for byte and providers can cache it.
+    /// Lines that change from session to session: the date, budgets, memory. They come last, so
+    /// that the rest of the prompt is the same bytes and providers can cache it.
     pub volatile: Vec<String>,
 }
 
-/// Describes a capability.
+/// A capability and its functions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CapabilityPart {
-    /// Its name.
+    /// The capability's name.
     pub name: String,
-    /// What goes for all its functions; may be empty.
+    /// A sentence about all of its functions. May be empty.
     pub about: String,
-    /// Its functions, in the order to show.
+    /// The functions to describe, in the order to show.
     pub functions: Vec<FunctionLine>,
-    /// The names of those that are seldom used: `help` tells the rest.
-    pub seldom: Vec<String>,
+    /// Names of functions that are rarely used. The prompt only names them, and `help` describes
+    /// them.
+    pub rare: Vec<String>,
 }
 
-/// Describes a host function in one line.
+/// A host function, described in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionLine {
-    /// How a call is written, such as `(http.get? url)`.
+    /// The syntax of a call, such as `(http.get? url)`.
     pub usage: String,
-    /// What a reader of that would not guess; may be empty.
+    /// A remark on what the syntax does not show. May be empty.
     pub about: String,
 }
 
-/// Names a capability that is not granted.
+/// A capability that is not granted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Withheld {
     /// The capability, such as `fs`.
     pub capability: String,
-    /// Why, or which setting would grant it; may be empty.
+    /// The reason, or the setting that would grant it. May be empty.
     pub why: String,
 }
 
-/// Describes a catalog program in one line.
+/// A catalog program, described in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramLine {
-    /// The name to call it by.
+    /// The program's name.
     pub name: String,
-    /// Its arguments in order.
+    /// The parameters in order.
     pub args: Vec<ArgLine>,
-    /// What it does, in one sentence; may be empty where the name tells.
+    /// A description in one sentence. May be empty if the name is enough.
     pub description: String,
 }
 
-/// Describes an argument of a catalog program.
+/// A parameter of a catalog program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArgLine {
-    /// The argument's name.
+    /// The parameter's name.
     pub name: String,
-    /// Its type, such as `string` or `int`.
+    /// The parameter's type, such as `string` or `int`.
     pub type_hint: String,
-    /// Whether it has a default and may be left out.
+    /// If true, the parameter has a default and may be omitted.
     pub optional: bool,
 }
 
-/// Describes an error code.
+/// An error code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodeLine {
     /// The name, such as `ENOENT`.
     pub name: String,
-    /// What it means, in a few words.
+    /// The meaning in a few words.
     pub meaning: String,
 }
 
-/// Gives the bounds that a program lives in.
+/// The limits of a program and a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// A program's memory in MiB.
+    /// Maximum memory of a program, in MiB.
     pub memory_mib: u32,
-    /// A program's time in seconds.
+    /// Maximum duration of a program, in seconds.
     pub program_secs: u32,
-    /// How many characters of a call's output the model reads at most.
+    /// Maximum length of a call's output in the conversation, in characters.
     pub observation_limit: usize,
-    /// How many steps a run may take.
+    /// Maximum number of steps of a run.
     pub max_steps: u32,
 }
 

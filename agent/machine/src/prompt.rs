@@ -1,6 +1,7 @@
-//! What the model is told: the system prompt, and the requests that stand only in one turn.
+//! The system prompt, and requests that are only part of one turn.
 //!
-//! The prompt is a function of its parts, byte for byte, so that providers can cache it across the turns of a session.
+//! The same parts always make the same bytes, so providers can cache the prompt across the turns of
+//! a session.
 
 use std::fmt::Write as _;
 
@@ -17,8 +18,8 @@ const EXAMPLE: &str = include_str!("../prompt/example.md");
 const NATIVE: &str = include_str!("../prompt/native.md");
 const NATIVE_EXAMPLE: &str = include_str!("../prompt/native_example.md");
 
-/// The program of the prompt's worked example. With a text of lines and a word as arguments it puts out how many lines
-/// contain the word.
+/// The program of the prompt's worked example. Its arguments are a text and a word, and it prints
+/// how many lines of the text contain the word.
 pub const EXAMPLE_PROGRAM: &str = include_str!("../prompt/example.wat");
 
 /// Writes the system prompt.
@@ -36,7 +37,7 @@ pub fn system_prompt(parts: &PromptParts) -> String {
     }
     let (answering, listed, example) = match parts.dialect {
         Dialect::Text => (ANSWERING, programs(&parts.programs, parts.more_programs), EXAMPLE),
-        // Functions are told by their schemas.
+        // The schemas describe the functions.
         Dialect::Native => (NATIVE, more_functions(parts.more_programs), NATIVE_EXAMPLE),
     };
     prompt.push_str(answering);
@@ -68,13 +69,13 @@ fn limits(limits: &Limits) -> String {
     )
 }
 
-/// The functions of each capability; those of which only names stand here share one line at the end.
+/// Lists the functions of each capability. Functions that are only named share one line at the end.
 fn functions(capabilities: &[CapabilityPart]) -> String {
     let mut section = String::new();
     let mut named: Vec<&str> = Vec::new();
     for capability in capabilities {
-        if capability.functions.is_empty() && !capability.seldom.is_empty() {
-            named.extend(capability.seldom.iter().map(String::as_str));
+        if capability.functions.is_empty() && !capability.rare.is_empty() {
+            named.extend(capability.rare.iter().map(String::as_str));
             continue;
         }
         match capability.about.trim() {
@@ -87,8 +88,8 @@ fn functions(capabilities: &[CapabilityPart]) -> String {
                 about => writeln!(section, "{} {about}", function.usage.trim()),
             };
         }
-        if !capability.seldom.is_empty() {
-            _ = writeln!(section, "more, by help: {}", capability.seldom.join(" "));
+        if !capability.rare.is_empty() {
+            _ = writeln!(section, "more, by help: {}", capability.rare.join(" "));
         }
     }
     if !named.is_empty() {
@@ -96,11 +97,11 @@ fn functions(capabilities: &[CapabilityPart]) -> String {
     }
     match section.as_str() {
         "" => section,
-        section => format!("# Host functions\nThey give a string where no → says otherwise.\n{section}"),
+        section => format!("# Host functions\nThey return a string unless → says otherwise.\n{section}"),
     }
 }
 
-/// Lists the catalog programs by name, and says how to find those that are not named.
+/// Lists the catalog programs by name, and explains how to find those that are not listed.
 fn programs(programs: &[ProgramLine], more: usize) -> String {
     let mut sorted: Vec<&ProgramLine> = programs.iter().collect();
     sorted.sort_by(|a, b| a.name.cmp(&b.name));
@@ -110,12 +111,12 @@ fn programs(programs: &[ProgramLine], more: usize) -> String {
         more if sorted.iter().any(|program| program.name == "help") => {
             format!("… and {more} more: ToolCall::Catalog(\"help\", \"word\") finds them\n")
         }
-        more => format!("… and {more} more: an unknown name is answered with the nearest ones\n"),
+        more => format!("… and {more} more: calling an unknown name lists the nearest ones\n"),
     };
     if lines.is_empty() { lines } else { format!("# Catalog programs (? may be left out)\n{lines}{rest}") }
 }
 
-/// Says how to find the catalog programs that have no function.
+/// Explains how to find the catalog programs that have no function.
 fn more_functions(more: usize) -> String {
     match more {
         0 => String::new(),
@@ -125,27 +126,28 @@ fn more_functions(more: usize) -> String {
     }
 }
 
-/// Maximum length of a program's description where programs are listed, in characters.
-pub(crate) const DESCRIPTION: usize = 200;
+/// Maximum length of a program's description in a list, in characters.
+pub(crate) const MAX_DESCRIPTION: usize = 200;
 
 /// Maximum length of a name in a list, in characters.
-const NAME: usize = 64;
+const MAX_NAME: usize = 64;
 
-/// Describes a program on one line. What its author wrote is cleaned: a line of the list is one program.
+/// Describes a program on one line. The author's text is cleaned, so that it cannot add lines to
+/// the list.
 fn program_line(program: &ProgramLine) -> String {
     let argument = |arg: &ArgLine| {
-        let (name, mark) = (one_line(&arg.name, NAME), if arg.optional { "?" } else { "" });
+        let (name, mark) = (one_line(&arg.name, MAX_NAME), if arg.optional { "?" } else { "" });
         match arg.type_hint.as_str() {
             "" | "string" => format!("{name}{mark}"),
-            hint => format!("{name}{mark}: {}", one_line(hint, NAME)),
+            hint => format!("{name}{mark}: {}", one_line(hint, MAX_NAME)),
         }
     };
     let args: Vec<String> = program.args.iter().map(argument).collect();
-    let about = match one_line(&program.description, DESCRIPTION) {
+    let about = match one_line(&program.description, MAX_DESCRIPTION) {
         description if description.is_empty() => description,
         description => format!(" — {description}"),
     };
-    format!("{}({}){about}\n", one_line(&program.name, NAME), args.join(", "))
+    format!("{}({}){about}\n", one_line(&program.name, MAX_NAME), args.join(", "))
 }
 
 fn codes(parts: &PromptParts) -> String {
@@ -162,10 +164,10 @@ fn withheld(withheld: &[Withheld]) -> String {
     if lines.is_empty() { String::new() } else { format!("# Not granted: do not try\n{}\n", lines.join("; ")) }
 }
 
-/// How many characters of a broken program and of its diagnostic the model reads again.
+/// Maximum length of a failed program and of its diagnostic in a request, in characters.
 const REPAIR_LIMIT: usize = 12_000;
 
-/// Asks for a corrected program in place of one that does not compile.
+/// Returns the request to correct a program that does not compile.
 pub(crate) fn repair(nonce: &Nonce, dialect: Dialect, body: &str, diagnostic: &str) -> String {
     let width = body.lines().count().to_string().len();
     let numbered = body.lines().zip(1..).fold(String::new(), |mut text, (line, number): (&str, usize)| {
@@ -173,44 +175,45 @@ pub(crate) fn repair(nonce: &Nonce, dialect: Dialect, body: &str, diagnostic: &s
         text
     });
     let (numbered, diagnostic) = (Excerpt::of(&numbered, REPAIR_LIMIT), Excerpt::of(diagnostic.trim(), REPAIR_LIMIT));
-    let hides = numbered.imitates_marks(nonce) || diagnostic.imitates_marks(nonce);
+    let is_escaped = numbered.has_marks(nonce) || diagnostic.has_marks(nonce);
     format!(
         "{} With line numbers it is:\n\n{}\n{}\n\n{}",
         nonce.note("Your program does not compile, so nothing was run."),
-        numbered.shown(nonce),
-        diagnostic.shown(nonce),
+        numbered.escaped(nonce),
+        diagnostic.escaped(nonce),
         nonce.note(&format!(
             "Answer with {}: the whole corrected program, without line numbers{}, and its arguments.",
             dialect.wat(),
-            if hides { " and without those backslashes behind `[` that you did not write" } else { "" }
+            if is_escaped { " and without those backslashes after `[` that you did not write" } else { "" }
         ))
     )
 }
 
-/// Asks for the final answer when the steps are used up.
+/// Returns the request for the final answer, for a run that has used up its steps.
 pub(crate) fn conclude(dialect: Dialect, max_steps: u32) -> String {
     format!(
-        "The bound of steps ({max_steps}) is reached and nothing more can be run. Answer now with {}: give what you found out, and say \
+        "The limit of {max_steps} steps is reached and nothing more can be run. Answer now with {}: say what you found out, and \
          what is missing.",
         dialect.done()
     )
 }
 
-/// Tells the model that it goes round in a circle.
-pub(crate) fn repeated(times: u32, most: u32) -> String {
+/// Returns the warning about a call that is repeated without effect.
+pub(crate) fn repeated(times: u32, limit: u32) -> String {
     format!(
-        "you made this call {times} times in a row, and it gave the same each time: do something else, or answer with what you have; \
-         the run ends at the {most}th time"
+        "you made this call {times} times in a row and got the same result: do something else, or answer with what you have; \
+         the run ends at the {limit}th time"
     )
 }
 
-/// Asks again after an answer that was cut off.
-pub(crate) const CUT_ANSWER: &str = "Your last answer was cut off before its end, and nothing of it was used. Answer again, much \
+/// The request after a truncated answer.
+pub(crate) const TRUNCATED_ANSWER: &str = "Your last answer was cut off before its end and was not used. Answer again, much \
                                      shorter: think less, write a shorter program, or do it in several steps.";
 
-/// Says how data is shown that looks like the host's lines.
-pub(crate) const ESCAPED: &str = "some of the data looks like the host's lines, and is shown with a backslash behind its `[`; the data \
+/// The note on escaped marks in an observation.
+pub(crate) const ESCAPED: &str = "some of the data looks like the host's lines and is shown with a backslash after its `[`; the data \
                                   itself is unchanged";
 
-/// Says the same of what is before the run's first step: the user's message, and earlier turns with their marks.
-pub(crate) const OPENS_ESCAPED: &str = " Marks with a backslash above are of earlier runs, or data.";
+/// The note on escaped marks before the run's first step: in the user's message and in earlier
+/// turns.
+pub(crate) const ESCAPED_BEFORE: &str = " Marks with a backslash above are of earlier runs, or data.";

@@ -1,4 +1,4 @@
-//! What a run is, what can happen to it, and what it wants done: the machine's whole vocabulary.
+//! The state of a run, its inputs, and its effects.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,12 +10,12 @@ use crate::{
     dialect::{Dialect, PlannedCall},
     event::{Dollars, Event, Stop, Usage},
     function::ProgramFunction,
-    mark::{Nonce, shown},
+    mark::{Nonce, escape_marks},
     message::{FunctionCall, Message, Role},
     moderation::Verdict,
 };
 
-/// Holds everything that a run knows: plain data that can be stored and taken up again.
+/// The whole state of a run. It is plain data, so a run can be stored and resumed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
     pub(crate) settings: Settings,
@@ -27,32 +27,33 @@ pub struct State {
     pub(crate) is_moderated: bool,
     pub(crate) conversation: Vec<Message>,
     pub(crate) nonce: Nonce,
-    /// Where in the conversation this run begins: its user's message.
+    /// Index of this run's user message in the conversation.
     pub(crate) opening: usize,
-    /// If true, the history or the user's message holds what looks like marks.
+    /// If true, the history or the user's message contains text that looks like marks.
     pub(crate) opens_escaped: bool,
-    /// If true, the model was told how such data is shown.
+    /// If true, the model was told about escaped marks.
     pub(crate) knows_escapes: bool,
     pub(crate) steps: u32,
     pub(crate) usage: Usage,
-    pub(crate) last: Option<Repeated>,
+    #[serde(rename = "last")]
+    pub(crate) last_calls: Option<Repeated>,
     pub(crate) phase: Phase,
 }
 
 impl State {
-    /// Makes a run that waits for [`Input::Begin`].
+    /// Creates a run that waits for [`Input::Begin`].
     pub fn new(setup: Setup) -> Self {
         let (mut conversation, mut opens_escaped) = (Vec::with_capacity(setup.history.len() + 1), false);
         conversation.push(Message::system(setup.system));
-        // Earlier turns are data: marks in them, genuine or not, are none of this run's.
-        for mut said in setup.dialect.translated(setup.history) {
-            if said.role != Role::Assistant
-                && let Cow::Owned(content) = shown(&said.content, Some(&setup.nonce))
+        // Earlier turns are data: marks in them, genuine or not, do not belong to this run.
+        for mut message in setup.dialect.translate(setup.history) {
+            if message.role != Role::Assistant
+                && let Cow::Owned(content) = escape_marks(&message.content, Some(&setup.nonce))
             {
                 opens_escaped = true;
-                said.content = content;
+                message.content = content;
             }
-            conversation.push(said);
+            conversation.push(message);
         }
         Self {
             nonce: setup.nonce,
@@ -69,81 +70,81 @@ impl State {
             conversation,
             steps: 0,
             usage: Usage::default(),
-            last: None,
+            last_calls: None,
             phase: Phase::Ready,
         }
     }
 
-    /// Gives the conversation so far: the system prompt, the history, and what this run added. Repair turns are not in it, and the
-    /// user's message is as it came.
+    /// Returns the conversation so far: the system prompt, the history, and this run's messages. It
+    /// does not contain repair turns, and the user's message is unchanged.
     pub fn conversation(&self) -> &[Message] {
         &self.conversation
     }
 
-    /// Gives the dialect that is spoken now.
+    /// Returns the current dialect.
     pub fn dialect(&self) -> Dialect {
         self.dialect
     }
 
-    /// Gives how many steps acted.
+    /// Returns the number of steps that ran calls.
     pub fn steps(&self) -> u32 {
         self.steps
     }
 
-    /// Gives the tokens used so far.
+    /// Returns the tokens used so far.
     pub fn usage(&self) -> Usage {
         self.usage
     }
 
-    /// Tells whether the run has ended; every further input is without effect.
+    /// Returns true if the run has ended. Further inputs have no effect.
     pub fn has_ended(&self) -> bool {
         matches!(self.phase, Phase::Ended)
     }
 }
 
-/// Gives what a run starts from.
+/// The initial values of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Setup {
-    /// The bounds and policies.
+    /// Limits and policies.
     pub settings: Settings,
     /// The system prompt.
     pub system: String,
     /// The earlier turns of the session, without a system message.
     pub history: Vec<Message>,
-    /// What tells the host's lines in this run from data; made from random bits for each run.
+    /// The code that marks the host's lines. Created from random bits for each run.
     pub nonce: Nonce,
     /// The session that the run belongs to.
     pub session_id: Option<String>,
-    /// What the catalog programs do, by name: shown when one starts.
+    /// Descriptions of the catalog programs by name, for the event that a program starts.
     pub descriptions: BTreeMap<String, String>,
-    /// In which form the model calls programs.
+    /// The form in which the model calls programs.
     pub dialect: Dialect,
-    /// The system prompt of the text dialect, which is taken up where the model turns out to take no functions. Without one the run
-    /// fails there.
+    /// The system prompt of the text dialect, for a model that turns out not to support functions.
+    /// Without it such a run fails.
     pub fallback: Option<String>,
     /// The catalog programs as functions.
     pub programs: Vec<ProgramFunction>,
-    /// Whether the message is looked at before the first step.
+    /// If true, the user's message is moderated before the first step.
     pub is_moderated: bool,
 }
 
-/// Sets a run's bounds and policies.
+/// Limits and policies of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// How many model turns may act; 12 unless said.
+    /// Maximum number of steps. 12 by default.
     pub max_steps: u32,
-    /// What happens after the last of them.
+    /// The behaviour after the last step.
     pub on_max_steps: OnMaxSteps,
-    /// How often the model is asked again within one step, for a program that does not compile, or an answer that is empty or cut off;
-    /// 2 unless said.
+    /// Maximum number of retries within a step, for a program that does not compile or an answer
+    /// that is empty or truncated. 2 by default.
     pub max_retries: u32,
-    /// How many characters of a call's output the model reads at most; 4,000 unless said.
+    /// Maximum length of a call's output in the conversation, in characters. 4,000 by default.
     pub observation_limit: usize,
-    /// How many tokens the run may take, those of its programs' requests included; any number unless said.
+    /// Maximum number of tokens of the run, including its programs' requests. Unlimited by default.
     pub max_tokens_total: Option<u64>,
-    /// What the run may cost, as far as prices are known; anything unless said.
+    /// Maximum cost of the run, as far as prices are known. Unlimited by default.
     pub max_cost: Option<Dollars>,
 }
 
@@ -160,18 +161,18 @@ impl Default for Settings {
     }
 }
 
-/// Says what happens when a run has used its steps.
+/// The behaviour of a run that has used up its steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnMaxSteps {
-    /// The model gets one last turn, which must answer.
+    /// The model gets one last turn, in which it must answer.
     #[default]
     Answer,
     /// The result is `stopped: reached max_steps (N)`.
     Stop,
 }
 
-/// Tells the machine what happened. What does not fit the run's phase is without effect.
+/// An input to the machine. An input that does not fit the run's phase has no effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Input {
@@ -180,89 +181,91 @@ pub enum Input {
         /// The message.
         message: String,
     },
-    /// What [`Effect::Moderate`] found.
+    /// The verdict of [`Effect::Moderate`].
     Moderated(Verdict),
     /// The model answered an [`Effect::Ask`].
     Answer(ModelAnswer),
-    /// The model takes no functions; why, in words. The run goes on in the text dialect where its setup allows that.
+    /// The model does not support functions, for the reason given. The run continues in the text
+    /// dialect if its setup allows that.
     WithoutFunctions(String),
-    /// Programs of the run used the model; told at any time.
+    /// Programs of the run used tokens. Accepted at any time.
     Spent(Usage),
-    /// What the run stands on failed: the model could not be had, the host is broken. The message is without a leading
-    /// `error: `.
+    /// The model is not reachable, or the host failed. The message has no leading `error: `.
     Failed(String),
-    /// The calls of an [`Effect::Execute`] are done; one report for each call, in call order.
+    /// The calls of an [`Effect::Execute`] have ended. One report for each call, in the same order.
     Executed(Vec<Execution>),
-    /// Somebody cancelled the run.
+    /// The run was cancelled.
     Cancel {
-        /// Who or what, such as `interrupted by the user`; may be empty.
+        /// The cause, such as `interrupted by the user`. May be empty.
         reason: String,
     },
-    /// The run's time is up.
+    /// The run reached its time limit.
     Expired {
-        /// The bound, in milliseconds.
+        /// The limit, in milliseconds.
         limit_ms: u64,
     },
 }
 
-/// Carries what the model said.
+/// The model's answer to a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelAnswer {
-    /// The text, whole and untouched.
+    /// The text, complete and unchanged.
     pub text: String,
-    /// The functions that the model calls, in the order in which it named them.
+    /// The model's function calls, in its order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<FunctionCall>,
-    /// Whether the answer was cut off because it reached the greatest length that it may have.
+    /// If true, the answer was truncated because it reached the provider's length limit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_truncated: bool,
-    /// What the model thought before, where the provider tells that apart from the text; the thought where the text has none.
+    /// The model's reasoning, if the provider returns it apart from the text. It is the thought if
+    /// the text contains none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,
     /// The tokens of this request.
     pub usage: Usage,
 }
 
-/// Tells the driver what to do.
+/// An action for the driver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// Look at the user's message and give back [`Input::Moderated`].
+    /// Moderate the user's message and return [`Input::Moderated`].
     Moderate {
         /// The message.
         message: String,
     },
-    /// Ask the model and give back [`Input::Answer`], [`Input::WithoutFunctions`] or [`Input::Failed`].
+    /// Ask the model and return [`Input::Answer`], [`Input::WithoutFunctions`] or
+    /// [`Input::Failed`].
     Ask(Ask),
-    /// Run the calls and give back [`Input::Executed`].
+    /// Run the calls and return [`Input::Executed`].
     Execute {
         /// The step, counted from 1.
         step: u32,
-        /// What to run; may run concurrently.
+        /// The calls. They may run concurrently.
         calls: Vec<Call>,
     },
     /// Send the event to the sinks.
     Emit(Event),
-    /// The run is over; no effect follows.
+    /// The run has ended. No effect follows.
     Finish(Ending),
 }
 
-/// Asks the model.
+/// A request to the model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ask {
     /// The step that the answer is for, counted from 1.
     pub step: u32,
-    /// 0 for the first time within the step, then counted up to `max_retries`.
+    /// The attempt within the step, from 0 to `max_retries`.
     pub attempt: u32,
-    /// What the answer is wanted for.
+    /// The purpose of the request.
     pub purpose: Purpose,
-    /// Whether the model is offered functions.
+    /// The dialect. In the native one the model is offered functions.
     pub dialect: Dialect,
-    /// Everything that the model is to see.
+    /// The complete conversation as the model sees it.
     pub messages: Vec<Message>,
 }
 
-/// Says what an answer is wanted for.
+/// The purpose of a request to the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
@@ -274,7 +277,7 @@ pub enum Purpose {
     Conclude,
 }
 
-/// Says how a run ended.
+/// The end of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ending", rename_all = "snake_case")]
 pub enum Ending {
@@ -283,32 +286,32 @@ pub enum Ending {
         /// The answer.
         text: String,
     },
-    /// A bound was reached.
+    /// A limit was reached.
     Exhausted {
         /// The answer of the forced last turn, or `stopped: reached …`.
         text: String,
-        /// Which bound.
+        /// The limit.
         bound: Bound,
     },
-    /// The message was not let through; nothing was done about it.
+    /// Moderation blocked the message, and no step was run.
     Blocked {
-        /// What the user is told.
+        /// The message for the user.
         text: String,
     },
-    /// Somebody cancelled it.
+    /// The run was cancelled.
     Cancelled {
-        /// `stopped: cancelled`, with the reason where one was given.
+        /// `stopped: cancelled`, with the reason if there is one.
         text: String,
     },
-    /// Something that the run stands on failed.
+    /// The model or the host failed.
     Failed {
-        /// What failed, beginning with `error: `.
+        /// The error message, which begins with `error: `.
         message: String,
     },
 }
 
 impl Ending {
-    /// Gives the run's result in words; there is always one.
+    /// Returns the run's result as text. Every run has one.
     pub fn text(&self) -> &str {
         match self {
             Self::Answered { text }
@@ -319,7 +322,7 @@ impl Ending {
         }
     }
 
-    /// Gives why the run ended; `None` where it failed.
+    /// Returns the reason for the end, or `None` if the run failed.
     pub fn stop(&self) -> Option<Stop> {
         match self {
             Self::Answered { .. } => Some(Stop::Answered),
@@ -336,70 +339,73 @@ impl Ending {
     }
 }
 
-/// Names a bound of a run.
+/// A limit of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
     /// `max_steps`.
     Steps,
-    /// The wall clock.
+    /// The run's wall-clock time.
     Time,
     /// `max_tokens_total`.
     Tokens,
     /// `max_cost`.
     Cost,
-    /// How often the same call may be made in a row.
+    /// The number of times that the same call may be repeated in a row.
     Repetition,
     /// The length of an answer.
     Length,
 }
 
-/// Says what the run waits for.
+/// The input that a run waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Phase {
     /// The user's message.
     Ready,
-    /// What is found in it.
+    /// The verdict on the user's message.
     Moderating,
     /// The model's answer.
     Asking(Turn),
     /// The reports of the calls.
     Executing {
         turn: Turn,
-        /// The answer as later steps will see it.
-        said: Message,
+        /// The model's answer as later steps will see it.
+        #[serde(rename = "said")]
+        answer: Message,
         planned: Vec<PlannedCall>,
-        /// What the model is told about its answer's form.
+        /// Notes for the model about the form of its answer.
         notes: Vec<String>,
     },
-    /// Nothing.
+    /// No further input: the run has ended.
     Ended,
 }
 
-/// Counts the attempts of one step.
+/// The current attempt of a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Turn {
     pub(crate) purpose: Purpose,
     pub(crate) attempt: u32,
-    /// The last program that did not compile, while a better one is awaited.
-    pub(crate) broken: Option<FailedProgram>,
-    /// Why the same is asked again, where that is not a program.
-    #[serde(default)]
-    pub(crate) again: Option<Again>,
+    /// The last program that did not compile, while its repair is awaited.
+    #[serde(rename = "broken")]
+    pub(crate) failed_program: Option<FailedProgram>,
+    /// The reason for asking the same again, if it is not a program that does not compile.
+    #[serde(default, rename = "again")]
+    pub(crate) retry_reason: Option<RetryReason>,
 }
 
-/// Says why an answer was of no use.
+/// A fault for which an answer is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Again {
-    /// It was empty.
+pub(crate) enum RetryReason {
+    /// The answer was empty.
     Empty,
-    /// It was cut off in the middle.
-    Cut,
+    /// The answer was truncated.
+    #[serde(rename = "cut")]
+    Truncated,
 }
 
-/// Counts how often the same calls came to the same in a row.
+/// The last step's calls and outputs, and how often in a row they were the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Repeated {
     pub(crate) calls: Vec<Call>,
@@ -407,10 +413,12 @@ pub(crate) struct Repeated {
     pub(crate) times: u32,
 }
 
-/// Keeps a program that did not compile.
+/// A program that did not compile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FailedProgram {
-    pub(crate) said: Message,
+    /// The answer that contains the program.
+    #[serde(rename = "said")]
+    pub(crate) answer: Message,
     pub(crate) body: String,
     pub(crate) args: Vec<String>,
     pub(crate) diagnostic: String,

@@ -40,7 +40,7 @@ fn show(reading: &Reading) -> String {
 }
 
 #[test]
-fn every_answer_is_read_as_written_down() {
+fn every_answer_has_the_expected_reading() {
     let (mut count, mut comparison) = (0, wattle_cases::Comparison::new());
     for file in wattle_cases::files("tests/answers", "txt") {
         let (mut found, cases) = cases(&wattle_cases::read(&file));

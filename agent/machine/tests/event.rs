@@ -1,11 +1,11 @@
-//! The form of events on the wire.
+//! The serialised form of events.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
 use wattle_machine::{Envelope, Event, Source, Stop, Usage};
 
 #[test]
-fn each_event_has_its_fields_under_its_type() {
+fn each_event_has_its_type_and_fields() {
     let usage = Usage { prompt: 3, completion: 2, cached: 1, cost: None };
     let cases = [
         (Event::Thinking { step: 1, content: "hm".into() }, r#"{"type":"thinking","step":1,"content":"hm"}"#),
@@ -32,7 +32,7 @@ fn each_event_has_its_fields_under_its_type() {
                 exit_code: Some(6),
                 dur_ms: 5,
                 fuel: None,
-                mended: Vec::new(),
+                fixes: Vec::new(),
             },
             r#"{"type":"tool_result","step":1,"call":1,"source":"catalog","success":false,"output":"o","exit_code":6,"dur_ms":5,"fuel":null}"#,
         ),

@@ -1,4 +1,4 @@
-//! Reads texts that nobody would write: large ones, which only a linear reader gets through, and random ones.
+//! Reads very large texts, which need a linear reader, and random texts.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
@@ -11,10 +11,10 @@ fn repeated(piece: &str, size: usize) -> String {
     piece.repeat(size / piece.len())
 }
 
-/// Gives every string of a reading.
+/// Returns every string of a reading.
 fn strings(reading: &Reading) -> Vec<&str> {
     let mut all = Vec::from_iter(reading.thought.as_deref());
-    all.push(&reading.said);
+    all.push(&reading.retained);
     match &reading.action {
         Action::Wat { body, args } => {
             all.push(body);
@@ -30,7 +30,7 @@ fn strings(reading: &Reading) -> Vec<&str> {
 }
 
 #[test]
-fn a_megabyte_of_anything_gives_an_action() {
+fn a_megabyte_of_anything_has_an_action() {
     for piece in [
         "x ",
         "(",
@@ -56,7 +56,7 @@ fn a_megabyte_of_anything_gives_an_action() {
 }
 
 #[test]
-fn what_is_opened_and_never_closed_gives_an_action() {
+fn unclosed_text_has_an_action() {
     let pieces = [
         "(",
         ")",
@@ -138,7 +138,7 @@ fn a_call_after_a_megabyte_of_noise_is_found() {
     }
 }
 
-/// Pieces of which answers are made.
+/// Pieces of random answers.
 fn piece() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
         "ToolCall::Wat(",
@@ -208,7 +208,7 @@ proptest! {
     }
 
     #[test]
-    fn well_formed_strings_come_through(values in prop::collection::vec(any::<String>(), 0..5)) {
+    fn well_formed_strings_are_read_exactly(values in prop::collection::vec(any::<String>(), 0..5)) {
         let quoted: Vec<String> = values.iter().map(|value| {
             let escaped = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\r', "\\r");
             format!("\"{escaped}\"")
@@ -218,7 +218,7 @@ proptest! {
     }
 
     #[test]
-    fn well_formed_programs_come_through(lines in prop::collection::vec("[a-z $.()\"0-9]{1,30}", 1..10)) {
+    fn well_formed_programs_are_read_exactly(lines in prop::collection::vec("[a-z $.()\"0-9]{1,30}", 1..10)) {
         let body = lines.join("\n");
         let text = format!("ToolCall::Wat(```wat\n{body}\n```, \"x\")");
         let found = read(&text).action;

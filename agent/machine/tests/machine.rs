@@ -1,4 +1,4 @@
-//! What holds for every run, whatever happens to it.
+//! Properties that hold for every run.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
@@ -91,7 +91,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_inputs_keep_the_machine_in_order(setup in settings().prop_flat_map(setup), inputs in prop::collection::vec(input(), 0..60)) {
+    fn any_inputs_keep_the_machine_consistent(setup in settings().prop_flat_map(setup), inputs in prop::collection::vec(input(), 0..60)) {
         let settings = setup.settings;
         let mut state = State::new(setup);
         let (mut asks, mut ended) = (0, false);
@@ -105,18 +105,18 @@ proptest! {
             if ended && !effects.is_empty() {
                 prop_assert!(matches!(effects.last(), Some(Effect::Finish(_))));
             }
-            // What a driver has to answer comes once, and last.
+            // A request to the driver is the only one, and the last effect.
             let waits = effects.iter().filter(|effect| matches!(effect, Effect::Ask(_) | Effect::Execute { .. })).count();
             prop_assert!(waits <= 1 && waits + finishes(&effects) <= 1);
             asks += effects.iter().filter(|effect| matches!(effect, Effect::Ask(_))).count();
         }
-        // Once more where the model turns out to take no functions.
+        // One more request if the model turns out not to support functions.
         let bound = (settings.max_steps + 1) * (settings.max_retries + 1) + 1;
         prop_assert!(asks <= bound as usize, "{asks} requests, at most {bound} are allowed");
     }
 
     #[test]
-    fn a_run_that_is_served_ends(setup in settings().prop_flat_map(setup), answers in prop::collection::vec(answer(), 20), executions in prop::collection::vec(execution(), 20)) {
+    fn a_run_ends_if_its_effects_are_performed(setup in settings().prop_flat_map(setup), answers in prop::collection::vec(answer(), 20), executions in prop::collection::vec(execution(), 20)) {
         let settings = setup.settings;
         let (mut state, mut effects) = step(State::new(setup), Input::Begin { message: "go".into() });
         let (mut answers, mut executions) = (answers.into_iter(), executions.into_iter());
@@ -133,12 +133,12 @@ proptest! {
 }
 
 #[test]
-fn a_repaired_program_leaves_no_trace_of_the_broken_one() {
+fn a_repaired_program_replaces_the_failed_one() {
     let inputs = [
         Input::Begin { message: "go".into() },
         model("ToolCall::Wat(```wat\n(broken)\n```)"),
         Input::Executed(vec![Execution::Rejected { diagnostic: "error: broken".into() }]),
-        model("ToolCall::Wat(```wat\n(mended)\n```)"),
+        model("ToolCall::Wat(```wat\n(repaired)\n```)"),
         Input::Executed(vec![Execution::Ran(Ran::default())]),
     ];
     let mut state = State::new(Setup::default());
@@ -149,16 +149,16 @@ fn a_repaired_program_leaves_no_trace_of_the_broken_one() {
     let Some(Effect::Ask(ask)) = effects.last() else { panic!("the next step is asked for") };
     assert_eq!((ask.step, ask.purpose), (2, Purpose::Act));
     let seen: String = ask.messages.iter().map(|message| message.content.as_str()).collect();
-    assert!(seen.contains("(mended)") && !seen.contains("broken"), "{seen}");
+    assert!(seen.contains("(repaired)") && !seen.contains("broken"), "{seen}");
 }
 
 #[test]
-fn a_corrected_program_takes_over_the_arguments_where_it_gives_none() {
+fn a_repaired_program_without_arguments_keeps_those_of_the_failed_one() {
     let (state, _) = step(State::new(Setup::default()), Input::Begin { message: "go".into() });
     let (state, _) = step(state, model("ToolCall::Wat(```wat\n(broken)\n```, \"a\")"));
     let (state, _) = step(state, Input::Executed(vec![Execution::Rejected { diagnostic: "error".into() }]));
-    let (_, effects) = step(state, model("```wat\n(mended)\n```"));
-    let calls = vec![Call::Wat { body: "(mended)".into(), args: vec!["a".into()] }];
+    let (_, effects) = step(state, model("```wat\n(repaired)\n```"));
+    let calls = vec![Call::Wat { body: "(repaired)".into(), args: vec!["a".into()] }];
     assert_eq!(effects.last(), Some(&Effect::Execute { step: 1, calls }));
 }
 

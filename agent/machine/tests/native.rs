@@ -1,4 +1,5 @@
-//! Reads calls of functions as models and servers write them, in both dialects; the data is in `functions/`.
+//! Reads function calls as models and servers write them, in both dialects. The cases are in
+//! `functions/`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
@@ -21,7 +22,7 @@ fn program(name: &str, params: &[(&str, ParamKind, Option<&str>)]) -> ProgramFun
         program: name.to_owned(),
         description: "Does it".to_owned(),
         params: params.iter().map(param).collect(),
-        offer: if name == "hidden" { Offer::Untold } else { Offer::Told },
+        offer: if name == "hidden" { Offer::Unlisted } else { Offer::Listed },
         exclusive: name == "alone",
         silent: name == "quiet",
     }
@@ -45,7 +46,7 @@ fn programs() -> Vec<ProgramFunction> {
     ]
 }
 
-/// Begins a run, and has it read that answer.
+/// Begins a run and passes it an answer.
 fn answered(dialect: Dialect, answer: ModelAnswer) -> (State, Vec<Effect>) {
     let setup = Setup { dialect, programs: programs(), ..Setup::default() };
     let (state, _) = step(State::new(setup), Input::Begin { message: "go".into() });
@@ -78,7 +79,7 @@ fn read(effects: &[Effect]) -> String {
 }
 
 fn cases(text: &str) -> Vec<(String, String)> {
-    let body = text.split_once("\n\n").expect("a remark stands first").1;
+    let body = text.split_once("\n\n").expect("a preamble comes first").1;
     let mut cases = Vec::new();
     let (mut given, mut expected) = (String::new(), String::new());
     for line in body.lines().chain(["", "end"]) {
@@ -119,7 +120,7 @@ fn calls_in_the_text_are_read_in_both_dialects() {
 }
 
 #[test]
-fn arguments_are_read_where_they_have_one_reading() {
+fn arguments_with_one_possible_meaning_are_accepted() {
     let mut wrong = String::new();
     let cases = cases(include_str!("functions/arguments.txt"));
     assert!(cases.len() >= 40, "{} cases", cases.len());
@@ -156,7 +157,7 @@ fn ran(result: &str) -> Execution {
     Execution::Ran(Ran { results: vec![result.to_owned()], ..Ran::default() })
 }
 
-/// The results that the model gets, by the ids of its calls.
+/// Returns the results of the calls, with their ids.
 fn results(state: &State) -> Vec<(String, String)> {
     let tools = state.conversation().iter().filter(|message| message.role == Role::Tool);
     tools.map(|message| (message.answers.clone().unwrap(), message.content.clone())).collect()
@@ -193,7 +194,7 @@ fn calls_of_one_turn_share_its_step_and_each_has_its_result_in_order() {
 }
 
 #[test]
-fn an_exclusive_program_runs_alone_and_the_others_are_told() {
+fn an_exclusive_program_runs_alone_and_the_others_are_refused() {
     let calls = [("a", "kv_get", "{\"key\":\"1\"}"), ("b", "alone", "{}"), ("c", "alone", "{}")];
     let (state, effects) = answered(Dialect::Native, calling(&calls));
     let Some(Effect::Execute { calls, .. }) = effects.last() else { panic!("{effects:?}") };
@@ -219,12 +220,12 @@ fn results_of_a_silent_program_stay_out_of_the_conversation_and_its_failures_do_
 }
 
 #[test]
-fn the_end_beside_other_calls_waits_for_their_results() {
+fn done_beside_other_calls_is_refused() {
     let (state, effects) =
         answered(Dialect::Native, calling(&[("a", "now", "{}"), ("b", "done", "{\"result\":\"12:00\"}")]));
     assert!(matches!(effects.last(), Some(Effect::Execute { .. })));
     let (state, effects) = step(state, Input::Executed(vec![ran("13:00")]));
-    assert!(results(&state)[1].1.contains("not taken: read the results"), "{:?}", results(&state));
+    assert!(results(&state)[1].1.contains("not accepted: read the results"), "{:?}", results(&state));
     assert!(matches!(effects.last(), Some(Effect::Ask(_))));
     let (state, effects) = step(state, Input::Answer(calling(&[("c", "done", "{\"result\":\"13:00\"}")])));
     assert_eq!(effects.last(), Some(&Effect::Finish(Ending::Answered { text: "13:00".into() })));
@@ -233,7 +234,7 @@ fn the_end_beside_other_calls_waits_for_their_results() {
 }
 
 #[test]
-fn functions_have_names_and_schemas_that_endpoints_take() {
+fn functions_have_names_and_schemas_that_endpoints_accept() {
     let tools = function_tools(&programs());
     let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(
@@ -245,12 +246,12 @@ fn functions_have_names_and_schemas_that_endpoints_take() {
         search.parameters.to_string(),
         r#"{"type":"object","properties":{"pattern":{"type":"string","description":"what it is"},"max":{"type":"integer","description":"what it is","default":10},"deep":{"type":"boolean","description":"what it is","default":false}},"required":["pattern"]}"#
     );
-    let all: Vec<ProgramFunction> = programs().into_iter().filter(|program| program.offer == Offer::Told).collect();
+    let all: Vec<ProgramFunction> = programs().into_iter().filter(|program| program.offer == Offer::Listed).collect();
     assert!(function_tools(&all).iter().all(|tool| tool.name != "catalog"), "nothing else can be called");
 }
 
 #[test]
-fn without_functions_the_run_goes_on_in_words() {
+fn without_functions_the_run_continues_in_the_text_dialect() {
     let setup = Setup {
         system: "native".into(),
         dialect: Dialect::Native,
@@ -286,7 +287,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_is_called_has_a_result_under_its_id(
+    fn every_call_has_a_result_with_its_id(
         calls in prop::collection::vec(("[a-c]{0,1}", prop::sample::select(vec!["kv_get", "wat", "done", "alone", "", "x y", "quiet"]), ".{0,40}"), 0..20),
         text in prop::sample::select(vec!["", "<tool_call>", "{\"name\":", "why", "```json\n{", "[TOOL_CALLS][{}]", "<function="]),
         native in any::<bool>(),
@@ -310,7 +311,7 @@ proptest! {
 }
 
 #[test]
-fn a_megabyte_of_marks_is_read_in_no_time() {
+fn a_megabyte_of_marks_is_read_in_linear_time() {
     for piece in ["<tool_call>", "{\"name\":", "<function=x>", "[TOOL_CALLS]", "{", "[", "```json\n", "<parameter=a>"] {
         let text = piece.repeat((1 << 20) / piece.len());
         let (_, effects) = answered(Dialect::Native, ModelAnswer { text, ..ModelAnswer::default() });

@@ -1,4 +1,4 @@
-//! What the system prompt holds, and how long it gets.
+//! The content and the length of the system prompt.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 
@@ -58,7 +58,7 @@ fn program(name: &str) -> ProgramLine {
     ProgramLine {
         name: name.to_owned(),
         args: vec![arg("path", "path", false), arg("count", "int", true), arg("text", "string", false)],
-        description: "Does something useful with a file and gives back what it found".into(),
+        description: "Does something useful with a file and returns what it found".into(),
     }
 }
 
@@ -67,8 +67,8 @@ fn everything() -> PromptParts {
     for signature in SIGNATURES {
         let name = signature.split('.').next().unwrap().to_owned();
         if capabilities.last().is_none_or(|last| last.name != name) {
-            let seldom = vec![format!("{name}.seldom")];
-            capabilities.push(CapabilityPart { name, about: "Of its kind".to_owned(), functions: Vec::new(), seldom });
+            let rare = vec![format!("{name}.rare")];
+            capabilities.push(CapabilityPart { name, about: "Of its kind".to_owned(), functions: Vec::new(), rare });
         }
         let line = FunctionLine { usage: signature.to_owned(), about: "bytes; -1 where there is none".to_owned() };
         capabilities.last_mut().unwrap().functions.push(line);
@@ -92,13 +92,14 @@ fn everything() -> PromptParts {
 #[test]
 fn everything_together_stays_within_its_size() {
     let prompt = system_prompt(&everything());
-    // A token is three characters or more of this mixture of English and WAT; the bound is 3,500 tokens.
+    // A token of this mixture of English and WAT has at least three characters. The limit is 3,500
+    // tokens.
     let length = prompt.chars().count();
     assert!(length <= 10_500, "the prompt has {length} characters");
 }
 
 #[test]
-fn sections_stand_in_order_and_what_changes_comes_last() {
+fn sections_are_in_order_and_variable_lines_come_last() {
     let prompt = system_prompt(&everything());
     let marks = [
         "You work for a bakery.",
@@ -126,7 +127,7 @@ fn sections_stand_in_order_and_what_changes_comes_last() {
 }
 
 #[test]
-fn the_same_parts_give_the_same_bytes_and_the_stable_part_is_a_prefix() {
+fn the_same_parts_make_the_same_bytes_and_the_stable_part_is_a_prefix() {
     let (today, mut tomorrow) = (everything(), everything());
     tomorrow.volatile = vec!["Today is 2026-03-02.".into()];
     tomorrow.programs.reverse();
@@ -136,24 +137,24 @@ fn the_same_parts_give_the_same_bytes_and_the_stable_part_is_a_prefix() {
 }
 
 #[test]
-fn what_is_not_there_takes_no_room() {
+fn empty_parts_have_no_section() {
     let prompt = system_prompt(&PromptParts::default());
     for absent in ["# Catalog programs", "# Host functions", "# Error codes", "# Not granted", "\n\n\n", "{program}"] {
-        assert!(!prompt.contains(absent), "{absent:?} stands in the prompt");
+        assert!(!prompt.contains(absent), "{absent:?} is in the prompt");
     }
 }
 
 #[test]
-fn of_many_programs_the_prompt_says_how_to_find_the_others() {
+fn the_prompt_explains_how_to_find_unlisted_programs() {
     let mut parts = PromptParts { programs: vec![program("p00")], more_programs: 15, ..PromptParts::default() };
     let prompt = system_prompt(&parts);
-    assert!(prompt.contains("… and 15 more: an unknown name is answered with the nearest ones\n"), "{prompt}");
+    assert!(prompt.contains("… and 15 more: calling an unknown name lists the nearest ones\n"), "{prompt}");
     parts.programs.push(program("help"));
     assert!(system_prompt(&parts).contains("… and 15 more: ToolCall::Catalog(\"help\", \"word\") finds them\n"));
 }
 
 #[test]
-fn the_example_is_an_answer_as_the_reader_reads_it() {
+fn the_example_is_an_answer_that_the_reader_accepts() {
     let prompt = system_prompt(&PromptParts::default());
     let answer = prompt.split("You:\n").nth(1).and_then(|turn| turn.split("\nUser:").next()).expect("a turn");
     let reading = read(answer);

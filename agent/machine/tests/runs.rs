@@ -85,7 +85,7 @@ fn play(script: &str) -> String {
 }
 
 #[test]
-fn every_run_has_the_effects_written_down() {
+fn every_run_has_the_expected_effects() {
     let files = wattle_cases::files("tests/runs", "txt");
     assert!(files.len() >= 10, "only {} runs were found", files.len());
     let mut comparison = wattle_cases::Comparison::new();

@@ -132,11 +132,11 @@ fn timeless(execution: &Execution) -> Execution {
     let timeless = |cost: &Cost| Cost { dur_ms: 0, ..*cost };
     match execution {
         Execution::Ran(ran) => Execution::Ran(Ran { cost: timeless(&ran.cost), ..ran.clone() }),
-        Execution::Stopped { reason, results, cost, mended } => Execution::Stopped {
+        Execution::Stopped { reason, results, cost, fixes } => Execution::Stopped {
             reason: reason.clone(),
             results: results.clone(),
             cost: timeless(cost),
-            mended: mended.clone(),
+            fixes: fixes.clone(),
         },
         other => other.clone(),
     }

@@ -224,7 +224,7 @@ impl<'a> Left<'a> {
             Execution::Refused { reason } => (String::new(), Some(reason.clone())),
             Execution::Stopped { reason, results, .. } => (results.join("\n"), Some(reason.clone())),
         };
-        Left { exit_code: execution.exit_code(), output, error, mended: execution.mended() }
+        Left { exit_code: execution.exit_code(), output, error, mended: execution.fixes() }
     }
 }
 

@@ -182,7 +182,7 @@ fn what_cannot_be_done_is_told() {
         (&["eval", "none", "--model", "m"], 3, "there are no recordings of `m` for these tasks in `none`"),
         (&["eval", "none", "--record"], 3, "no model is set up"),
         (&["eval", "eval/tasks", "--filter", "zzz"], 2, "no task has \"zzz\" in its name, which is `KIND/NAME`"),
-        (&["eval", "eval/tasks", "--out", "broken.jsonl"], 2, "broken.jsonl`, line 1: the line is no attempt"),
+        (&["eval", "eval/tasks", "--out", "broken.jsonl"], 2, "broken.jsonl`, line 1: the line is not an attempt"),
         (&["eval", "eval/tasks", "--record", "--recorded"], 2, "cannot be used with"),
         (&["eval", "eval/tasks", "--baseline", "python"], 2, "tools"),
         (&["eval", "eval/tasks", "--jobs", "0"], 2, "--jobs"),
@@ -238,7 +238,7 @@ fn the_manual_names_every_flag_and_key() {
     place.write("z/y.toml", "prompt = 'p'\nbudget.x = 1");
     for set in ["x", "y", "z"] {
         let told = place.wattle(["eval", set]).run().code(3).stderr;
-        for key in told.rsplit("known here are ").next().unwrap().trim().split(", ") {
+        for key in told.rsplit("known keys are ").next().unwrap().trim().split(", ") {
             assert!(
                 MANUAL.contains(&format!("`{key}")) || MANUAL.contains(&format!(".{key}`")),
                 "{key} is not in the manual"

@@ -81,17 +81,17 @@ fn json_gives_the_events_in_order() {
 
 /// What has one reading only is put right without asking the model, and everybody is told.
 #[test]
-fn a_slip_is_mended_without_a_turn() {
+fn a_mistake_is_fixed_without_a_turn() {
     let place = Place::new();
     let slip = "ToolCall::Wat(```wat\n(argv 0 $word)\n(resv (call $str.from_int (call $str.lenght (local.get $word))))\n\
                 (i32.const 0)\n```, \"four\")";
     let provider = Provider::start([slip, ANSWER].map(Answer::text));
     let done = wattle(&place, &provider, &["how long?"]).code(0);
-    done.tells(&["mended", "line 2: `$str.lenght` → `$str.len`", "answered after 1 step"]);
+    done.tells(&["fixed", "line 2: `$str.lenght` → `$str.len`", "answered after 1 step"]);
     let told = provider.requests()[1].messages();
     assert!(told.iter().any(|message| message.contains("lenght")), "the model's own words stay: {told:#?}");
     let note =
-        "[Observation (step 1)] Execution result:\n[Note] mended before running: line 2: `$str.lenght` → `$str.len`\n4";
+        "[Observation (step 1)] Execution result:\n[Note] fixed before running: line 2: `$str.lenght` → `$str.len`\n4";
     assert_eq!(told.last().unwrap(), note);
     let step: Json = serde_json::from_str(place.read("_steps.jsonl").trim()).unwrap();
     assert_eq!((&step["output"], &step["mended"][0]), (&"4".into(), &"line 2: `$str.lenght` → `$str.len`".into()));

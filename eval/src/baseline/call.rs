@@ -1,4 +1,5 @@
-//! Programs of one call: how a tool's call runs in the sandbox, with the same grants and guards as any program.
+//! Programs of one call. A tool's call runs in the sandbox, with the same grants and guards as any
+//! program.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -8,8 +9,8 @@ use wattle_agent::rt::{Exit, Grants, Outcome, RunError, Runtime, Signature, Ty, 
 
 /// An argument of a call.
 pub(super) enum Argument {
-    /// An optional text that is not given.
-    NoApprover,
+    /// An optional text that is missing.
+    Missing,
     Text(String),
     Int(i32),
     Long(i64),
@@ -18,12 +19,13 @@ pub(super) enum Argument {
     Map(Json),
 }
 
-/// A program that calls one function and puts out what it gives: texts as they are, integers in digits, wider numbers as their eight
-/// bytes, arrays and maps as JSON. A function that gives nothing but takes an array or a map puts out that, as it is afterwards.
+/// A program that calls one function and outputs its result: a string as it is, an i32 in digits, a
+/// wider number as eight bytes, an array or a map as JSON. If the function returns nothing and
+/// changes an array or a map, the program outputs that.
 pub(super) struct OneCall {
     source: String,
     args: Vec<String>,
-    gives: Option<Ty>,
+    result: Option<Ty>,
 }
 
 impl OneCall {
@@ -37,7 +39,7 @@ impl OneCall {
                 format!("(argv {n} $a{at})\n")
             };
             let operand = match argument {
-                Argument::NoApprover => "(i32.const 0)".to_owned(),
+                Argument::Missing => "(i32.const 0)".to_owned(),
                 Argument::Int(n) => format!("(i32.const {n})"),
                 Argument::Long(n) => format!("(i64.const {n})"),
                 Argument::Float(x) => format!("(f64.const {x:?})"),
@@ -64,24 +66,30 @@ impl OneCall {
             (None, true) => format!("(local $err i32) (local.set $err {call}) (check $err)\n"),
             (None, false) => format!("{call}\n"),
         };
-        let (gives, from) = match (result, changed) {
+        let (output, from) = match (result, changed) {
             (Some(ty), _) => (Some(ty), "v".to_owned()),
             (None, Some((ty, handle))) => (Some(ty), handle),
             (None, None) => (None, String::new()),
         };
-        source += &gives.map_or_else(String::new, |ty| put_out(ty, &from));
+        source += &output.map_or_else(String::new, |ty| output_of(ty, &from));
         source += "(i32.const 0)\n";
-        OneCall { source, args, gives }
+        OneCall { source, args, result: output }
     }
 
-    /// Runs it, and words what came of it for the model. An error is the host's.
+    /// Runs the program and renders its outcome for the model.
+    ///
+    /// # Errors
+    /// If the host fails.
     pub(super) async fn run(self, runtime: &Runtime, grants: &Arc<Grants>) -> Result<String, String> {
-        let program = runtime.prepare(&self.source).await.map_err(|why| format!("a call's program is wrong: {why}"))?;
+        let program = runtime
+            .prepare(&self.source)
+            .await
+            .map_err(|why| format!("failed to compile the program of a call: {why}"))?;
         match runtime.run(&program, grants, self.args).await {
             Err(denied @ (RunError::Denied(_) | RunError::Refused(_))) => Ok(format!("error: {denied}")),
             Err(RunError::Bug(bug)) => Err(bug.to_string()),
             Err(RunError::Engine(broken)) => Err(broken.to_string()),
-            Ok(outcome) => Ok(worded(self.gives, outcome)),
+            Ok(outcome) => Ok(render(self.result, outcome)),
         }
     }
 }
@@ -90,15 +98,15 @@ fn namespace(ty: Ty) -> &'static str {
     if ty == Ty::Arr { "arr" } else { "map" }
 }
 
-/// A call that gives (value, err): its value in a local of that name.
+/// Returns the text of a call that returns (value, err). The value is stored in the local `name`.
 fn fallible(call: &str, name: &str, ty: ValType) -> String {
     format!(
         "{call} (local $e_{name} i32) (local ${name} {ty}) (local.set $e_{name}) (local.set ${name}) (check $e_{name})\n"
     )
 }
 
-/// Puts out the local of that name.
-fn put_out(ty: Ty, name: &str) -> String {
+/// Returns the text that outputs the local `name`.
+fn output_of(ty: Ty, name: &str) -> String {
     match ty {
         Ty::Int | Ty::Bool | Ty::Addr => format!("(call $sys.resv (call $str.from_int (local.get ${name})))\n"),
         Ty::Long | Ty::Float => format!(
@@ -114,7 +122,7 @@ fn put_out(ty: Ty, name: &str) -> String {
     }
 }
 
-fn worded(gives: Option<Ty>, outcome: Outcome) -> String {
+fn render(result_type: Option<Ty>, outcome: Outcome) -> String {
     match (&outcome.exit, &outcome.failure) {
         (Exit::Trapped(trap), _) => return format!("error: {}", trap.message),
         (Exit::Returned(code), Some(failed)) if !code.is_success() => {
@@ -125,7 +133,7 @@ fn worded(gives: Option<Ty>, outcome: Outcome) -> String {
     }
     let Some(result) = outcome.results.into_iter().next() else { return "done".to_owned() };
     let eight = <[u8; 8]>::try_from(result.as_slice());
-    match (gives, eight) {
+    match (result_type, eight) {
         (Some(Ty::Long), Ok(bytes)) => i64::from_le_bytes(bytes).to_string(),
         (Some(Ty::Float), Ok(bytes)) => f64::from_le_bytes(bytes).to_string(),
         (Some(Ty::Bool), _) => if result == b"0" { "false" } else { "true" }.to_owned(),

@@ -1,7 +1,9 @@
-//! The baseline: the same tasks answered by calling host functions one by one, each a JSON tool.
+//! The baseline: the model works on the same tasks by calling host functions one by one, as JSON
+//! tools.
 //!
-//! It is what programs are compared with, so it has the same grants, bounds and costs: every call runs in the sandbox, as a program of
-//! one call. Only the way the model says what it wants differs. It is a small loop of its own; the agent's loop knows nothing of it.
+//! Programs are compared with the baseline, so it has the same grants, limits and costs: every call
+//! runs in the sandbox, as a program of one call. It is a small separate loop that shares no code
+//! with the agent's loop.
 
 mod call;
 mod tool;
@@ -18,16 +20,16 @@ use crate::tally::Count;
 use crate::trial::Run;
 use tool::Toolbox;
 
-/// What the model is told about what it does here.
+/// The system prompt.
 const SYSTEM: &str = "You carry out the user's task by calling tools. Each tool is one function of the host; it sees only its \
     arguments, the working directory's files, the session's state, and the network where the task needs it. Paths are relative to \
-    the working directory. Array and map arguments are JSON arrays and objects of strings; a tool that changes one gives it back. \
-    When the task is done, answer with the result and nothing else, without calling a tool.";
+    the working directory. Array and map arguments are JSON arrays and objects of strings; a tool that changes one returns it. \
+    When the task is done, answer with the result only, without calling a tool.";
 
-/// Said when the steps are used up.
-const CONCLUDE: &str = "All steps are used up. Answer now, with what you know; no tool can be called any more.";
+/// The request when the steps are used up.
+const CONCLUDE: &str = "All steps are used up. Answer now with what you know; no more tools can be called.";
 
-/// Runs a task to its end, as [`wattle_agent::run`] does, by tools.
+/// Runs a task with tools until it ends, like [`wattle_agent::run`] with programs.
 pub(crate) async fn run(
     host: &Host,
     settings: &Settings,
@@ -36,7 +38,7 @@ pub(crate) async fn run(
     grants: Grants,
     cancel: &CancellationToken,
 ) -> Run {
-    let mut talk = Talk::new(host, settings, model, prompt, grants);
+    let mut conversation = Conversation::new(host, settings, model, prompt, grants);
     let time = settings.timeout.unwrap_or(std::time::Duration::MAX);
     let ending = tokio::select! {
         biased;
@@ -45,13 +47,13 @@ pub(crate) async fn run(
             let text = format!("stopped: reached timeout ({} ms)", time.as_millis());
             Ending::Exhausted { text, bound: Bound::Time }
         }
-        ending = talk.go_on() => ending,
+        ending = conversation.run() => ending,
     };
-    Run { ending, steps: talk.steps, count: talk.count }
+    Run { ending, steps: conversation.steps, count: conversation.count }
 }
 
 /// The conversation of one run.
-struct Talk<'a> {
+struct Conversation<'a> {
     host: &'a Host,
     settings: &'a Settings,
     model: &'a dyn Model,
@@ -62,16 +64,16 @@ struct Talk<'a> {
     count: Count,
 }
 
-impl<'a> Talk<'a> {
+impl<'a> Conversation<'a> {
     fn new(host: &'a Host, settings: &'a Settings, model: &'a dyn Model, prompt: &str, grants: Grants) -> Self {
         let tools = Toolbox::new(host.runtime(), &grants);
         let messages = vec![Message::system(SYSTEM), Message::user(prompt)];
         let (grants, count) = (Arc::new(grants), Count::default());
-        Talk { host, settings, model, grants, tools, messages, steps: 0, count }
+        Conversation { host, settings, model, grants, tools, messages, steps: 0, count }
     }
 
-    /// Asks and calls, until the model answers or its steps are used up.
-    async fn go_on(&mut self) -> Ending {
+    /// Asks the model and makes its calls, until it answers or its steps are used up.
+    async fn run(&mut self) -> Ending {
         while self.steps < self.settings.machine.max_steps {
             let reply = match self.ask(true).await {
                 Ok(reply) => reply,
@@ -99,7 +101,7 @@ impl<'a> Talk<'a> {
     async fn ask(&self, with_tools: bool) -> Result<ModelReply, Ending> {
         let request = ModelRequest {
             messages: &self.messages,
-            functions: if with_tools { self.tools.described() } else { &[] },
+            functions: if with_tools { self.tools.schemas() } else { &[] },
             temperature: self.settings.temperature,
             max_tokens: self.settings.max_tokens,
         };
@@ -108,29 +110,29 @@ impl<'a> Talk<'a> {
             .map_err(|error| Ending::Failed { message: format!("error: {error}") })
     }
 
-    /// Makes a call and words what came of it, bounded as an observation is.
+    /// Makes a call and returns its result, truncated like an observation.
     async fn call(&mut self, call: &FunctionCall) -> Result<String, Ending> {
         self.count.programs += 1;
         let result = match self.tools.program(&call.name, &call.arguments) {
             Err(why) => format!("error: {why}"),
             Ok(program) => {
                 self.count.valid += 1;
-                let made = program.run(self.host.runtime(), &self.grants).await;
-                made.map_err(|broken| Ending::Failed { message: format!("error: {broken}") })?
+                let result = program.run(self.host.runtime(), &self.grants).await;
+                result.map_err(|broken| Ending::Failed { message: format!("error: {broken}") })?
             }
         };
         self.count.failures += u32::from(result.starts_with("error: "));
-        Ok(bounded(result, self.settings.machine.observation_limit))
+        Ok(truncated(result, self.settings.machine.observation_limit))
     }
 }
 
-/// The beginning of a text that is too long, and how much is missing.
-fn bounded(text: String, limit: usize) -> String {
+/// Truncates a text, and appends the number of omitted characters.
+fn truncated(text: String, limit: usize) -> String {
     match text.char_indices().nth(limit) {
         None => text,
         Some((at, _)) => {
-            let left_out = text.chars().count() - limit;
-            format!("{}\n[… {left_out} more characters; ask for a part of it …]", text.get(..at).unwrap_or_default())
+            let omitted = text.chars().count() - limit;
+            format!("{}\n[… {omitted} more characters; ask for a part of it …]", text.get(..at).unwrap_or_default())
         }
     }
 }

@@ -7,7 +7,7 @@ use wattle_machine::{Action, Reading, read};
 
 fn strings(reading: &Reading) -> Vec<&str> {
     let mut all = Vec::from_iter(reading.thought.as_deref());
-    all.push(&reading.said);
+    all.push(&reading.retained);
     match &reading.action {
         Action::Wat { body: first, args } | Action::Catalog { name: first, args } => {
             all.push(first);
@@ -34,6 +34,6 @@ fuzz_target!(|text: &str| {
 
     // What later turns see of a whole call has the same call in it.
     if reading.notes.is_empty() && !matches!(reading.action, Action::Response { .. }) {
-        assert_eq!(read(&reading.said).action, reading.action, "what is kept of an answer reads differently");
+        assert_eq!(read(&reading.retained).action, reading.action, "what is kept of an answer reads differently");
     }
 });

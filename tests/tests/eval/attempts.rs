@@ -1,4 +1,4 @@
-//! Attempts as they are made, judged and kept.
+//! Attempts: their runs, verdicts and results.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,7 +19,7 @@ fn program(body: &str) -> String {
 }
 
 #[tokio::test]
-async fn files_state_and_a_program_judge_beside_the_answer() {
+async fn expectations_check_the_answer_files_state_and_a_program() {
     let place = Place::new(&[(
         "a.toml",
         r#"
@@ -43,17 +43,17 @@ program = '(local $e i32) (local $t i32) (call $fs.read "out.txt") (local.set $e
     place.record("m/general/a.jsonl", &["ToolCall::Response(\"done\")"]);
     let problems = place.play(Approach::Programs).await.remove(0).problems;
     assert_eq!(problems.len(), 4, "{problems:?}");
-    assert!(problems[3].starts_with("the expectation's program came to no end: "), "{problems:?}");
+    assert!(problems[3].starts_with("the expectation's program trapped: "), "{problems:?}");
 }
 
 #[tokio::test]
-async fn programs_that_do_not_compile_are_counted_and_so_are_the_turns_that_mend_them() {
+async fn programs_that_do_not_compile_are_counted_and_so_are_their_repairs() {
     let place = Place::new(&[("a.toml", ADA)]);
     let (broken, good) = (program("(call $str.lem \"x\")"), program("(resv \"Ada\") (i32.const 0)"));
     place.record("m/general/a.jsonl", &[&good, &broken, "", &good, SAYS_ADA]);
     let attempt = place.play(Approach::Programs).await.remove(0);
     assert_eq!(attempt.verdict, Verdict::Passed, "{:?}", attempt.problems);
-    // The answer that is empty is asked for again: two turns went into mending.
+    // After the empty answer the model is asked again, so there are two repairs.
     assert_eq!((attempt.steps, attempt.programs, attempt.valid, attempt.repairs), (2, 2, 1, 2));
     assert!(attempt.tokens.estimated && attempt.tokens.input > 1_000 && attempt.tokens.output > 10);
 }
@@ -73,9 +73,9 @@ async fn budgets_hold() {
     let attempts = place.play(Approach::Programs).await;
     assert!(attempts.iter().all(|attempt| attempt.verdict == Verdict::Failed), "{attempts:?}");
     assert_eq!(attempts[0].problems, ["the answer is \"It is not known.\", expected \"Ada\""]);
-    assert_eq!(attempts[1].problems, ["it took longer than its 300 ms"]);
+    assert_eq!(attempts[1].problems, ["it took longer than the limit of 300 ms"]);
     let tokens = attempts[2].tokens.total();
-    assert_eq!(attempts[2].problems, [format!("it took {tokens} tokens, more than its 10")]);
+    assert_eq!(attempts[2].problems, [format!("it used {tokens} tokens, and the limit is 10")]);
 }
 
 #[tokio::test]
@@ -109,7 +109,7 @@ pub(crate) fn client(provider: &Provider) -> wattle_agent::model::RemoteModel {
 }
 
 #[tokio::test]
-async fn what_is_known_is_not_tried_again_and_a_line_that_was_cut_off_is() {
+async fn known_attempts_are_reused_and_an_incomplete_line_is_repeated() {
     let place = Place::new(&[("a.toml", ADA), ("b.toml", ADA)]);
     for task in ["a", "b"] {
         place.record(&format!("m/general/{task}.jsonl"), &[SAYS_ADA]);
@@ -133,10 +133,10 @@ async fn what_is_known_is_not_tried_again_and_a_line_that_was_cut_off_is() {
 }
 
 #[test]
-fn a_results_file_that_is_none_is_told() {
+fn an_invalid_results_file_is_an_error() {
     let place = Place::new(&[("r.jsonl", "{\"task\":1}\n")]);
     let error = Results::open(&place.path("r.jsonl"), false).unwrap_err().to_string();
-    assert!(error.contains("r.jsonl`, line 1: the line is no attempt: ") && error.contains("`--fresh`"), "{error}");
+    assert!(error.contains("r.jsonl`, line 1: the line is not an attempt: ") && error.contains("`--fresh`"), "{error}");
     assert_eq!(std::fs::read_to_string(place.path("r.jsonl")).unwrap(), "{\"task\":1}\n", "it is left as it was");
     let folder = Results::open(&place.path(""), false).unwrap();
     assert_eq!(folder.path(), place.path("results.jsonl"));
@@ -179,7 +179,7 @@ async fn cancelling_keeps_what_is_done() {
 }
 
 #[tokio::test]
-async fn what_a_model_says_is_recorded_and_plays_again() {
+async fn a_recording_of_a_model_can_be_replayed() {
     let place = Place::new(&[("text/a.toml", ADA), ("text/b.toml", ADA)]);
     let good = program("(resv \"Ada\") (i32.const 0)");
     let provider =
@@ -191,7 +191,7 @@ async fn what_a_model_says_is_recorded_and_plays_again() {
         evaluate(&place.host, &place.suite(), std::slice::from_ref(&contender), &plan, None, &|_| {}).await.unwrap();
     let verdicts = |attempts: &[Attempt]| attempts.iter().map(|a| a.verdict).collect::<Vec<_>>();
     assert_eq!(verdicts(&live.attempts), [Verdict::Passed, Verdict::Failed, Verdict::Error, Verdict::Error]);
-    // Where nothing was learnt there is nothing to play.
+    // An attempt that ended with an error is not recorded.
     let recordings = crate::place::files(&place.path("recordings"));
     let names: Vec<_> =
         recordings.iter().map(|path| path.strip_prefix(place.path("")).unwrap().to_str().unwrap()).collect();
@@ -207,7 +207,7 @@ async fn what_a_model_says_is_recorded_and_plays_again() {
 }
 
 #[tokio::test]
-async fn a_recording_that_is_over_or_broken_is_an_error_and_no_failure_of_the_model() {
+async fn a_broken_or_short_recording_is_an_error_and_not_a_failure_of_the_model() {
     let place = Place::new(&[("a.toml", ADA), ("b.toml", ADA), ("c.toml", ADA)]);
     place.record("m/general/a.jsonl", &[&program("(resv \"Ada\") (i32.const 0)")]);
     place.write("recordings/m/general/b.jsonl", "nonsense\n");

@@ -1,4 +1,4 @@
-//! The baseline: host functions one by one, each a JSON tool.
+//! The baseline, in which host functions are JSON tools.
 
 use wattle_agent::rt::Function;
 use wattle_eval::{Approach, Scorecard, Verdict};
@@ -13,13 +13,13 @@ expect.answer.equals = "done"
 expect.kv.n.equals = "42"
 "#;
 
-/// A reply that calls tools.
+/// Returns a reply that calls tools.
 fn calls(calls: &[(&str, &str)]) -> String {
     let call = |(at, (name, arguments)): (usize, &(&str, &str))| serde_json::json!({"id": format!("c{at}"), "name": name, "arguments": arguments});
     serde_json::json!({"text": "", "calls": calls.iter().enumerate().map(call).collect::<Vec<_>>()}).to_string()
 }
 
-/// Runs the task by these calls, and gives what came of each call besides the attempt.
+/// Runs the task with these calls. Returns the attempt and the result of each call.
 async fn called(tools: &[(&str, &str)]) -> (wattle_eval::Attempt, Vec<String>) {
     let place = Place::new(&[("a.toml", TASK)]);
     let provider = wattle_tests::provider::Provider::start([]);
@@ -38,7 +38,7 @@ async fn called(tools: &[(&str, &str)]) -> (wattle_eval::Attempt, Vec<String>) {
 }
 
 #[tokio::test]
-async fn every_kind_of_value_goes_in_and_comes_out() {
+async fn every_type_of_value_is_passed_and_returned() {
     let cases = [
         ("kv_incr", r#"{"k":"n","n":1}"#, "42"),
         ("fs_read", r#"{"path":"a.txt"}"#, "1.5"),
@@ -59,11 +59,11 @@ async fn every_kind_of_value_goes_in_and_comes_out() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_call_is_told_to_the_model() {
+async fn the_model_reads_the_error_of_an_invalid_call() {
     let cases = [
         ("kv_get", r#"{"k":"absent"}"#, "error: ENOENT (4): the session's state has no key \"absent\""),
-        ("kv_got", "{}", "error: there is no tool `kv_got`"),
-        ("kv_get", "{", "error: the arguments are no JSON object: "),
+        ("kv_got", "{}", "error: unknown tool `kv_got`"),
+        ("kv_get", "{", "error: the arguments are not a JSON object: "),
         ("kv_get", "", "error: argument `k` of `kv_get` missing or not a string"),
         ("kv_get", r#"{"key":"n"}"#, "error: `kv_get` has no argument `key`; it has `k`"),
         (
@@ -77,8 +77,8 @@ async fn what_is_wrong_with_a_call_is_told_to_the_model() {
             r#"{"url":"https://a.example/"}"#,
             "error: EREMOTE (6): no fixture answers GET https://a.example/",
         ),
-        ("ai_assist", r#"{"text":"a","instruction":"b"}"#, "error: there is no tool `ai_assist`"),
-        ("sys_argv", r#"{"n":0}"#, "error: there is no tool `sys_argv`"),
+        ("ai_assist", r#"{"text":"a","instruction":"b"}"#, "error: unknown tool `ai_assist`"),
+        ("sys_argv", r#"{"n":0}"#, "error: unknown tool `sys_argv`"),
     ];
     let (attempt, results) = called(&cases.map(|(name, arguments, _)| (name, arguments))).await;
     for (result, (name, arguments, expected)) in results.iter().zip(cases) {
@@ -87,7 +87,7 @@ async fn what_is_wrong_with_a_call_is_told_to_the_model() {
     assert_eq!((attempt.programs, attempt.valid), (10, 2), "{:?}", attempt.problems);
 }
 
-/// A value for every parameter, so that each function's tool is tried.
+/// Returns a value for every parameter of a function.
 fn arguments(function: &Function) -> String {
     use wattle_agent::rt::Ty;
     let value = |ty: Ty| match ty {
@@ -122,12 +122,12 @@ async fn every_function_is_a_tool_whose_call_compiles() {
         attempt.problems
     );
     for ((name, _), result) in tools.iter().zip(results) {
-        assert!(!result.contains("there is no tool"), "{name}: {result}");
+        assert!(!result.contains("unknown tool"), "{name}: {result}");
     }
 }
 
 #[tokio::test]
-async fn both_ways_are_compared_on_the_tasks_that_both_did() {
+async fn approaches_are_compared_on_their_common_tasks() {
     let place = Place::new(&[("a.toml", TASK), ("b.toml", TASK)]);
     let program = "ToolCall::Wat(```wat\n(call $kv.set \"n\" \"42\") (drop) (i32.const 0)\n```)";
     for task in ["a", "b"] {
@@ -150,7 +150,7 @@ async fn both_ways_are_compared_on_the_tasks_that_both_did() {
 }
 
 #[tokio::test]
-async fn the_last_turn_has_to_answer() {
+async fn the_last_turn_must_answer() {
     let place = Place::new(&[("a.toml", &format!("{TASK}[budget]\nsteps = 1\n"))]);
     let set = calls(&[("kv_set", r#"{"k":"n","v":"42"}"#)]);
     place.record("m/general/a.tools.jsonl", &[&set, "done"]);

@@ -1,4 +1,4 @@
-//! Evaluations: suites as they are read, attempts as they are made and kept, and the shipped set, all of it.
+//! Evaluations: loading of suites, attempts and their results, and the shipped suite.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 

@@ -1,4 +1,4 @@
-//! A suite of its own for each test.
+//! A separate suite for each test.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use wattle_catalog::Catalog;
 use wattle_eval::{Answers, Approach, Attempt, Contender, Evaluation, Plan, Results, Suite, evaluate};
 use wattle_rt::Limits;
 
-/// A folder of tasks, gone with the test, and a host to do them on.
+/// A temporary folder of tasks, and a host to run them on.
 pub(crate) struct Place {
     dir: tempfile::TempDir,
     pub(crate) host: Host,
 }
 
 impl Place {
-    /// Makes a suite of these files.
+    /// Creates a suite with these files.
     pub(crate) fn new(files: &[(&str, &str)]) -> Place {
         let host = Host::new(Limits::default(), Catalog::built_in(), Egress::new(Policy::default())).unwrap();
         let place = Place { dir: tempfile::tempdir().unwrap(), host };
@@ -35,7 +35,7 @@ impl Place {
         std::fs::write(path, content).unwrap();
     }
 
-    /// Records the replies of a model, which are text or JSON objects.
+    /// Writes a recording with these replies, which are text or JSON objects.
     pub(crate) fn record(&self, path: &str, replies: &[&str]) {
         let reply = |reply: &&str| match reply.starts_with('{') {
             true => format!("{{\"reply\":{reply}}}\n"),
@@ -53,7 +53,7 @@ impl Place {
         Results::open(&self.path(name), false).unwrap()
     }
 
-    /// Plays the recordings of the model `m` once.
+    /// Runs the suite once with the recordings of the model `m`.
     pub(crate) async fn play(&self, approach: Approach) -> Vec<Attempt> {
         self.evaluate(&[recorded(approach)], None).await.attempts
     }
@@ -72,7 +72,7 @@ pub(crate) fn live(model: impl Model + 'static) -> Contender {
     Contender { model: "m".to_owned(), approach: Approach::Programs, answers }
 }
 
-/// The files below a folder.
+/// Returns the files below a folder.
 pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     let (mut folders, mut files) = (vec![folder.to_owned()], Vec::new());
     while let Some(folder) = folders.pop() {

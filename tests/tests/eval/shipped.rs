@@ -1,4 +1,4 @@
-//! The set that comes along, all of it, from its recordings.
+//! The shipped suite, run from its recordings.
 
 use std::path::Path;
 
@@ -6,9 +6,9 @@ use wattle_eval::{Answers, Approach, Attempt, Contender, Plan, Scorecard, Suite,
 
 use crate::place::Place;
 
-/// Where the set lies.
+/// The folder of the suite.
 const SHIPPED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../eval/tasks");
-/// Replies that a model might well give, and that are wrong.
+/// The recordings of plausible replies that are wrong.
 const WRONG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/eval/wrong");
 
 fn suite() -> Suite {
@@ -25,7 +25,7 @@ async fn every_task_passes_both_ways_as_recorded() {
     let contenders = [by_hand(Approach::Programs), by_hand(Approach::Tools)];
     let done = evaluate(&place.host, &suite, &contenders, &Plan::default(), None, &|_| {}).await.unwrap();
     let of = |approach| done.attempts.iter().filter(move |attempt| attempt.approach == approach);
-    // Only a service that is busy makes a call fail; what the programs are about they get right.
+    // Only a busy service makes a call fail.
     let busy = |attempt: &Attempt| attempt.approach == Approach::Tools && attempt.task == "web/try_again";
     let bad = done.attempts.iter().filter(|attempt| !attempt.passed() || (attempt.failures > 0 && !busy(attempt)));
     assert_eq!(bad.collect::<Vec<_>>(), Vec::<&Attempt>::new());
@@ -45,7 +45,7 @@ async fn every_task_passes_both_ways_as_recorded() {
     assert!(all.score.attempts >= 40);
     assert!(
         all.score.repairs >= 3 && all.score.valid < all.score.programs,
-        "some programs are mended: {:?}",
+        "some programs are repaired: {:?}",
         all.score
     );
     assert!(of(Approach::Programs).any(|attempt| attempt.steps == 0), "some tasks need no program");
@@ -53,7 +53,7 @@ async fn every_task_passes_both_ways_as_recorded() {
     assert!(of(Approach::Programs).any(|attempt| attempt.steps > 1), "some take several steps");
 }
 
-/// No task passes by talk alone: with its world untouched, another answer, an empty one or none at all fails.
+/// Without any calls, every task fails with a wrong answer, an empty one, or none.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_task_passes_without_the_right_answer_or_the_work() {
     let (place, suite) = (Place::new(&[]), suite());
@@ -66,9 +66,9 @@ async fn no_task_passes_without_the_right_answer_or_the_work() {
     }
 }
 
-/// For every kind there are replies that are wrong and plausible; none of them passes, and none for another reason than its own.
+/// Every kind of task has plausible replies that are wrong. Each fails, and for its own reason.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_plausible_and_wrong_fails() {
+async fn plausible_replies_that_are_wrong_fail() {
     let place = Place::new(&[]);
     let mut suite = suite();
     let wrong = Place::new(&[]);

@@ -1,4 +1,4 @@
-//! Suites as they are read.
+//! Loading of suites.
 
 use wattle_eval::Suite;
 
@@ -24,7 +24,7 @@ fn tasks_are_read_from_the_folder_and_its_kinds() {
 }
 
 #[test]
-fn a_fingerprint_changes_with_the_task_and_with_what_holds_for_all() {
+fn a_fingerprint_changes_with_the_task_and_the_suites_settings() {
     let place = Place::new(&[("a.toml", "prompt = 'p'\nexpect.answer.equals = 'a'\n")]);
     let first = place.suite().tasks[0].fingerprint.clone();
     assert_eq!(place.suite().tasks[0].fingerprint, first);
@@ -35,7 +35,7 @@ fn a_fingerprint_changes_with_the_task_and_with_what_holds_for_all() {
     assert!(first != second && second != third);
 }
 
-/// What is wrong, word for word, but for the folder.
+/// Returns the errors of a suite, without the name of its folder.
 fn errors(files: &[(&str, &str)]) -> Vec<String> {
     let place = Place::new(files);
     let folder = place.path("").display().to_string();
@@ -46,38 +46,41 @@ fn errors(files: &[(&str, &str)]) -> Vec<String> {
 }
 
 #[test]
-fn what_is_wrong_with_a_task_is_told_with_its_place() {
+fn an_error_in_a_task_is_reported_with_its_location() {
     let good = "expect.answer.equals = 'a'\n";
     let task = |text: &str| errors(&[("x.toml", text)]).remove(0);
     for (text, expected) in [
         (
             "promt = 'p'\n",
-            "failed to load `x.toml`, line 1: unknown key `promt`\nhint: the nearest known key is `prompt`; known here are prompt, \
+            "failed to load `x.toml`, line 1: unknown key `promt`\nhint: the nearest known key is `prompt`; known keys are prompt, \
              now, files, kv, http, ai, expect, budget",
         ),
         (
             "prompt = 'p'\n[expect.answer]\nequal = 'x'\n",
-            "failed to load `x.toml`, line 3: unknown key `equal`\nhint: the nearest known key is `equals`; known here are equals, \
+            "failed to load `x.toml`, line 3: unknown key `equal`\nhint: the nearest known key is `equals`; known keys are equals, \
              contains, lacks, matches, number, within, json, absent",
         ),
         (
             "prompt = 'p'\n",
-            "failed to load `x.toml`: the task expects nothing, so that everything would pass\nhint: add `expect.answer`, \
+            "failed to load `x.toml`: the task has no expectation, so every answer would pass\nhint: add `expect.answer`, \
              `expect.files`, `expect.kv` or `expect.program`",
         ),
         ("prompt = ' '\nexpect.answer.equals = 'a'\n", "failed to load `x.toml`: the prompt is empty"),
         ("expect.answer.equals = 'a'\n", "failed to load `x.toml`, line 1: missing field `prompt`"),
         ("prompt = 'p'\nexpect.answer.within = 1\n", "failed to load `x.toml`: the task expects nothing"),
-        ("prompt = 'p'\n\nexpect.answer.matches = '('\n", "failed to load `x.toml`, line 3: no regular expression"),
+        (
+            "prompt = 'p'\n\nexpect.answer.matches = '('\n",
+            "failed to load `x.toml`, line 3: invalid regular expression",
+        ),
         ("prompt = 'p\n", "failed to load `x.toml`, line 1: "),
     ] {
         let found = task(text);
         assert!(found.starts_with(expected), "{found}\n--- expected\n{expected}");
     }
     for (http, expected) in [
-        ("url = 'a.b'", "line 4: \"a.b\" is no absolute URL of http or https"),
-        ("url = 'https://a.b/'\nstatus = 99", "line 4: 99 is no HTTP status; it lies between 100 and 599"),
-        ("url = 'https://a.b/'\nmethod = 'G T'", "line 4: \"G T\" is no HTTP method"),
+        ("url = 'a.b'", "line 4: \"a.b\" is not an absolute http or https URL"),
+        ("url = 'https://a.b/'\nstatus = 99", "line 4: 99 is not an HTTP status between 100 and 599"),
+        ("url = 'https://a.b/'\nmethod = 'G T'", "line 4: \"G T\" is not an HTTP method"),
         ("url = 'https://a.b/'\nbdy = ''", "unknown key `bdy`\nhint: the nearest known key is `body`"),
     ] {
         let found = task(&format!("prompt = 'p'\n{good}\n[[http]]\n{http}\n"));
@@ -86,7 +89,7 @@ fn what_is_wrong_with_a_task_is_told_with_its_place() {
 }
 
 #[test]
-fn all_that_is_wrong_with_a_suite_is_told() {
+fn all_errors_of_a_suite_are_reported() {
     let found = errors(&[
         ("eval.toml", ""),
         ("a.toml", "prompt = 1"),
@@ -96,7 +99,7 @@ fn all_that_is_wrong_with_a_suite_is_told() {
     ]);
     assert_eq!(found.len(), 3, "{found:?}");
     assert!(found[2].contains("the names of tasks and kinds are letters, digits"), "{}", found[2]);
-    assert!(errors(&[("notes.md", "")])[0].contains("there is no task in it\nhint: a task is a file `NAME.toml`"));
-    assert!(errors(&[("eval.toml", "temperature = 3")])[0].contains("the temperature does not lie between 0 and 2"));
+    assert!(errors(&[("notes.md", "")])[0].contains("the folder contains no task\nhint: a task is a file `NAME.toml`"));
+    assert!(errors(&[("eval.toml", "temperature = 3")])[0].contains("the temperature is not between 0 and 2"));
     assert!(errors(&[("eval.toml", "[budgets]")])[0].contains("the nearest known key is `budget`"));
 }

@@ -1,4 +1,4 @@
-//! The store as a journal.
+//! The store conforms to the journal.
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
-//! Runs that begin where others stood.
+//! Forks: runs that begin with the first steps of another run.
 
 use wattle_agent::journal::{ForkError, fork};
 
-use crate::place::{ByTurn, Place, answer, done, told, wat};
+use crate::place::{ByTurn, Place, answer, done, observations, wat};
 
 fn script(second: &str) -> ByTurn {
     ByTurn(vec![
@@ -13,7 +13,7 @@ fn script(second: &str) -> ByTurn {
 }
 
 #[tokio::test]
-async fn a_fork_has_the_beginning_in_common() {
+async fn a_fork_shares_the_first_steps() {
     let place = Place::new();
     let first = script(&wat(r#"(resv "first")"#));
     let (ended, _) = place.run(&place.journal(), &first, "r").await;
@@ -27,7 +27,7 @@ async fn a_fork_has_the_beginning_in_common() {
     assert_eq!(answer(&ended.unwrap()), "done");
     assert_eq!(place.value("n").await.as_deref(), Some("1"), "the first step is not done again");
     assert_eq!(&*files.read("log.txt").unwrap(), b"one\n");
-    let (was, is) = (told(&place, "r").await, told(&place, "f").await);
+    let (was, is) = (observations(&place, "r").await, observations(&place, "f").await);
     assert_eq!(was[0], is[0]);
     assert!(was[1].ends_with("first") && is[1].contains("\none"), "{is:?}");
     assert_eq!(place.replay("f").await.difference, None);
@@ -42,7 +42,7 @@ async fn a_fork_has_the_beginning_in_common() {
 }
 
 #[tokio::test]
-async fn a_fork_may_be_told_something_else() {
+async fn a_fork_may_have_another_message() {
     let place = Place::new();
     let first = script(&wat(r#"(resv "first")"#));
     place.run(&place.journal(), &first, "r").await;

@@ -1,10 +1,11 @@
-//! Generated runs play back as they were recorded: any mix of effects, failures, repairs and programs that start programs.
+//! Generated runs are replayed as recorded, with any mix of effects, failures, repairs and nested
+//! calls.
 
 use wattle_agent::journal;
 
 use crate::place::{ByTurn, Place, answer, done, wat};
 
-/// Statements of programs; all can stand behind one another.
+/// Statements of programs, which can be combined in any order.
 const STATEMENTS: &[&str] = &[
     r#"(resv (str.from_int (kv.incr? "n" 1)))"#,
     r#"(kv.set? "k" (date.now))"#,
@@ -31,11 +32,11 @@ const STATEMENTS: &[&str] = &[
     r#"(resv (str.from_f64 (f64.div (f64.const 0) (f64.const 0))))"#,
 ];
 
-/// How a program may end.
+/// The last statements of programs.
 const ENDS: &[&str] = &["", "", "", "(return (i32.const 4))", "(unreachable)", "(resv (kv.get? \"absent\"))"];
 
 #[tokio::test]
-async fn generated_runs_play_back_as_they_were() {
+async fn generated_runs_are_replayed_as_recorded() {
     let mut random = fastrand::Rng::with_seed(20);
     let first = Place::new();
     let mut programs = 0;
@@ -58,7 +59,7 @@ async fn generated_runs_play_back_as_they_were() {
         let played = place.replay(&format!("r{run}")).await;
         assert_eq!(played.difference, None, "run {run}: {turns:#?}");
         programs += played.programs;
-        // What is played back needs nothing of what was there.
+        // A replay needs none of the original files and state.
         let elsewhere =
             journal::replay(&first.host, &place.journal(), &place.opened(&format!("r{run}")).await, 1).await;
         assert_eq!(elsewhere.unwrap(), played);

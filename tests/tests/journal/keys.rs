@@ -1,4 +1,4 @@
-//! The key by which a server tells a repeated request from a new one.
+//! The idempotency key, by which a server recognises a repeated request.
 
 use crate::place::{ByTurn, Place, answer, done, wat};
 
@@ -20,7 +20,7 @@ async fn keys(id: &str) -> Vec<Option<String>> {
 }
 
 #[tokio::test]
-async fn each_post_has_a_key_of_its_run_its_step_and_its_call() {
+async fn each_post_has_a_key_for_its_run_step_and_call() {
     let first = keys("r").await;
     let [post, patch, own, put, get, rest @ ..] = first.as_slice() else { panic!("{first:?}") };
     assert_eq!((own.as_deref(), put, get), (Some("my own"), &None, &None));

@@ -1,4 +1,4 @@
-//! Runs that are kept in a journal: played back, stopped at any moment and taken up, parked and forked.
+//! Runs in a journal: replayed, stopped at any moment and resumed, parked and forked.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 

@@ -1,10 +1,11 @@
-//! A run whose program is to be asked about waits in the journal, and goes on in another process when the answer comes.
+//! A run whose call needs approval is parked in the journal, and another process resumes it after
+//! the answer.
 
 use wattle_agent::capability::policy::Policy;
 use wattle_agent::journal::{Ended, Parked, PendingApproval, ResumeError, Status, end};
 use wattle_agent::machine::Event;
 
-use crate::place::{ByTurn, Place, answer, done, status, told, wat};
+use crate::place::{ByTurn, Place, answer, done, observations, status, wat};
 
 fn asking(rules: &[&str]) -> Place {
     let rules = rules.iter().map(|rule| rule.parse().unwrap()).collect();
@@ -23,16 +24,16 @@ async fn parked(place: &Place) -> Vec<PendingApproval> {
     let (ended, events) = place.run(&place.journal(), &script(), "r").await;
     let Ended::Parked(Parked { run_id, waiting }) = ended else { panic!("{ended:?}") };
     assert_eq!(run_id, "r");
-    let told: Vec<&Event> = events.iter().map(|envelope| &envelope.event).collect();
-    let Some(Event::Parked { call, question }) = told.last() else { panic!("{told:?}") };
+    let emitted: Vec<&Event> = events.iter().map(|envelope| &envelope.event).collect();
+    let Some(Event::Parked { call, question }) = emitted.last() else { panic!("{emitted:?}") };
     assert_eq!((call, question), (&waiting[0].call, &waiting[0].question));
-    assert!(!told.iter().any(|event| matches!(event, Event::Response { .. } | Event::Error { .. })));
+    assert!(!emitted.iter().any(|event| matches!(event, Event::Response { .. } | Event::Error { .. })));
     assert_eq!(status(place, "r").await, Status::Parked);
     waiting
 }
 
 #[tokio::test]
-async fn an_approved_run_goes_on_where_it_stood() {
+async fn an_approved_run_is_resumed() {
     let place = asking(&["host:a.example"]);
     let waiting = parked(&place).await;
     assert_eq!(waiting.len(), 1);
@@ -58,20 +59,20 @@ async fn an_approved_run_goes_on_where_it_stood() {
 }
 
 #[tokio::test]
-async fn a_denied_run_goes_on_without() {
+async fn a_denied_run_continues_without_the_call() {
     let place = asking(&["http"]);
     parked(&place).await;
     let ended = place.resume(&script(), "r", &[("2.1", false)]).await.0.unwrap();
     assert_eq!(answer(&ended), "done");
     assert_eq!(place.network.made("POST https://a.example/form"), 0);
-    let told = told(&place, "r").await;
-    assert!(told[1].contains("the user denied it"), "{told:?}");
+    let observations = observations(&place, "r").await;
+    assert!(observations[1].contains("the user denied it"), "{observations:?}");
     assert_eq!(place.replay("r").await.difference, None);
 }
 
-/// A program that another one starts asks for itself; what the others did is not done again.
+/// A nested call asks for its own approval, and completed calls are not repeated.
 #[tokio::test]
-async fn a_started_program_asks_too() {
+async fn a_nested_call_asks_too() {
     let place = asking(&["fs.write", "vfs.write"]);
     let script = ByTurn(vec![
         wat(r#"(resv (str.from_int (kv.incr? "n" 1)))

@@ -1,4 +1,4 @@
-//! A world in which runs are kept, and every request of their programs is counted.
+//! A host with stored runs, in which every request of their programs is counted.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,7 +20,7 @@ use wattle_agent::model::{Delta, Model, ModelError, ModelReply, ModelRequest};
 use wattle_agent::rt::{Grants, Limits};
 use wattle_agent::{Access, Host, Job, Meter, STEPS_FILE, Settings, Store, Tenant, TenantStore};
 
-/// Is a store, a workdir, a network and a host.
+/// A store, a workdir, a network and a host.
 pub(crate) struct Place {
     pub(crate) host: Host,
     pub(crate) store: TenantStore,
@@ -29,7 +29,7 @@ pub(crate) struct Place {
     pub(crate) dir: tempfile::TempDir,
 }
 
-/// Answers every request with the number of the request, and counts them by method and URL.
+/// A network that answers each request with its number, and counts requests by method and URL.
 #[derive(Default)]
 pub(crate) struct Network {
     made: Mutex<BTreeMap<String, usize>>,
@@ -44,17 +44,17 @@ impl Network {
         self.made.lock().unwrap().get(what).copied().unwrap_or(0)
     }
 
-    /// The `Idempotency-Key` of each request, in order.
+    /// Returns the `Idempotency-Key` of each request, in order.
     pub(crate) fn keys(&self) -> Vec<Option<String>> {
         self.keys.lock().unwrap().clone()
     }
 
-    /// Answers no request from now on.
+    /// Stops answering requests.
     pub(crate) fn hang(&self) {
         self.hangs.store(true, Ordering::Relaxed);
     }
 
-    /// Waits for a request that is not answered.
+    /// Waits for a request that remains unanswered.
     pub(crate) async fn hung(&self) {
         self.hung.notified().await;
     }
@@ -78,7 +78,8 @@ impl http::Backend for Network {
     }
 }
 
-/// Answers by how often the model has spoken in the conversation: the same for whichever process asks.
+/// A model that answers by the number of its messages in the conversation, so that every process
+/// gets the same answers.
 pub(crate) struct ByTurn(pub(crate) Vec<String>);
 
 impl Model for ByTurn {
@@ -104,12 +105,12 @@ impl Model for ByTurn {
     }
 }
 
-/// An answer that runs a program.
+/// Returns an answer that runs a program.
 pub(crate) fn wat(body: &str) -> String {
     format!("ToolCall::Wat(```wat\n{body}\n(i32.const 0)\n```)")
 }
 
-/// The final answer.
+/// Returns the final answer.
 pub(crate) fn done() -> String {
     "ToolCall::Response(\"\"\"done\"\"\")".to_owned()
 }
@@ -132,7 +133,7 @@ impl Place {
         }
     }
 
-    /// A place that shares the host, with nothing else in it yet.
+    /// Creates an empty place that shares the host.
     pub(crate) fn another(&self) -> Place {
         Place { policy: self.policy.clone(), ..Place::with(self.host.clone()) }
     }
@@ -145,7 +146,7 @@ impl Place {
         self.dir.path()
     }
 
-    /// Files of a new process, and what its programs are granted.
+    /// Returns the files and the grants of a new process.
     pub(crate) fn process(&self, session: &str) -> (Arc<Files>, Arc<Grants>) {
         let base = Files::open_base(self.workdir()).unwrap();
         let files = Arc::new(Files::overlay(Some(base), OVERLAY_LIMIT));
@@ -159,7 +160,7 @@ impl Place {
         (files, Arc::new(access.grants().guarded(Arc::new(preflight))))
     }
 
-    /// A job of a new process, and its files.
+    /// Returns a job of a new process, and its files.
     pub(crate) fn job(&self) -> (Arc<Files>, Job) {
         let (files, grants) = self.process("s");
         let job = Job {
@@ -176,7 +177,7 @@ impl Place {
         (files, job)
     }
 
-    /// Runs a job as the run `id` of a journal.
+    /// Runs a job under the id `id` of a journal.
     pub(crate) async fn run(&self, journal: &SharedJournal, model: &dyn Model, id: &str) -> (Ended, Vec<Envelope>) {
         let (_, job) = self.job();
         let events = Mutex::new(Vec::new());
@@ -186,7 +187,7 @@ impl Place {
         (ended, events.into_inner().unwrap())
     }
 
-    /// Takes a run up in a new process, and gives its files too.
+    /// Resumes a run in a new process, and returns its files too.
     pub(crate) async fn resume(
         &self,
         model: &dyn Model,
@@ -211,26 +212,26 @@ impl Place {
         self.journal().run(id).await.unwrap().unwrap()
     }
 
-    /// What a key of the session holds.
+    /// Returns the value of a key of the session.
     pub(crate) async fn value(&self, key: &str) -> Option<String> {
         let value = self.store.state("s").get(key.to_owned()).await.unwrap();
         value.map(|bytes| String::from_utf8(bytes).unwrap())
     }
 
-    /// The lines of the trace, each whole.
+    /// Returns the lines of the trace.
     pub(crate) fn steps(&self) -> Vec<serde_json::Value> {
         let text = std::fs::read_to_string(self.workdir().join(STEPS_FILE)).unwrap_or_default();
         assert!(text.is_empty() || text.ends_with('\n'));
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// Plays a run back on a host of its own.
+    /// Replays a run on a separate host.
     pub(crate) async fn replay(&self, id: &str) -> journal::Replayed {
         journal::replay(&self.host, &self.journal(), &self.opened(id).await, 1).await.unwrap()
     }
 }
 
-/// The answer of a run that came to its end.
+/// Returns the answer of a run that ended.
 pub(crate) fn answer(ended: &Ended) -> &str {
     match ended {
         Ended::Done(report) => report.ending.text(),
@@ -238,8 +239,8 @@ pub(crate) fn answer(ended: &Ended) -> &str {
     }
 }
 
-/// What the model was told of each step.
-pub(crate) async fn told(place: &Place, id: &str) -> Vec<String> {
+/// Returns the observations of the steps.
+pub(crate) async fn observations(place: &Place, id: &str) -> Vec<String> {
     let said = journal::conversation(&place.journal(), &place.opened(id).await).await.unwrap();
     let observed = |message: &&Message| message.content.starts_with("[Observation");
     said.iter().filter(observed).map(|message| wattle_tests::plain(&message.content)).collect()

@@ -1,4 +1,4 @@
-//! A run that ends its process is not tried for ever, and a panic in a run ends that run alone.
+//! A run that ends its process is not resumed for ever, and a panic in a run ends only that run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,10 +9,11 @@ use wattle_agent::model::{Delta, Model, ModelError, ModelReply, ModelRequest};
 
 use crate::place::{ByTurn, Place, answer, done, status, wat};
 
-/// A model whose process is gone at one of its answers: nothing comes back from there. It says when.
+/// A model whose process ends at one of its answers, which is never returned. It signals that
+/// moment.
 struct Gone {
     script: ByTurn,
-    /// The answer at which the process ends, by how often the model has spoken.
+    /// The number of the answer at which the process ends.
     at: usize,
     gone: tokio::sync::Notify,
     asked: AtomicUsize,
@@ -56,7 +57,7 @@ impl Model for Gone {
     }
 }
 
-/// Drives the run until its process is gone.
+/// Drives the run until its process ends.
 async fn die(place: &Place, model: &Gone, is_first: bool) {
     let journal = place.journal();
     let drive = async {
@@ -69,7 +70,7 @@ async fn die(place: &Place, model: &Gone, is_first: bool) {
         () = drive => panic!("the run came to an end"),
         () = model.gone.notified() => {}
     }
-    // The hold of the process is released when its task has ended.
+    // The process's hold on the run is released when its task has ended.
     tokio::task::yield_now().await;
 }
 
@@ -93,7 +94,7 @@ async fn a_run_that_ended_its_process_twice_is_parked_and_can_be_released() {
     assert_eq!(model.asked.load(Ordering::SeqCst), asked, "it was not driven");
     assert_eq!(place.store.runs(Some(Status::Open)).await.unwrap(), [], "nobody resumes it by itself");
 
-    // Released, it has two attempts again.
+    // After its release the run has two attempts again.
     assert!(place.store.release("r").await.unwrap());
     die(&place, &model, false).await;
     die(&place, &model, false).await;
@@ -109,7 +110,7 @@ async fn a_run_that_ended_its_process_twice_is_parked_and_can_be_released() {
 }
 
 #[tokio::test]
-async fn a_run_that_gets_on_is_never_parked_however_often_its_process_ends() {
+async fn a_run_that_makes_progress_is_never_parked() {
     let place = Place::new();
     die(&place, &Gone::at(0), true).await;
     for turn in 1..3 {
@@ -120,7 +121,7 @@ async fn a_run_that_gets_on_is_never_parked_however_often_its_process_ends() {
 }
 
 #[tokio::test]
-async fn a_parked_run_names_the_call_that_was_under_way() {
+async fn a_parked_run_names_its_unfinished_call() {
     let place = Place::new();
     let script = || ByTurn(vec![wat(r#"(resv (http.post? "https://a.example/form" "x" ""))"#), done()]);
     let model = script();
@@ -133,7 +134,7 @@ async fn a_parked_run_names_the_call_that_was_under_way() {
         () = hangs.hung() => {}
     }
     tokio::task::yield_now().await;
-    // Another process ends before it gets anywhere.
+    // Another process ends before it makes progress.
     place.store.attempt("r").await.unwrap();
     let Err(ResumeError::Parked { reason, .. }) = place.resume(&script(), "r", &[]).await.0 else { panic!() };
     assert!(reason.contains("step 1: wat ran, call http.post(\"https://a.example/form\""), "{reason}");
@@ -165,7 +166,7 @@ impl Model for Panics {
 }
 
 #[tokio::test]
-async fn a_panic_in_a_run_ends_that_run_alone() {
+async fn a_panic_in_a_run_ends_only_that_run() {
     let place = Place::new();
     let journal = place.journal();
     let good = ByTurn(vec![wat(r#"(resv (str.from_int (kv.incr? "n" 1)))"#), done()]);

@@ -1,4 +1,5 @@
-//! What is not as it was recorded is named: a program, a call, a capability, the prompt, what the model said.
+//! A replay names each difference from the recording: a program, a call, a capability, the prompt,
+//! or the model's answer.
 
 use wattle_agent::Host;
 use wattle_agent::capability::egress::{Egress, Policy};
@@ -22,7 +23,7 @@ async fn recorded() -> Place {
     place
 }
 
-/// Writes the run once more under another id, with something changed.
+/// Copies the run under another id, with a change.
 async fn changed(
     place: &Place,
     id: &str,
@@ -93,7 +94,7 @@ async fn each_kind_of_difference_is_named() {
     assert_eq!(place.replay("same").await.difference, None);
 }
 
-/// A catalog program that has changed since is told by the program, even where what it gives is the same.
+/// A changed catalog program is reported even if its results are the same.
 #[tokio::test]
 async fn a_changed_program_of_the_catalog_is_named() {
     let dir = tempfile::tempdir().unwrap();

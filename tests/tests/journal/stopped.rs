@@ -1,4 +1,5 @@
-//! A process that is stopped at any write of the journal, before it or after it: another one takes the run up, and nothing is done twice.
+//! A process is stopped before or after any write of the journal. Another process resumes the run,
+//! and no effect is repeated.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,13 +11,13 @@ use wattle_agent::ledger::Sealed;
 use wattle_agent::machine::Message;
 use wattle_agent::{Tenant, TenantStore};
 
-use crate::place::{ByTurn, Place, answer, done, status, told, wat};
+use crate::place::{ByTurn, Place, answer, done, observations, status, wat};
 
-/// A journal of a process that is stopped at one of its writes: nothing comes back from there.
+/// The journal of a process that is stopped at one of its writes, which never returns.
 struct Stopping {
     store: TenantStore,
     left: AtomicUsize,
-    /// Whether that write is still done.
+    /// If true, the write itself is still performed.
     written: bool,
     stopped: tokio::sync::Notify,
 }
@@ -94,7 +95,7 @@ fn script() -> Vec<String> {
 
 #[tokio::test]
 #[allow(clippy::print_stdout, reason = "how many moments there are is what the test is worth")]
-async fn a_run_that_is_stopped_at_any_write_is_taken_up() {
+async fn a_run_that_is_stopped_at_any_write_is_resumed() {
     let first = Place::new();
     let model = ByTurn(script());
     let (mut unknown, mut moments) = (0, 0);
@@ -135,8 +136,8 @@ async fn a_run_that_is_stopped_at_any_write_is_taken_up() {
             let Ended::Done(report) = ended else { panic!() };
             end(&place.journal(), &report).await.unwrap();
 
-            let told = told(&place, "r").await;
-            let lost = told.iter().filter(|text| text.contains("outcome unknown: ")).count();
+            let observations = observations(&place, "r").await;
+            let lost = observations.iter().filter(|text| text.contains("outcome unknown: ")).count();
             unknown += lost;
             for what in ["n", "m"] {
                 assert_eq!(place.value(what).await.as_deref(), Some("1"), "{what} at write {write}");
@@ -145,11 +146,11 @@ async fn a_run_that_is_stopped_at_any_write_is_taken_up() {
             let log = String::from_utf8(files.read("log.txt").unwrap().to_vec()).unwrap();
             if lost == 0 {
                 assert_eq!(log, "one\ntwo\nthree\n", "write {write}, written {written}");
-                assert_eq!(told[2].lines().nth(1), Some("one"), "{told:?}");
+                assert_eq!(observations[2].lines().nth(1), Some("one"), "{observations:?}");
             }
             assert!(["one", "two", "three"].iter().all(|line| log.matches(line).count() <= 1), "{log}");
             let steps: Vec<u64> = place.steps().iter().map(|line| line["step"].as_u64().unwrap()).collect();
-            assert_eq!(steps, [1, 2, 3], "each step stands in the trace once, write {write}");
+            assert_eq!(steps, [1, 2, 3], "each step is in the trace once, write {write}");
             assert_eq!(place.replay("r").await.difference, None, "write {write}");
             assert_eq!(status(&place, "r").await, Status::Ended);
             assert!(matches!(place.resume(&model, "r", &[]).await.0, Err(ResumeError::Ended(_))));
@@ -157,7 +158,7 @@ async fn a_run_that_is_stopped_at_any_write_is_taken_up() {
         }
     }
     assert!(moments > 20, "{moments}");
-    println!("stopped at {moments} moments; {unknown} effects were under way, and the model was told so");
+    println!("stopped at {moments} moments; {unknown} effects were under way, and the model was informed");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Each bound of a run, reached by something that really hangs.
+//! The limits of a run, each reached by something that really hangs.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,14 +14,14 @@ use wattle_tests::{Scripted, World};
 
 use super::endpoint::{quick, remote};
 
-/// How long the things take that are not waited for.
+/// Duration of operations that must not be waited for.
 const HOURS: Duration = Duration::from_secs(3_600);
 
 fn ms(time: u64) -> Duration {
     Duration::from_millis(time)
 }
 
-/// Ways in which a model's server keeps one waiting.
+/// Returns the ways in which a model's server keeps a client waiting.
 fn silences() -> Vec<(&'static str, Answer)> {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
     vec![
@@ -38,8 +38,9 @@ fn silences() -> Vec<(&'static str, Answer)> {
 async fn a_request_and_a_turn_end_whatever_the_server_does() {
     let world = World::new();
     for (what, answer) in silences() {
-        // One request has its own bound; the turn has one that does not trust the client.
-        for (request, told) in [
+        // A request has a limit in the client, and the turn has one that does not depend on the
+        // client.
+        for (request, expected) in [
             (ms(150), "error: the model did not complete its answer within 150 ms (asked 2 times)"),
             (HOURS, "error: llm hard timeout"),
         ] {
@@ -52,7 +53,7 @@ async fn a_request_and_a_turn_end_whatever_the_server_does() {
             let model = remote(&provider, "vllm", "m", client);
             let settings = Settings { timeouts: turn, ..Settings::default() };
             let (report, _) = world.run(&model, &settings, world.job("go")).await;
-            assert_eq!(report.ending, Ending::Failed { message: told.to_owned() }, "{what}");
+            assert_eq!(report.ending, Ending::Failed { message: expected.to_owned() }, "{what}");
         }
     }
 }
@@ -67,7 +68,7 @@ async fn the_wall_clock_of_a_run_holds_for_all_of_it() {
     assert_eq!(report.ending.text(), "stopped: reached timeout (200 ms)");
 }
 
-/// A world whose programs have that long, and a job that may reach the endpoint.
+/// Returns a world with a time limit for programs, and a job that may reach the endpoint.
 fn short(provider: &Provider, time: Duration) -> (World, Job) {
     let world = World::with(Limits { time, ..Limits::default() });
     let rule = provider.host().parse().unwrap();
@@ -82,7 +83,7 @@ fn short(provider: &Provider, time: Duration) -> (World, Job) {
 async fn a_program_and_a_host_call_are_killed_at_their_bound() {
     let provider = Provider::start(vec![Answer::hang(); 4]);
     let url = provider.base_url();
-    for (call, told) in [
+    for (call, expected) in [
         (
             "ToolCall::Wat(```wat\n(while 1)\n```)".to_owned(),
             "tool error: wat timed out after 300ms (killed) at line 1",
@@ -95,14 +96,14 @@ async fn a_program_and_a_host_call_are_killed_at_their_bound() {
         assert_eq!(report.ending.text(), "on");
         let observed = model.asked()[1].last().unwrap().content.clone();
         assert!(
-            observed.starts_with("[Observation (step 1)] Execution FAILED:\n") && observed.contains(told),
+            observed.starts_with("[Observation (step 1)] Execution FAILED:\n") && observed.contains(expected),
             "{observed}"
         );
     }
 }
 
 #[tokio::test]
-async fn what_is_cancelled_ends_at_once() {
+async fn a_cancelled_run_ends_at_once() {
     let silent = Provider::start(vec![Answer::hang(); 4]);
     let url = silent.base_url();
     let calls = [
@@ -124,7 +125,7 @@ async fn what_is_cancelled_ends_at_once() {
         let closed = events.iter().filter(|envelope| matches!(envelope.event, Event::ToolResult { .. })).count();
         let begun = events.iter().filter(|envelope| matches!(envelope.event, Event::ToolStart { .. })).count();
         assert_eq!(begun, closed);
-        // A loaded machine is given time; the thing itself would have taken a minute.
+        // The limit allows for a loaded machine. The operation itself would take a minute.
         assert!(took < Duration::from_secs(3), "{took:?}");
     };
     cancelled(&world, &model, job).await;
@@ -135,7 +136,7 @@ async fn what_is_cancelled_ends_at_once() {
 }
 
 #[tokio::test]
-async fn the_bound_on_steps_ends_as_it_is_set() {
+async fn the_limit_on_steps_ends_a_run_as_configured() {
     let world = World::new();
     let call = "ToolCall::Catalog(\"text_count\", \"a b\")";
     for (on_max_steps, answers, text) in [
@@ -152,7 +153,7 @@ async fn the_bound_on_steps_ends_as_it_is_set() {
 }
 
 #[tokio::test]
-async fn memory_that_is_not_there_is_an_error_code() {
+async fn missing_memory_is_an_error_code() {
     let world = World::new();
     let program =
         "ToolCall::Wat(```wat\n(let $s \"x\")\n(while 1 (set $s (str.cat? $s (str.repeat? \"y\" 1000000))))\n```)";

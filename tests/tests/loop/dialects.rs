@@ -10,7 +10,7 @@ use wattle_tests::{Scripted, World, calls};
 
 use super::endpoint::{calling, quick, remote};
 
-/// What a model wants done, in whichever form it says it.
+/// A model's intent, independent of the dialect.
 enum Wish<'a> {
     Wat(&'a str, &'a [&'a str]),
     Program(&'a str, &'a [(&'a str, &'a str)]),
@@ -48,16 +48,16 @@ impl Wish<'_> {
     }
 }
 
-/// A run's observations, in the order in which the model got them.
+/// Returns a run's observations in order.
 fn observed(asked: &[Vec<Message>]) -> Vec<String> {
     let last = asked.last().map(Vec::as_slice).unwrap_or_default();
     let observations = last.iter().filter(|message| message.content.starts_with("[Observation"));
     observations.map(|message| message.content.clone()).collect()
 }
 
-/// A run does the same, and the model is told the same, whichever dialect is spoken.
+/// A run has the same effects and observations in both dialects.
 #[tokio::test]
-async fn tasks_go_alike_in_both_dialects() {
+async fn runs_are_the_same_in_both_dialects() {
     use Wish::{Done, Program, Wat};
     let tasks: &[(&str, &[Wish<'_>])] = &[
         ("a program of the catalog", &[Program("file_read", &[("path", "notes.txt")]), Done("read")]),
@@ -115,7 +115,7 @@ async fn tasks_go_alike_in_both_dialects() {
     }
 }
 
-/// The arguments of an example as a model would give them.
+/// Returns the arguments of an example as a model would write them.
 fn arguments(entry: &Entry, example: &Example) -> String {
     let field = |(arg, text): (&wattle_catalog::Arg, &String)| {
         let value = match arg.type_hint {
@@ -130,7 +130,7 @@ fn arguments(entry: &Entry, example: &Example) -> String {
     Json::Object(fields).to_string()
 }
 
-/// Every program that comes along can be called as a function, and does what its examples say.
+/// Every built-in program can be called as a function and passes its examples.
 #[tokio::test]
 async fn every_program_is_a_function() {
     let world = World::new();
@@ -169,7 +169,7 @@ async fn every_program_is_a_function() {
             Results::Containing(parts) => parts.iter().all(|part| output.contains(part.as_str())),
             _ => true,
         };
-        // What the example itself does not give is not the function's fault.
+        // A value that the example itself lacks is not an error of the function.
         let is_sound = wattle_agent::check_example(&world.host, entry, example).await.is_ok();
         if is_sound && (code != Some(expected.code.number()) || (!is_same && output.chars().count() < 4_000)) {
             wrong.push(format!("{name}({}): {code:?} {output}", arguments(entry, example)));
@@ -197,9 +197,9 @@ async fn calls_of_one_turn_run_side_by_side() {
     assert_eq!(world.steps().len(), 8, "each call has a line in the trace");
 }
 
-/// The system prompt of the native dialect does not tell what the schemas tell.
+/// The system prompt of the native dialect does not repeat the schemas.
 #[tokio::test]
-async fn what_schemas_tell_is_not_told_twice() {
+async fn the_prompt_does_not_repeat_the_schemas() {
     let world = World::new();
     let model = Scripted::calling([calls(&[("done", "{\"result\":\"well\"}")])]);
     world.run(&model, &Settings::default(), world.job("go")).await;
@@ -214,9 +214,10 @@ async fn what_schemas_tell_is_not_told_twice() {
     }
 }
 
-/// An endpoint that refuses functions is asked in words, and asked so from the start the next time.
+/// If an endpoint refuses functions, the run continues in the text dialect, and later runs start in
+/// it.
 #[tokio::test]
-async fn an_endpoint_that_refuses_functions_is_asked_in_words() {
+async fn an_endpoint_that_refuses_functions_gets_the_text_dialect() {
     let refusals = [
         (400, "{\"error\":{\"message\":\"registry.ollama.ai/library/gemma does not support tools\"}}"),
         (404, "{\"error\":{\"message\":\"No endpoints found that support tool use\",\"code\":404}}"),
@@ -247,9 +248,9 @@ async fn an_endpoint_that_refuses_functions_is_asked_in_words() {
     }
 }
 
-/// Nothing is offered to an endpoint of which nothing is known.
+/// An unknown endpoint is offered no functions.
 #[tokio::test]
-async fn an_unknown_endpoint_is_asked_in_words() {
+async fn an_unknown_endpoint_gets_the_text_dialect() {
     let world = World::new();
     let provider = Provider::start([Answer::text("one"), calling("done", "{\"result\":\"two\"}")]);
     let model = remote(&provider, "vllm", "m", quick());
@@ -260,7 +261,7 @@ async fn an_unknown_endpoint_is_asked_in_words() {
     assert!(provider.requests().iter().all(|request| request.json().get("tools").is_none()));
 }
 
-/// What was called in one message of a session is seen in the next one, in either dialect.
+/// The calls of one message of a session are part of the next one's conversation, in both dialects.
 #[tokio::test]
 async fn a_session_keeps_calls_and_their_results() {
     let world = World::new();
@@ -280,7 +281,7 @@ async fn a_session_keeps_calls_and_their_results() {
     let native = Scripted::calling([calls(&[("done", "{\"result\":\"green\"}")])]);
     let job = Job { history: history.clone(), ..world.job("which?") };
     world.run(&native, &Settings::default(), job).await;
-    // Earlier observations are data in a later run.
+    // Observations of earlier runs are data in a later run.
     let earlier =
         |said: &Message| Message { content: said.content.replace("[Observation", "[\\Observation"), ..said.clone() };
     assert_eq!(native.asked()[0][1..6], history.iter().map(earlier).collect::<Vec<_>>());

@@ -6,13 +6,13 @@ use wattle_agent::model::{EndpointSettings, RemoteModel, Timeouts, resolve};
 use wattle_capability::egress::{Egress, Policy};
 use wattle_tests::provider::{Answer, Provider};
 
-/// Retries at once, and waits for nothing long.
+/// Settings that retry at once and have short timeouts.
 pub(crate) fn quick() -> Timeouts {
     let ms = Duration::from_millis;
     Timeouts { request: ms(4_000), retries: 2, slack: ms(500), backoff: ms(1), max_delay: ms(20) }
 }
 
-/// A model of that preset behind the scripted endpoint.
+/// Returns a model of this preset behind the scripted endpoint.
 pub(crate) fn remote(provider: &Provider, preset: &str, model: &str, timeouts: Timeouts) -> RemoteModel {
     let base = provider.base_url();
     let settings =
@@ -21,7 +21,7 @@ pub(crate) fn remote(provider: &Provider, preset: &str, model: &str, timeouts: T
     RemoteModel::new(endpoint, &Egress::new(Policy::default()), timeouts).unwrap()
 }
 
-/// A whole message that calls one function.
+/// Returns a complete message that calls one function.
 pub(crate) fn calling(name: &str, arguments: &str) -> Answer {
     let call = serde_json::json!({"id": "c1", "type": "function", "function": {"name": name, "arguments": arguments}});
     let message = serde_json::json!({"role": "assistant", "content": null, "tool_calls": [call]});

@@ -1,4 +1,4 @@
-//! The content guard: what looks at a message before its run begins.
+//! The content guard, which moderates a message before its run begins.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use wattle_tests::{Scripted, World};
 
 use super::endpoint::quick;
 
-fn with(looks: Vec<Arc<dyn MessageFilter>>, on_failure: OnFailure) -> Settings {
+fn with(filters: Vec<Arc<dyn MessageFilter>>, on_failure: OnFailure) -> Settings {
     let messages = BTreeMap::from([("violence".to_owned(), "I do not help with that.".to_owned())]);
-    Settings { moderation: Some(Moderation::new(looks, messages, on_failure)), ..Settings::default() }
+    Settings { moderation: Some(Moderation::new(filters, messages, on_failure)), ..Settings::default() }
 }
 
 fn patterns() -> Arc<dyn MessageFilter> {
@@ -27,7 +27,7 @@ fn classifier(answers: &[&str]) -> Arc<dyn MessageFilter> {
 }
 
 #[tokio::test]
-async fn a_message_is_let_through_or_ends_with_its_categorys_text() {
+async fn a_message_is_allowed_or_ends_with_its_categorys_text() {
     const OTHER: &str = "I can't help with that.";
     const FAILED: &str = "your message could not be checked, so nothing was done; try again later";
     const CALL: &str = "ToolCall::Wat(```wat\n(ret \"1\")\n```)";
@@ -66,7 +66,7 @@ async fn a_message_is_let_through_or_ends_with_its_categorys_text() {
             Event::Moderated { verdict } => Some(verdict.clone()),
             _ => None,
         });
-        assert!(verdict.is_some(), "{what}: the verdict stands among the events");
+        assert!(verdict.is_some(), "{what}: the verdict is an event");
         match blocked {
             Some(text) => {
                 assert_eq!(report.ending, Ending::Blocked { text: text.to_owned() }, "{what}");
@@ -85,7 +85,7 @@ async fn a_message_is_let_through_or_ends_with_its_categorys_text() {
 }
 
 #[test]
-fn a_pattern_that_is_none_is_named() {
+fn an_invalid_pattern_is_named() {
     let why = Patterns::new([("(open", "x")]).unwrap_err();
     assert!(why.starts_with("the pattern `(open` is not a valid regular expression: "), "{why}");
     assert!(Patterns::new([("(a{1000}){1000}", "x")]).is_err(), "a pattern has a bound");

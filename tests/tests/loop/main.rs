@@ -1,4 +1,4 @@
-//! Runs as a whole: in either dialect, up to each bound, with models that misbehave, and what they cost.
+//! Complete runs: in both dialects, up to each limit, with models that misbehave, and their cost.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 

@@ -1,4 +1,5 @@
-//! Models and servers that misbehave, in whole runs: each run goes on or ends with a clear error, and none hangs.
+//! Runs with models and servers that misbehave. Each run continues or ends with a clear error, and
+//! none hangs.
 
 use std::time::Duration;
 
@@ -13,17 +14,17 @@ use wattle_tests::provider::{Answer, Provider};
 
 use super::endpoint::{calling, quick, remote};
 
-/// What comes of a run whose first answers are these, followed by good ones.
-enum Comes {
-    /// The run gets its answer.
+/// The expected outcome of a run whose first answers are faulty.
+enum Expected {
+    /// The run ends with its answer.
     Well,
-    /// The run ends with an error that has these words.
+    /// The run ends with an error that contains this text.
     Error(&'static str),
 }
 
-use Comes::{Error, Well};
+use Expected::{Error, Well};
 
-/// A call in pieces of a stream, each the JSON of one item of `tool_calls`.
+/// Returns a streamed call. Each piece is the JSON of one item of `tool_calls`.
 fn pieces(pieces: &[serde_json::Value]) -> Answer {
     let piece =
         |piece: &serde_json::Value| json!({"choices": [{"index": 0, "delta": {"tool_calls": [piece]}}]}).to_string();
@@ -52,8 +53,8 @@ fn status(status: u16, words: &str) -> Answer {
     Answer::status(status).with_body(json!({"error": {"message": words}}).to_string())
 }
 
-/// The ways, each with what comes of it.
-fn ways() -> Vec<(&'static str, Vec<Answer>, Comes)> {
+/// Returns the faults, each with its expected outcome.
+fn faults() -> Vec<(&'static str, Vec<Answer>, Expected)> {
     let count = "{\"text\":\"a b\"}";
     vec![
         (
@@ -81,7 +82,7 @@ fn ways() -> Vec<(&'static str, Vec<Answer>, Comes)> {
             ])],
             Well,
         ),
-        ("arguments that are no JSON", vec![calling("text_count", "{text: a b")], Well),
+        ("arguments that are not JSON", vec![calling("text_count", "{text: a b")], Well),
         ("arguments with a comma too many", vec![calling("text_count", "{\"text\":\"a b\",}")], Well),
         ("no arguments at all", vec![calling("text_count", "")], Well),
         ("a function that there is not", vec![calling("count_words", "{}")], Well),
@@ -136,8 +137,15 @@ fn ways() -> Vec<(&'static str, Vec<Answer>, Comes)> {
     ]
 }
 
-/// Runs against a server that misbehaves so and then answers well; says what is not as it should be.
-async fn wrong(world: &World, preset: &str, what: &str, answers: &[Answer], comes: &Comes) -> Option<String> {
+/// Runs against a server that first misbehaves and then answers well. Describes an unexpected
+/// outcome.
+async fn unexpected_outcome(
+    world: &World,
+    preset: &str,
+    what: &str,
+    answers: &[Answer],
+    expected: &Expected,
+) -> Option<String> {
     let provider = Provider::start(answers.iter().cloned());
     for _ in 0..6 {
         provider.push(Answer::text("ToolCall::Response(\"fine\")"));
@@ -149,7 +157,7 @@ async fn wrong(world: &World, preset: &str, what: &str, answers: &[Answer], come
     let Ok((report, _)) = tokio::time::timeout(Duration::from_secs(60), run).await else {
         return Some(format!("{preset}, {what}: it hangs"));
     };
-    let is_right = match comes {
+    let is_right = match expected {
         Well => report.ending == Ending::Answered { text: "fine".to_owned() },
         Error(words) => {
             matches!(&report.ending, Ending::Failed { message } if message.starts_with("error: ") && message.contains(words))
@@ -159,14 +167,14 @@ async fn wrong(world: &World, preset: &str, what: &str, answers: &[Answer], come
 }
 
 #[tokio::test]
-async fn every_run_comes_to_an_end() {
-    let ways = ways();
-    assert!(ways.len() >= 40, "{} ways", ways.len());
+async fn every_run_ends() {
+    let faults = faults();
+    assert!(faults.len() >= 40, "{} faults", faults.len());
     let world = World::new();
-    // One that takes functions, and one of which nothing is known.
+    // One server supports functions, and the other is unknown.
     let runs = ["openai", "vllm"].iter().flat_map(|preset| {
         let world = &world;
-        ways.iter().map(move |(what, answers, comes)| wrong(world, preset, what, answers, comes))
+        faults.iter().map(move |(what, answers, expected)| unexpected_outcome(world, preset, what, answers, expected))
     });
     let wrong: Vec<Option<String>> = stream::iter(runs).buffer_unordered(12).collect().await;
     let wrong: Vec<String> = wrong.into_iter().flatten().collect();

@@ -1,4 +1,4 @@
-//! What runs take, and what it costs.
+//! The tokens and the cost of runs.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ fn prices() -> Prices {
     Prices::new([("scripted".to_owned(), price)].into()).unwrap()
 }
 
-/// A job whose programs may ask that model, on the run's account.
+/// Returns a job whose programs may use the model, which counts as the run's own use.
 fn job(world: &World, model: &Arc<Scripted>, settings: &Settings) -> Job {
     let meter = Meter::default();
     let inference = ModelInference::new(Arc::clone(model) as Arc<dyn Model>, settings).metered(meter.clone());
@@ -30,7 +30,7 @@ fn job(world: &World, model: &Arc<Scripted>, settings: &Settings) -> Job {
 const ASK: &str = "ToolCall::Wat(```wat\n(ret (ai.assist? \"be brief\" \"hello\"))\n```)";
 
 #[tokio::test]
-async fn what_programs_ask_of_the_model_counts_with_its_cost() {
+async fn model_requests_of_programs_count_with_their_cost() {
     let world = World::new();
     let settings = Settings { prices: prices(), ..Settings::default() };
     let replies = [reply(ASK, 1_000, 100), reply("hi", 200, 20), reply("ToolCall::Response(\"hi\")", 1_100, 10)];
@@ -46,7 +46,7 @@ async fn what_programs_ask_of_the_model_counts_with_its_cost() {
 }
 
 #[tokio::test]
-async fn a_cost_that_is_not_known_is_not_told() {
+async fn an_unknown_cost_is_not_reported() {
     let world = World::new();
     let model = Scripted::calling([reply("four", 10, 1)]);
     let (_, events) = world.run(&model, &Settings::default(), world.job("go")).await;
@@ -67,7 +67,7 @@ async fn budgets_end_a_run_before_the_next_call() {
         (with(Some(1_150), None), "stopped: reached max_tokens_total (1150)", Bound::Tokens, Stop::MaxTokens),
         (with(None, Some(0.0021)), "stopped: reached max_cost ($0.0021)", Bound::Cost, Stop::MaxCost),
     ] {
-        // The program's own request is what takes it over the bound.
+        // The program's own request exceeds the limit.
         let model = Arc::new(Scripted::calling([reply(ASK, 1_000, 100), reply("hi", 60, 20)]));
         let job = job(&world, &model, &settings);
         let (report, events) = world.run(model.as_ref(), &settings, job).await;
@@ -78,17 +78,17 @@ async fn budgets_end_a_run_before_the_next_call() {
 }
 
 #[tokio::test]
-async fn a_run_that_goes_round_in_a_circle_ends() {
+async fn a_run_that_repeats_itself_ends() {
     let world = World::new();
     let call = "ToolCall::Catalog(\"text_count\", \"a b\")";
     let model = Scripted::new(&[call; 6]);
     let (report, _) = world.run(&model, &Settings::default(), world.job("go")).await;
     assert_eq!(report.ending.text(), "stopped: the same call was repeated 5 times");
     let asked = model.asked();
-    let told = |at: usize| asked[at].last().unwrap().content.contains("[Note] you made this call");
-    assert_eq!([told(1), told(2), told(3), told(4)], [false, false, true, true]);
+    let is_warned = |at: usize| asked[at].last().unwrap().content.contains("[Note] you made this call");
+    assert_eq!([is_warned(1), is_warned(2), is_warned(3), is_warned(4)], [false, false, true, true]);
 
-    // What changes is no circle, and neither is what was interrupted.
+    // A changing result is not a repetition, and neither is an interrupted one.
     let poll = |n: &u32| format!("ToolCall::Catalog(\"text_count\", \"{}\")", "a ".repeat(*n as usize));
     let answers: Vec<String> = [1, 1, 2, 1, 1, 2, 1, 1].iter().map(poll).chain(["done".to_owned()]).collect();
     let model = Scripted::new(&answers.iter().map(String::as_str).collect::<Vec<_>>());

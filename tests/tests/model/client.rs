@@ -1,4 +1,4 @@
-//! A client of a scripted endpoint, and a question for it.
+//! A client of a scripted endpoint, and a request.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ pub(crate) async fn complete(model: &dyn Model) -> Result<ModelReply, ModelError
     model.complete(ModelRequest::new(&question())).await
 }
 
-/// Streams, and gives what was shown too; a restart shows as `⟲`.
+/// Streams a reply, and also returns the streamed text, in which `⟲` marks a restart.
 pub(crate) async fn stream(model: &dyn Model) -> (Result<ModelReply, ModelError>, String) {
     let mut shown = String::new();
     let mut take = |delta: Delta<'_>| match delta {

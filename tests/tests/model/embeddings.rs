@@ -1,4 +1,4 @@
-//! Embeddings, from the endpoint's own path.
+//! Requests for embeddings.
 
 use serde_json::json;
 use wattle_agent::model::{EndpointSettings, Model, ModelErrorKind, RemoteModel, resolve};
@@ -14,7 +14,7 @@ fn answer(vector: &[f64]) -> Answer {
 }
 
 #[tokio::test]
-async fn a_text_is_embedded_by_the_model_for_it() {
+async fn a_text_is_embedded_by_the_embedding_model() {
     let provider = Provider::start([answer(&[0.25, -1.5, 3e-9])]);
     let base = provider.base_url();
     let settings = EndpointSettings {
@@ -33,7 +33,7 @@ async fn a_text_is_embedded_by_the_model_for_it() {
 }
 
 #[tokio::test]
-async fn what_passes_is_asked_again_and_what_does_not_is_told() {
+async fn temporary_failures_are_retried_and_permanent_ones_are_reported() {
     let provider = Provider::start([Answer::status(503), answer(&[1.0])]);
     assert_eq!(client(&provider).embed("x").await.unwrap().vector, [1.0]);
     assert_eq!(provider.requests().len(), 2);

@@ -1,4 +1,5 @@
-//! What may pass is asked again, what cannot is told, and no text of it has the key.
+//! Temporary failures are retried, permanent ones are reported, and no message contains the API
+//! key.
 
 use std::time::Duration;
 
@@ -7,11 +8,10 @@ use wattle_tests::provider::{Answer, Provider};
 
 use crate::client::{KEY, client, client_with, complete, delta, question, quick, stream};
 
-/// What may pass is asked again, twice; then the last failure is told.
-#[tokio::test]
-async fn what_may_pass_is_asked_again() {
-    let cut = Answer::events([delta("half")]).then_break_off();
-    let cases: Vec<(&str, Answer, Kind, &str)> = vec![
+/// Returns temporary failures, each with its kind and a part of its message.
+fn temporary_failures() -> Vec<(&'static str, Answer, Kind, &'static str)> {
+    let truncated = Answer::events([delta("half")]).then_break_off();
+    vec![
         ("408", Answer::status(408), Kind::Unavailable, "408"),
         ("409", Answer::status(409), Kind::Unavailable, "409"),
         ("425", Answer::status(425), Kind::Unavailable, "425"),
@@ -27,7 +27,7 @@ async fn what_may_pass_is_asked_again() {
         ("529", Answer::status(529), Kind::Unavailable, "overloaded"),
         ("closed", Answer::close(), Kind::Network, "broke"),
         ("no HTTP", Answer::raw("hello\r\n\r\n"), Kind::Network, "broke"),
-        ("broken off", cut, Kind::Network, "broke"),
+        ("broken off", truncated, Kind::Network, "broke"),
         ("JSON broken off", Answer::plain("x").then_break_off(), Kind::Network, "broke"),
         ("a stream without its end", Answer::events([delta("half")]), Kind::Network, "broke off"),
         (
@@ -83,8 +83,13 @@ async fn what_may_pass_is_asked_again() {
             Kind::Unavailable,
             "slow",
         ),
-    ];
-    for (what, answer, kind, words) in cases {
+    ]
+}
+
+/// A temporary failure is retried twice. Then the last one is reported.
+#[tokio::test]
+async fn temporary_failures_are_retried() {
+    for (what, answer, kind, words) in temporary_failures() {
         let slow = kind == Kind::Timeout;
         let answers = if slow { vec![answer, Answer::text("well")] } else { vec![answer; 3] };
         let provider = Provider::start(answers);
@@ -105,7 +110,7 @@ async fn what_may_pass_is_asked_again() {
 }
 
 #[tokio::test]
-async fn a_recovered_endpoint_answers_and_what_was_shown_is_void() {
+async fn a_recovered_endpoint_answers_and_the_streamed_text_is_discarded() {
     let half = [delta("hal"), delta("f")];
     for (what, answers, shown) in [
         ("429, 500", vec![Answer::status(429).header("retry-after", "0"), Answer::status(500)], "whole"),
@@ -131,7 +136,7 @@ async fn a_recovered_endpoint_answers_and_what_was_shown_is_void() {
 }
 
 #[tokio::test]
-async fn a_wait_that_the_server_asks_for_is_capped() {
+async fn the_servers_retry_delay_is_limited() {
     let provider = Provider::start([
         Answer::status(429).header("retry-after", "86400"),
         Answer::status(503).header("retry-after", "Fri, 31 Dec 9999 23:59:59 GMT"),
@@ -146,7 +151,7 @@ async fn a_wait_that_the_server_asks_for_is_capped() {
 async fn a_turn_ends_at_its_hard_deadline_whatever_the_requests_do() {
     let provider = Provider::start(vec![Answer::hang(); 3]);
     let patient = Timeouts { request: Duration::from_secs(60), ..quick() };
-    // The client's own bounds are wider than those that the turn is held to.
+    // The client's own limits are longer than the turn's.
     let model = client_with(&provider, patient, Some(KEY));
     let turn = Timeouts { request: Duration::from_millis(20), retries: 1, ..quick() };
     let messages = question();
@@ -155,7 +160,7 @@ async fn a_turn_ends_at_its_hard_deadline_whatever_the_requests_do() {
 }
 
 #[tokio::test]
-async fn what_cannot_pass_is_told_at_once() {
+async fn permanent_failures_are_reported_at_once() {
     let json = |status: u16, body: &str| Answer::status(status).with_body(body);
     for (what, answer, kind, words) in [
         (
@@ -235,19 +240,20 @@ async fn a_missing_key_is_named() {
 }
 
 #[tokio::test]
-async fn nobody_listening_is_told_with_the_address() {
+async fn a_refused_connection_is_reported_with_the_address() {
     let provider = Provider::start([]);
     let base = provider.base_url();
     let model = client(&provider);
     drop(provider);
-    // The port is free once the thread that listened has ended; until then the connection is closed at once.
+    // The port is closed once the listening thread has ended. Until then connections are closed at
+    // once.
     let why = complete(&model).await.unwrap_err();
     assert_eq!(why.kind(), Kind::Network);
     assert!(why.to_string().contains(base.trim_end_matches("/v1")), "{why}");
 }
 
 #[tokio::test]
-async fn quotations_are_bounded_and_on_one_line() {
+async fn quoted_bodies_are_truncated_to_one_line() {
     let long = format!("line\n{}", "wörd ".repeat(1000));
     let provider = Provider::start([Answer::status(400).with_body(long)]);
     let text = complete(&client(&provider)).await.unwrap_err().to_string();
@@ -260,9 +266,9 @@ async fn an_endless_error_body_ends() {
     assert_eq!(complete(&client(&provider)).await.unwrap_err().kind(), Kind::Request);
 }
 
-/// An endpoint that gives the key back, in whichever place, does not bring it into any text.
+/// If an endpoint returns the key in any part of its response, no message contains it.
 #[tokio::test]
-async fn the_key_is_nowhere_to_be_seen() {
+async fn no_message_contains_the_key() {
     let echo = format!("you sent Bearer {KEY}.");
     let in_json = serde_json::json!({"error": {"message": echo}}).to_string();
     for answer in [
@@ -283,7 +289,7 @@ async fn the_key_is_nowhere_to_be_seen() {
     assert!(!format!("{:?}", client(&Provider::start([]))).contains("very-secret"));
 }
 
-/// What the model said is what runs and what the user reads: no letter of it is masked, whatever the key is.
+/// The model's answer is run and shown unchanged. It is never masked, whatever the key is.
 #[tokio::test]
 async fn the_models_own_words_are_never_masked() {
     for key in [KEY, "k", "ToolCall", "Response"] {
@@ -302,7 +308,7 @@ async fn the_models_own_words_are_never_masked() {
     }
 }
 
-/// A key of a few letters is part of other words, and no text is made unreadable for it.
+/// A very short key occurs in other words, so it is not masked.
 #[tokio::test]
 async fn a_short_key_is_masked_nowhere() {
     let provider = Provider::start([Answer::status(400).with_body(r#"{"message":"bad token kk"}"#)]);

@@ -1,4 +1,4 @@
-//! Functions that a model may call, on their way out and back.
+//! Function schemas in requests, and function calls in replies.
 
 use wattle_agent::model::{FunctionTool, Model, ModelReply, ModelRequest};
 use wattle_machine::{FunctionCall, Message};
@@ -11,7 +11,7 @@ fn call(id: &str, name: &str, arguments: &str) -> FunctionCall {
 }
 
 #[tokio::test]
-async fn functions_calls_and_results_go_out_as_endpoints_want_them() {
+async fn functions_calls_and_results_are_sent_as_endpoints_expect_them() {
     let provider = Provider::start([Answer::text("fine")]);
     let parameters = serde_json::json!({"type": "object", "properties": {"k": {"type": "string"}}});
     let function = FunctionTool {
@@ -44,14 +44,14 @@ async fn functions_calls_and_results_go_out_as_endpoints_want_them() {
 }
 
 #[tokio::test]
-async fn a_question_without_functions_says_nothing_of_them() {
+async fn a_request_without_functions_does_not_mention_them() {
     let provider = Provider::start([Answer::text("fine")]);
     complete(&client(&provider)).await.unwrap();
     let body = &provider.requests()[0].body;
     assert!(!body.contains("tool"), "{body}");
 }
 
-/// The calls of a whole message, and of a stream.
+/// Returns the replies with a complete message and with a stream.
 async fn both(whole: Option<&str>, pieces: &[&str]) -> Vec<ModelReply> {
     let message =
         |message: &&str| format!(r#"{{"choices":[{{"index":0,"message":{message},"finish_reason":"tool_calls"}}]}}"#);
@@ -69,7 +69,7 @@ async fn both(whole: Option<&str>, pieces: &[&str]) -> Vec<ModelReply> {
 }
 
 #[tokio::test]
-async fn calls_come_back_whole_or_in_pieces() {
+async fn calls_are_read_from_a_message_and_from_a_stream() {
     let whole = r#"{"role":"assistant","content":null,"tool_calls":[
         {"id":"a","type":"function","function":{"name":"kv_get","arguments":"{\"k\":\"x\"}"}},
         {"id":"b","type":"function","function":{"name":"kv_del","arguments":"{}"}}]}"#;
@@ -86,7 +86,7 @@ async fn calls_come_back_whole_or_in_pieces() {
 }
 
 #[tokio::test]
-async fn calls_are_told_apart_however_loosely_they_are_written() {
+async fn calls_are_distinguished_even_without_proper_ids() {
     let pieces = [
         r#"{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}"#,
         r#"{"index":0,"id":"b","function":{"name":"g","arguments":{"n":1}}}"#,
@@ -96,16 +96,16 @@ async fn calls_are_told_apart_however_loosely_they_are_written() {
     assert_eq!(reply.calls, [call("a", "f", "{}"), call("b", "g", "{\"n\":1}")]);
 }
 
-/// What the model said is what runs, even where it says its key.
+/// Function calls are not masked, even if they contain the API key.
 #[tokio::test]
-async fn a_call_is_what_the_model_said() {
+async fn a_call_is_not_masked() {
     let said = format!(r#"{{"index":0,"id":"a","function":{{"name":"f","arguments":"{{\"k\":\"{KEY}\"}}"}}}}"#);
     let reply = both(None, &[&said]).await.remove(0);
     assert_eq!(reply.calls, [call("a", "f", &format!("{{\"k\":\"{KEY}\"}}"))]);
 }
 
 #[tokio::test]
-async fn an_answer_in_words_calls_nothing() {
+async fn an_answer_as_text_has_no_calls() {
     let provider = Provider::start([Answer::events([delta("text"), "[DONE]".to_owned()])]);
     assert!(complete(&client(&provider)).await.unwrap().calls.is_empty());
 }

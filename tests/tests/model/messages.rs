@@ -1,4 +1,4 @@
-//! The messages protocol: what goes out, and what comes back whole, in events, and wrong.
+//! The messages protocol: requests, replies as JSON and as events, and errors.
 
 use serde_json::{Value as Json, json};
 use wattle_agent::model::{
@@ -22,7 +22,7 @@ fn client(provider: &Provider) -> RemoteModel {
     RemoteModel::new(endpoint, &Egress::new(Policy::default()), quick()).unwrap()
 }
 
-/// A stream of events, each with its type as its name.
+/// Returns a stream of events. Each has its type as its name.
 fn events(events: &[Json]) -> Answer {
     let event = |event: &Json| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap());
     Answer::body(events.iter().map(event).collect::<String>()).header("content-type", "text/event-stream")
@@ -49,7 +49,7 @@ fn text(text: &str) -> [Json; 3] {
 }
 
 #[tokio::test]
-async fn a_conversation_goes_out_in_turns_and_blocks() {
+async fn a_conversation_is_sent_in_turns_and_blocks() {
     let provider =
         Provider::start([events(&[vec![start()], text("fine").to_vec(), end("end_turn").to_vec()].concat())]);
     let parameters = json!({"type": "object", "properties": {"key": {"type": "string"}}});
@@ -106,7 +106,7 @@ async fn a_conversation_goes_out_in_turns_and_blocks() {
 }
 
 #[tokio::test]
-async fn a_message_comes_back_from_events_and_from_one_body() {
+async fn a_message_is_read_from_events_and_from_json() {
     let call = [
         json!({"type": "content_block_start", "index": 1, "content_block": {"type": "tool_use", "id": "t1", "name": "kv_get", "input": {}}}),
         json!({"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": "{\"key\":"}}),
@@ -152,7 +152,7 @@ async fn a_message_comes_back_from_events_and_from_one_body() {
 }
 
 #[tokio::test]
-async fn what_goes_wrong_is_told_and_what_passes_is_asked_again() {
+async fn errors_are_reported_and_temporary_ones_are_retried() {
     let error = |kind: &str, words: &str| json!({"type": "error", "error": {"type": kind, "message": words}});
     let failed =
         |status: u16, kind: &str, words: &str| Answer::status(status).with_body(error(kind, words).to_string());
@@ -205,7 +205,7 @@ async fn what_goes_wrong_is_told_and_what_passes_is_asked_again() {
 }
 
 #[tokio::test]
-async fn a_temperature_that_a_model_does_not_take_is_left_out() {
+async fn an_unsupported_temperature_is_left_out() {
     let words = json!({"type": "error", "error": {"type": "invalid_request_error", "message": "temperature is not supported for this model"}});
     let well = events(&[vec![start()], text("fine").to_vec(), end("end_turn").to_vec()].concat());
     let provider = Provider::start([Answer::status(400).with_body(words.to_string()), well]);

@@ -1,4 +1,4 @@
-//! What goes out, and the replies that are understood.
+//! Requests of the client, and the replies that it understands.
 
 use wattle_agent::model::{EndpointSettings, ModelErrorKind as Kind, RemoteModel, resolve};
 use wattle_capability::egress::{Egress, Policy};
@@ -8,7 +8,7 @@ use wattle_tests::provider::{Answer, Provider};
 use crate::client::{KEY, client, complete, delta, quick, stream};
 
 #[tokio::test]
-async fn a_question_goes_out_and_a_reply_comes_back() {
+async fn a_request_is_sent_and_its_reply_is_read() {
     let provider = Provider::start([Answer::text("hello there"), Answer::text("hello there")]);
     let model = client(&provider);
     let plain = complete(&model).await.unwrap();
@@ -81,7 +81,7 @@ async fn fields_that_an_endpoint_does_not_know_are_left_out() {
             assert!(body.get(left_out).is_none(), "{left_out}");
         }
     }
-    // Contradictory complaints end.
+    // Contradictory errors end the retries.
     let flip =
         [refuses("unsupported max_tokens, use max_completion_tokens"), refuses("unknown field max_completion_tokens")];
     let provider = Provider::start(flip.iter().cycle().take(20).cloned());
@@ -89,7 +89,7 @@ async fn fields_that_an_endpoint_does_not_know_are_left_out() {
     assert!(provider.requests().len() < 10);
 }
 
-/// Every way in which a sloppy endpoint may say `hellö`, whether a stream was asked for or not.
+/// An endpoint may format the reply `hellö` in many ways, with or without a stream.
 #[tokio::test]
 async fn sloppy_answers_are_understood() {
     let (he, llo) = (delta("he"), delta("llö"));
@@ -173,7 +173,7 @@ async fn sloppy_answers_are_understood() {
 }
 
 #[tokio::test]
-async fn reasoning_finish_and_usage_are_told_apart_from_the_text() {
+async fn reasoning_finish_reason_and_usage_are_separate_from_the_text() {
     for (answer, reasoning, finish, usage) in [
         (
             Answer::body(
@@ -215,14 +215,14 @@ async fn reasoning_finish_and_usage_are_told_apart_from_the_text() {
 }
 
 #[tokio::test]
-async fn an_empty_message_is_a_reply_where_it_has_an_end() {
+async fn an_empty_message_is_a_reply_if_it_is_complete() {
     let provider =
         Provider::start([Answer::body(r#"{"choices":[{"message":{"content":null},"finish_reason":"stop"}]}"#)]);
     assert_eq!(complete(&client(&provider)).await.unwrap().text, "");
 }
 
 #[tokio::test]
-async fn a_megabyte_comes_through_in_small_events() {
+async fn a_megabyte_is_read_from_small_events() {
     let text = "wörd ".repeat(40_000);
     let provider = Provider::start([Answer::streamed(text.clone())]);
     let (reply, shown) = stream(&client(&provider)).await;

@@ -1,5 +1,6 @@
-//! What the model is told with everything on: `system.md` is the whole prompt, for a reviewer to read, and `cost.md` what each part of it
-//! costs. `UPDATE=1` writes both anew.
+//! The system prompt with every capability granted: `system.md` and `native.md` are the prompts of
+//! the two dialects, for review, and `cost.md` lists the tokens of each part. `UPDATE=1` updates
+//! them.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,11 +12,11 @@ use wattle_agent::machine::Dialect;
 use wattle_agent::rt::Grants;
 use wattle_tests::World;
 
-/// The most tokens that the prompt may have, by the encoding `o200k_base`.
-const MOST: usize = 3_500;
+/// Maximum number of tokens of the prompt, in the encoding `o200k_base`.
+const MAX_TOKENS: usize = 3_500;
 
 #[tokio::test]
-async fn the_prompt_with_everything_on() {
+async fn the_prompt_with_every_capability() {
     let world = World::new();
     let everything = world.host.runtime().capabilities().iter().fold(Grants::new(), |grants, c| grants.allow(c.name));
     let prompt = || world.host.prompt(&Settings::default(), &everything, &world.host.listing(None, ""), Dialect::Text);
@@ -34,21 +35,21 @@ async fn the_prompt_with_everything_on() {
     }
     let tokens = count(&system);
     writeln!(cost, "| all | {tokens} |").unwrap();
-    same("system.md", &system);
-    same("cost.md", &cost);
-    assert!(tokens <= MOST, "the prompt has {tokens} tokens:\n{cost}");
+    compare("system.md", &system);
+    compare("cost.md", &cost);
+    assert!(tokens <= MAX_TOKENS, "the prompt has {tokens} tokens:\n{cost}");
 }
 
-/// What a model is told that calls functions; the functions themselves come on top.
+/// The functions' schemas are sent in addition to this prompt.
 #[tokio::test]
 async fn the_prompt_of_the_native_dialect() {
     let world = World::new();
     let everything = world.host.runtime().capabilities().iter().fold(Grants::new(), |grants, c| grants.allow(c.name));
     let listing = world.host.listing(None, "");
     let system = world.host.prompt(&Settings::default(), &everything, &listing, Dialect::Native);
-    same("native.md", &system);
+    compare("native.md", &system);
     let tokens = tiktoken_rs::o200k_base().unwrap().encode_ordinary(&system).len();
-    assert!(tokens <= MOST, "the prompt has {tokens} tokens");
+    assert!(tokens <= MAX_TOKENS, "the prompt has {tokens} tokens");
     let functions = world.host.functions(&listing, &everything);
     assert_eq!(
         serde_json::to_string(&functions).unwrap(),
@@ -62,7 +63,7 @@ async fn the_prompt_of_the_native_dialect() {
 }
 
 #[tokio::test]
-async fn what_is_not_granted_is_told() {
+async fn the_prompt_names_what_is_not_granted() {
     let world = World::new();
     let job = world.job("x");
     let prompt = world.host.prompt(&Settings::default(), &job.grants, &world.host.listing(None, ""), Dialect::Text);
@@ -72,7 +73,7 @@ async fn what_is_not_granted_is_told() {
     assert!(!prompt.contains("ai.assist"), "{prompt}");
 }
 
-/// The parts that begin with a heading of the first level, and what stands before the first.
+/// Splits the prompt at its headings of the first level.
 fn sections(prompt: &str) -> Vec<&str> {
     let starts: Vec<usize> = prompt.match_indices("\n# ").map(|(at, _)| at + 1).collect();
     let ends = starts.iter().copied().chain([prompt.len()]);
@@ -84,6 +85,6 @@ fn sections(prompt: &str) -> Vec<&str> {
 }
 
 /// Compares with a file beside this one.
-fn same(name: &str, found: &str) {
+fn compare(name: &str, found: &str) {
     wattle_cases::compare(Path::new("tests/prompt").join(name), found);
 }

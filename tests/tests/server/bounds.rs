@@ -1,4 +1,4 @@
-//! Clients that ask for too much, or too slowly.
+//! Clients that send too much, or too slowly.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::client::NEVER;
 use crate::world::{TOKEN, World, bare, message, post};
 
 #[tokio::test]
-async fn bodies_are_bounded() {
+async fn bodies_are_limited() {
     let mut world = World::new().await;
     let fits = message(&"x".repeat((1 << 20) - 100), "s");
     let mut client = world.client().await;
@@ -16,17 +16,17 @@ async fn bodies_are_bounded() {
 
     let words = world.ask(post(&message(&"x".repeat(1 << 20), "s"))).await.refused(413, "body_too_large");
     assert!(words.contains("1048576 bytes"), "{words}");
-    // A body that announces its length is refused on that account.
+    // A body with an excessive `Content-Length` is refused by its header.
     let announced = post("").replace("Content-Length: 0", "Content-Length: 99999999999");
     world.ask(announced).await.refused(413, "body_too_large");
-    // A body that does not, once it is too long.
+    // A body without a length is refused once it is too long.
     let mut chunked = post("").replace("Content-Length: 0", "Transfer-Encoding: chunked");
     (0..20).for_each(|_| chunked.push_str(&format!("10000\r\n{}\r\n", "x".repeat(0x10000))));
     world.ask(chunked).await.refused(413, "body_too_large");
 }
 
 #[tokio::test]
-async fn heads_are_bounded() {
+async fn heads_are_limited() {
     let world = World::new().await;
     let long = format!("X-Long: {}", "x".repeat(40 << 10));
     world.ask(bare("GET /healthz", &["Host: localhost", &long])).await.refused(431, "headers_too_large");
@@ -37,7 +37,7 @@ async fn heads_are_bounded() {
 }
 
 #[tokio::test]
-async fn what_is_not_http_is_told() {
+async fn a_request_that_is_not_http_gets_an_error() {
     let world = World::new().await;
     for bytes in
         [&b"hello\r\n\r\n"[..], b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"GET / HTTP/1.1\r\nno colon\r\n\r\n"]
@@ -53,7 +53,7 @@ async fn slow_requests_are_ended() {
         settings.limits.body_time = Duration::from_millis(50);
     })
     .await;
-    // A head that never comes to its end, however lively it is.
+    // A head that never ends, although data keeps arriving.
     let mut client = world.client().await;
     client.send("GET /healthz HTTP/1.1\r\n").await;
     let drip = async {
@@ -85,7 +85,7 @@ async fn a_connection_that_idles_is_closed() {
 }
 
 #[tokio::test]
-async fn runs_at_once_are_bounded() {
+async fn concurrent_runs_are_limited() {
     let mut world = World::with(|settings| settings.limits.runs = 2).await;
     let mut first = world.chat(&message("one", "s")).await;
     let question = world.question().await;
@@ -94,12 +94,12 @@ async fn runs_at_once_are_bounded() {
     assert!(answer.refused(503, "overloaded").contains("2 runs"));
     question.respond("one");
     first.events().await;
-    // The slot of a run that is done is free again.
+    // The slot of a finished run is free again.
     world.chat(&message("four", "t")).await;
 }
 
 #[tokio::test]
-async fn messages_that_wait_for_one_session_are_bounded() {
+async fn waiting_messages_of_a_session_are_limited() {
     let mut world = World::with(|settings| settings.limits.waiting = 1).await;
     let _first = world.chat(&message("one", "s")).await;
     let _question = world.question().await;
@@ -109,7 +109,7 @@ async fn messages_that_wait_for_one_session_are_bounded() {
 }
 
 #[tokio::test]
-async fn connections_are_bounded() {
+async fn connections_are_limited() {
     let world = World::with(|settings| settings.limits.connections = 2).await;
     let health = bare("GET /healthz", &["Host: localhost"]);
     let (mut first, mut second) = (world.client().await, world.client().await);
@@ -119,12 +119,12 @@ async fn connections_are_bounded() {
     }
     world.ask(&health).await.refused(503, "overloaded");
     drop(first);
-    // The seat of a connection that is gone is free again.
+    // The slot of a closed connection is free again.
     while world.ask(&health).await.head.status != 200 {}
 }
 
 #[tokio::test]
-async fn a_client_that_asks_leave_to_send_is_refused_before_it_sends() {
+async fn a_client_that_expects_100_continue_is_refused_before_it_sends() {
     let world = World::new().await;
     let head = format!(
         "POST /chat HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\nExpect: 100-continue\r\n\
@@ -146,14 +146,14 @@ async fn a_client_that_falls_behind_loses_its_run() {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_read_is_cut_off() {
+async fn a_client_that_does_not_read_is_disconnected() {
     let mut world = World::with(|settings| {
         settings.limits.write_time = Duration::from_millis(50);
         settings.limits.connections = 1;
     })
     .await;
     let mut client = world.chat(&message("talk", "s")).await;
-    // More than the system buffers for a connection.
+    // More data than the system buffers for a connection.
     world.question().await.say(&format!("{}|", "x".repeat(4_000)).repeat(5_000));
     let health = bare("GET /healthz", &["Host: localhost"]);
     let freed = async { while world.ask(&health).await.head.status != 200 {} };

@@ -1,4 +1,4 @@
-//! Runs over HTTP: frames as they come, sessions, clients that go away.
+//! Runs over HTTP: streamed frames, sessions, and clients that disconnect.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ const LOAD: &str = "<reasoning>look it up</reasoning>\nToolCall::Wat(```wat\n(lo
     (call $kv.get \"city\") (local.set $e) (local.set $v)\n(call $sys.resv (local.get $v))\n(local.get $e)\n```)";
 
 #[tokio::test]
-async fn events_come_while_the_run_is_under_way() {
+async fn events_are_streamed_during_the_run() {
     let mut world = World::new().await;
     let mut client = world.client().await;
     client.send(post(r#"{"message":"remember Oslo"}"#)).await;
@@ -22,7 +22,7 @@ async fn events_come_while_the_run_is_under_way() {
     let question = world.question().await;
     assert_eq!(question.last(), "remember Oslo");
     question.say(SAVE);
-    // The model has the next question and does not answer it: what comes now comes before the run's end.
+    // The model does not answer its next request yet, so these events arrive before the run's end.
     let question = world.question().await;
     assert_eq!(client.event().await.unwrap()["type"], "delta");
     let thought = client.event().await.unwrap();
@@ -53,13 +53,13 @@ async fn a_connection_serves_one_chat_after_another() {
 }
 
 #[tokio::test]
-async fn a_run_ends_when_its_client_goes_away() {
+async fn a_run_ends_when_its_client_disconnects() {
     let mut world = World::new().await;
     let client = world.chat(&message("hello", "s")).await;
     let question = world.question().await;
     drop(client);
     question.abandoned().await;
-    // Its session is free for the next message, and knows how far the run came.
+    // The session is free for the next message and contains the run's steps so far.
     let mut client = world.chat(&message("again", "s")).await;
     let question = world.question().await;
     let said: Vec<&str> = question.messages.iter().skip(1).map(|message| message.content.as_str()).collect();
@@ -77,7 +77,7 @@ async fn a_model_that_fails_ends_the_stream_with_an_error() {
     let last = events.last().unwrap();
     assert_eq!(last["type"], "error");
     assert!(last["message"].as_str().unwrap().starts_with("error: "), "{last}");
-    // The same message can be sent again, as if it had not been.
+    // The same message can be sent again, and the failed one is not part of the session.
     let mut client = world.chat(&message("hello", "s")).await;
     let question = world.question().await;
     assert_eq!(question.messages.len(), 2);
@@ -86,7 +86,7 @@ async fn a_model_that_fails_ends_the_stream_with_an_error() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_while_it_waits_runs_nothing() {
+async fn a_client_that_disconnects_while_it_waits_runs_nothing() {
     let mut world = World::new().await;
     let mut first = world.chat(&message("first", "s")).await;
     let question = world.question().await;
@@ -102,7 +102,7 @@ async fn a_client_that_goes_away_while_it_waits_runs_nothing() {
 }
 
 #[tokio::test]
-async fn messages_of_a_session_come_one_after_the_other() {
+async fn messages_of_a_session_run_one_after_the_other() {
     let mut world = World::new().await;
     let mut first = world.chat(&message("first", "s")).await;
     let question = world.question().await;
@@ -120,7 +120,7 @@ async fn messages_of_a_session_come_one_after_the_other() {
     assert_eq!(first.events().await.last().unwrap()["text"], "one");
     let question = world.question().await;
     assert_eq!(question.last(), "second");
-    // The session remembers what was said before, and nothing of other sessions.
+    // The session contains its earlier messages, and none of other sessions.
     let said = question.messages.iter().skip(1); // the system prompt
     let said: Vec<&str> = said.map(|message| message.content.as_str()).collect();
     assert!(said.contains(&"first") && said.iter().any(|text| text.contains("one")), "{said:?}");
@@ -134,7 +134,7 @@ async fn messages_of_a_session_come_one_after_the_other() {
 }
 
 #[tokio::test]
-async fn the_state_of_a_session_is_its_own() {
+async fn sessions_do_not_share_state() {
     let mut world = World::new().await;
     for (session, program) in [("s", SAVE), ("s", LOAD), ("t", LOAD)] {
         let mut client = world.chat(&message("go on", session)).await;
@@ -166,7 +166,7 @@ async fn a_run_over_http_sees_no_files_of_the_host() {
 }
 
 #[tokio::test]
-async fn a_quiet_stream_shows_that_it_lives() {
+async fn an_idle_stream_sends_heartbeats() {
     let mut world = World::with(|settings| settings.limits.heartbeat = Duration::from_millis(20)).await;
     let mut client = world.chat(&message("hello", "s")).await;
     let question = world.question().await;

@@ -1,4 +1,4 @@
-//! A client of bare TCP: it sends what it is told, and reads answers and frames as they come.
+//! A client on plain TCP, which sends raw requests and reads responses and frames one by one.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,30 +8,30 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// After this long something that was waited for is not going to come.
+/// Timeout of every wait.
 pub(crate) const NEVER: Duration = Duration::from_secs(20);
 
-/// One connection.
+/// A connection to the server.
 pub(crate) struct Client {
     stream: TcpStream,
     buffer: Vec<u8>,
 }
 
-/// The head of an answer.
+/// The head of a response.
 #[derive(Debug)]
 pub(crate) struct Head {
     pub(crate) status: u16,
     headers: Vec<(String, String)>,
 }
 
-/// A whole answer.
+/// A complete response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) head: Head,
     pub(crate) body: String,
 }
 
-/// One frame of an SSE stream.
+/// A frame of an SSE stream.
 #[derive(Debug)]
 pub(crate) enum Frame {
     Event { id: u64, data: Json },
@@ -49,7 +49,7 @@ impl Answer {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// Asserts that the answer is an error as all errors are, and gives its message.
+    /// Asserts that the response is an error in the common form, and returns its message.
     pub(crate) fn refused(&self, status: u16, code: &str) -> String {
         assert_eq!(self.head.status, status, "{self:?}");
         assert_eq!(self.head.get("content-type"), Some("application/json"), "{self:?}");
@@ -72,12 +72,12 @@ impl Client {
         self.stream.write_all(bytes.as_ref()).await.unwrap();
     }
 
-    /// Sends what the server may not want to read to its end.
+    /// Sends data that the server may refuse to read completely.
     pub(crate) async fn send_in_vain(&mut self, bytes: impl AsRef<[u8]>) {
         drop(self.stream.write_all(bytes.as_ref()).await);
     }
 
-    /// Reads more; false at the end of the connection.
+    /// Reads more data. Returns false at the end of the connection.
     async fn more(&mut self) -> bool {
         let mut piece = [0; 4096];
         let read = timeout(NEVER, self.stream.read(&mut piece)).await.expect("the server says nothing").unwrap_or(0);
@@ -85,7 +85,7 @@ impl Client {
         read > 0
     }
 
-    /// Takes the text up to a mark, and the mark away.
+    /// Reads up to a mark. Returns the text before it.
     async fn until(&mut self, mark: &str) -> Option<String> {
         loop {
             if let Some(at) = self.buffer.windows(mark.len()).position(|window| window == mark.as_bytes()) {
@@ -123,7 +123,7 @@ impl Client {
         Answer { head, body }
     }
 
-    /// The next piece of a chunked body; `None` at its proper end.
+    /// Reads the next chunk of a chunked body. Returns `None` at its proper end.
     async fn chunk(&mut self) -> Option<String> {
         let size = self.until("\r\n").await.expect("the stream broke off");
         let size = usize::from_str_radix(&size, 16).unwrap();
@@ -132,10 +132,10 @@ impl Client {
         (size > 0).then_some(chunk)
     }
 
-    /// The next frame; `None` at the proper end of the stream. The server sends each frame as a chunk of its own.
+    /// Reads the next frame, which is one chunk. Returns `None` at the proper end of the stream.
     pub(crate) async fn frame(&mut self) -> Option<Frame> {
         let text = self.chunk().await?;
-        let text = text.strip_suffix("\n\n").unwrap_or_else(|| panic!("{text:?} is no whole frame"));
+        let text = text.strip_suffix("\n\n").unwrap_or_else(|| panic!("{text:?} is not a complete frame"));
         if let Some(comment) = text.strip_prefix(": ").or(text.strip_prefix(':')) {
             return Some(Frame::Comment(comment.to_owned()));
         }
@@ -145,7 +145,7 @@ impl Client {
         Some(Frame::Event { id, data })
     }
 
-    /// The next event, after what heartbeats there may be.
+    /// Reads the next event and skips heartbeats.
     pub(crate) async fn event(&mut self) -> Option<Json> {
         loop {
             match self.frame().await? {
@@ -158,7 +158,7 @@ impl Client {
         }
     }
 
-    /// All events to the end of the stream.
+    /// Reads all events until the end of the stream.
     pub(crate) async fn events(&mut self) -> Vec<Json> {
         let mut events = Vec::new();
         while let Some(event) = self.event().await {
@@ -167,7 +167,7 @@ impl Client {
         events
     }
 
-    /// Everything up to the end of the connection.
+    /// Reads everything until the end of the connection.
     pub(crate) async fn rest(&mut self) -> Vec<u8> {
         while self.more().await {}
         std::mem::take(&mut self.buffer)

@@ -1,4 +1,4 @@
-//! Trusted runs over HTTP: asked for by a request, granted by the operator alone.
+//! Trusted runs over HTTP: a request asks for one, and only the operator grants it.
 
 use std::sync::{Arc, Mutex};
 
@@ -20,7 +20,7 @@ impl Repository for Messages {
 
 const PUSH: &str = "ToolCall::Wat(```wat\n(fs.write? \"a.txt\" \"x\")\n(ret (git.commit_push? \"hello\"))\n```)";
 
-/// Sends a message whose run commits; gives what the answer's head says of trust, and what the model read.
+/// Sends a message whose run commits. Returns the trust header of the response and the observation.
 async fn push(world: &mut World, body: &str) -> (Option<String>, String) {
     let mut client = world.client().await;
     client.send(post(body)).await;
@@ -35,11 +35,11 @@ async fn push(world: &mut World, body: &str) -> (Option<String>, String) {
 }
 
 #[tokio::test]
-async fn a_request_gets_a_trusted_run_only_where_the_operator_lets_it() {
+async fn a_request_gets_a_trusted_run_only_if_the_operator_allows_it() {
     let dir = tempfile::tempdir().unwrap();
     let messages = Arc::new(Messages::default());
     let trusted = Trusted { repository: Arc::<Messages>::clone(&messages) as _, public: None, image_generator: None };
-    for (let_it, body, told, runs) in [
+    for (is_allowed, body, expected, runs) in [
         (false, r#"{"message":"m"}"#, None, false),
         (false, r#"{"message":"m","exec":true}"#, Some("not permitted"), false),
         (true, r#"{"message":"m"}"#, None, false),
@@ -48,11 +48,11 @@ async fn a_request_gets_a_trusted_run_only_where_the_operator_lets_it() {
     ] {
         let parts = |app: wattle_server::App| {
             let app = app.with_workdir(dir.path().to_owned());
-            if let_it { app.with_exec(trusted.clone()) } else { app }
+            if is_allowed { app.with_exec(trusted.clone()) } else { app }
         };
         let mut world = World::serving(parts, |_| {}).await;
         let (head, observed) = push(&mut world, body).await;
-        assert_eq!(head.as_deref(), told, "{body}");
+        assert_eq!(head.as_deref(), expected, "{body}");
         assert_eq!(observed.contains("committed and pushed"), runs, "{body}: {observed}");
         assert_eq!(observed.ends_with("\ngit not permitted (no exec capability)"), !runs, "{body}: {observed}");
         assert_eq!(dir.path().join("a.txt").exists(), runs, "only a trusted run writes to the workdir");

@@ -1,4 +1,4 @@
-//! Who is let in: token, `Host`, `Origin`, routes, the form of a request.
+//! Access to the server: token, `Host`, `Origin`, routes, and the form of a request.
 
 use crate::world::{TOKEN, World, bare, message, post};
 
@@ -56,13 +56,13 @@ async fn a_loopback_server_answers_to_its_own_names_only() {
     ] {
         world.ask(bare("GET /healthz", hosts)).await.refused(400, "bad_request");
     }
-    // The target of the request line says more than the header.
+    // The target of the request line takes precedence over the header.
     let answer = world.ask(bare("GET http://evil.example/healthz", &["Host: localhost"])).await;
     answer.refused(403, "host_not_allowed");
 }
 
 #[tokio::test]
-async fn pages_of_other_sites_are_kept_out() {
+async fn pages_of_other_sites_are_refused() {
     let world = World::with(|settings| settings.allowed_origins = vec!["https://app.example".parse().unwrap()]).await;
     let health = |origin: &str| bare("GET /healthz", &["Host: localhost:8787", &format!("Origin: {origin}")]);
     for origin in
@@ -72,10 +72,10 @@ async fn pages_of_other_sites_are_kept_out() {
         assert!(answer.refused(403, "origin_not_allowed").contains(origin));
         assert_eq!(answer.head.get("access-control-allow-origin"), None);
     }
-    // A page of the server's own.
+    // A page of the server itself.
     let answer = world.ask(health("http://localhost:8787")).await;
     assert_eq!((answer.head.status, answer.head.get("access-control-allow-origin")), (200, None));
-    // A page of a listed site; errors too are for it to read.
+    // A page of a listed site may also read errors.
     let answer = world.ask(health("https://app.example")).await;
     assert_eq!(answer.head.get("access-control-allow-origin"), Some("https://app.example"));
     assert_eq!(answer.head.get("vary"), Some("origin"));
@@ -100,7 +100,7 @@ async fn a_listed_page_may_ask_first() {
 }
 
 #[tokio::test]
-async fn unknown_paths_and_methods_are_told() {
+async fn unknown_paths_and_methods_are_errors() {
     let world = World::new().await;
     let auth = format!("Authorization: Bearer {TOKEN}");
     for path in ["/", "/chat/", "/chats", "/healthz/x", "/../chat", "/%00"] {
@@ -117,7 +117,7 @@ async fn unknown_paths_and_methods_are_told() {
 }
 
 #[tokio::test]
-async fn a_body_that_cannot_be_read_is_told() {
+async fn an_invalid_body_is_an_error() {
     let mut world = World::new().await;
     for (body, words) in [
         ("", "the body is empty"),
@@ -139,7 +139,7 @@ async fn a_body_that_cannot_be_read_is_told() {
 }
 
 #[tokio::test]
-async fn a_server_elsewhere_answers_to_every_name_unless_told() {
+async fn a_server_on_another_address_answers_to_every_name_by_default() {
     let everywhere = |settings: &mut wattle_server::ServerSettings| settings.listen = ([0, 0, 0, 0], 0).into();
     let mut world = World::with(everywhere).await;
     world.address.set_ip([127, 0, 0, 1].into());
@@ -156,7 +156,7 @@ async fn a_server_elsewhere_answers_to_every_name_unless_told() {
 }
 
 #[tokio::test]
-async fn a_request_that_can_be_read_in_two_ways_is_refused_or_ends_its_connection() {
+async fn an_ambiguous_request_is_refused_or_ends_its_connection() {
     let mut world = World::new().await;
     let auth = format!("Authorization: Bearer {TOKEN}");
     for (more, words) in [
@@ -193,7 +193,7 @@ async fn a_request_that_can_be_read_in_two_ways_is_refused_or_ends_its_connectio
         assert!(matches!(answer.head.status, 400 | 415 | 411 | 413), "{framing:?}: {answer:?}");
     }
     world.no_question();
-    // With both framings the chunks count, and nothing that stands behind them is taken for a request.
+    // With both framings the chunks count, and data after them is not read as a request.
     for framing in
         ["Content-Length: 4\r\nTransfer-Encoding: chunked", "Transfer-Encoding: chunked\r\nContent-Length: 4"]
     {

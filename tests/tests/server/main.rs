@@ -1,4 +1,4 @@
-//! The HTTP server from outside: raw bytes over TCP, answers read as they come.
+//! The HTTP server from outside, tested with raw bytes over TCP.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests may panic")]
 

@@ -1,4 +1,4 @@
-//! A server that was killed leaves runs open; the next one takes them up.
+//! A killed server leaves open runs, and the next server resumes them.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use wattle_agent::{Store, Tenant, TenantStore};
 
 use crate::world::World;
 
-/// A run as a server leaves it that is killed while it asks the model.
+/// Stores a run as a server leaves it that is killed while it asks the model.
 async fn left_open(store: &TenantStore, id: &str, session: &str, by: &str) {
     let setup = Setup { system: "prompt".to_owned(), session_id: Some(session.to_owned()), ..Setup::default() };
     let opening = Opening {
@@ -47,7 +47,7 @@ async fn left_open(store: &TenantStore, id: &str, session: &str, by: &str) {
 }
 
 #[tokio::test]
-async fn open_runs_are_taken_up_once() {
+async fn open_runs_are_resumed_once() {
     let store = Store::in_memory(Duration::from_secs(3600)).unwrap().tenant(&Tenant::default());
     for (id, session, by) in [("r1", "a", "serve"), ("r2", "a", "serve"), ("r3", "b", "serve"), ("r4", "c", "run")] {
         left_open(&store, id, session, by).await;
@@ -78,7 +78,7 @@ async fn two_servers_try_a_run_once_and_park_the_one_that_ended_their_process() 
     for (id, session) in [("poison", "a"), ("good", "b")] {
         left_open(&store, id, session, "serve").await;
     }
-    // Two processes have ended in the first one since its last turn.
+    // Two processes have ended during the first run since its last turn.
     assert_eq!(store.attempt("poison").await.unwrap(), 2);
     let mut one = World::on(store.clone(), |_| {}).await;
     let mut other = World::on(store.clone(), |_| {}).await;
@@ -113,7 +113,7 @@ async fn a_request_gets_nothing_of_another_tenants_session() {
     let said = vec![Message::user("alice's question"), Message::assistant("alice's answer")];
     alice.extend("main", said).await.unwrap();
     left_open(&alice, "r", "main", "serve").await;
-    // Each route that the server has; the others say nothing of sessions.
+    // Every route that names a session.
     let routes = include_str!("../../../server/src/routes.rs");
     let routes: Vec<&str> = routes.split(".route(\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
     assert_eq!(routes, ["/chat", "/healthz"], "a new route needs a line here");

@@ -1,4 +1,4 @@
-//! How the server stops.
+//! Shutdown of the server.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ async fn a_server_without_work_stops_at_once() {
 async fn runs_have_their_grace_time() {
     let mut world = World::with(|settings| settings.limits.grace = Duration::from_secs(3_600)).await;
     let mut busy = world.client().await;
-    // A request that is still on its way when the server is told to stop.
+    // A request that is still being sent when the server begins to stop.
     let late = post(&message("late", "t"));
     let (head, body) = late.split_at(late.len() - 5);
     busy.send(head).await;
@@ -45,7 +45,7 @@ async fn runs_have_their_grace_time() {
 }
 
 #[tokio::test]
-async fn after_the_grace_time_runs_are_cancelled_and_every_stream_ends_well() {
+async fn after_the_grace_time_runs_are_cancelled_and_every_stream_ends_properly() {
     let mut world = World::new().await;
     let mut running = world.chat(&message("one", "s")).await;
     let question = world.question().await;

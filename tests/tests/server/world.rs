@@ -1,4 +1,4 @@
-//! A server with a model that says what the test lets it say.
+//! A server with a model whose answers the test provides.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::client::{Answer, Client, NEVER};
 
 pub(crate) const TOKEN: &str = "t0ken-of-the-tests";
 
-/// A server that runs, and the questions that its model is asked.
+/// A running server, and the requests to its model.
 pub(crate) struct World {
     pub(crate) address: SocketAddr,
     pub(crate) shutdown: CancellationToken,
@@ -30,7 +30,7 @@ pub(crate) struct World {
     questions: mpsc::UnboundedReceiver<Question>,
 }
 
-/// A question that waits for the test's answer, which comes to the run in pieces that end with `|`.
+/// A request that waits for the test's answer. The answer is streamed in pieces separated by `|`.
 pub(crate) struct Question {
     pub(crate) messages: Vec<Message>,
     reply: oneshot::Sender<Option<String>>,
@@ -47,7 +47,7 @@ impl Question {
         self.reply.send(Some(text.to_owned())).expect("nobody waits for the answer");
     }
 
-    /// Lets the model fail.
+    /// Makes the model fail.
     pub(crate) fn fail(self) {
         self.reply.send(None).expect("nobody waits for the answer");
     }
@@ -56,7 +56,7 @@ impl Question {
         self.say(&format!("<reasoning>done</reasoning>\nToolCall::Response(\"\"\"\n{text}\n\"\"\")"));
     }
 
-    /// Waits until nobody waits for the answer.
+    /// Waits until the run no longer waits for the answer.
     pub(crate) async fn abandoned(mut self) {
         timeout(NEVER, self.reply.closed()).await.expect("the run goes on");
     }
@@ -69,7 +69,7 @@ impl Puppet {
         self.0.send(Question { messages: request.messages.iter().map(plain).collect(), reply }).ok();
         match answer.await {
             Ok(Some(text)) => Ok(ModelReply { text, ..ModelReply::default() }),
-            // A recording without replies fails as a model does.
+            // An empty recording fails like a model.
             Ok(None) => Cassette::parse(r#"{"wattle_cassette":1,"model":"puppet"}"#).unwrap().complete(request).await,
             Err(_) => std::future::pending().await,
         }
@@ -96,7 +96,7 @@ impl Model for Puppet {
     }
 }
 
-/// What the server serves, with that model.
+/// Returns the server's parts with this model.
 fn app(model: Arc<dyn Model>, store: TenantStore) -> App {
     let host = Host::new(Bounds::default(), Catalog::default(), Egress::new(Policy::default())).unwrap();
     App::new(host, model, Settings::default(), store)
@@ -107,17 +107,17 @@ impl World {
         World::with(|_| {}).await
     }
 
-    /// A server on a free port of loopback, with settings as the test wants them.
+    /// Starts a server on a free port of loopback with changed settings.
     pub(crate) async fn with(change: impl FnOnce(&mut ServerSettings)) -> World {
         World::serving(|app| app, change).await
     }
 
-    /// The same on a store that others know, too.
+    /// Starts a server on a shared store.
     pub(crate) async fn on(store: TenantStore, change: impl FnOnce(&mut ServerSettings)) -> World {
         World::of(store, |app| app, change).await
     }
 
-    /// As [`with`](World::with), of parts as the test wants them.
+    /// Starts a server with changed parts and settings.
     pub(crate) async fn serving(parts: impl FnOnce(App) -> App, change: impl FnOnce(&mut ServerSettings)) -> World {
         World::of(Store::in_memory(Duration::from_secs(3_600)).unwrap().tenant(&Tenant::default()), parts, change).await
     }
@@ -153,17 +153,17 @@ impl World {
         client
     }
 
-    /// The next question that the model is asked.
+    /// Returns the next request to the model.
     pub(crate) async fn question(&mut self) -> Question {
         timeout(NEVER, self.questions.recv()).await.expect("the model is not asked").unwrap()
     }
 
-    /// A question that waits, if there is one.
+    /// Returns a waiting request, if there is one.
     pub(crate) fn asked(&mut self) -> Option<Question> {
         self.questions.try_recv().ok()
     }
 
-    /// Asserts that no question waits.
+    /// Asserts that no request is waiting.
     pub(crate) fn no_question(&mut self) {
         assert!(self.questions.try_recv().is_err(), "the model is asked");
     }
@@ -174,7 +174,7 @@ impl World {
     }
 }
 
-/// A well-made `POST /chat`.
+/// Returns a valid `POST /chat`.
 pub(crate) fn post(body: &str) -> String {
     let length = body.len();
     format!(
@@ -183,7 +183,7 @@ pub(crate) fn post(body: &str) -> String {
     )
 }
 
-/// A request without a body, with further header lines.
+/// Returns a request without a body, with these header lines.
 pub(crate) fn bare(line: &str, headers: &[&str]) -> String {
     let headers: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
     format!("{line} HTTP/1.1\r\n{headers}\r\n")

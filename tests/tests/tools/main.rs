@@ -1,4 +1,5 @@
-//! The base tools as a model reaches them: called by name in a run, with what it reads of each and what is left behind.
+//! The base tools as a model uses them: called by name in a run, with their observations and
+//! effects.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
@@ -15,7 +16,7 @@ use wattle_machine::{Ending, Role};
 use wattle_rt::Account;
 use wattle_tests::{Scripted, World};
 
-/// A shell that says what it was asked, and whether it sees a file.
+/// A shell that prints its line, and whether a file exists.
 struct Parrot;
 
 impl Shell for Parrot {
@@ -43,7 +44,7 @@ fn job(world: &World) -> Job {
     Job { workdir: Some(world.workdir().to_owned()), ..Job::new("go", access.grants()) }
 }
 
-/// Runs these answers of a model and gives the result with what the model read after each call.
+/// Runs these answers of a model. Returns the ending and the observation of each call.
 async fn run(world: &World, answers: &[&str]) -> (Ending, Vec<String>) {
     let model = Scripted::new(answers);
     let (report, _) = world.run(&model, &Settings::default(), job(world)).await;
@@ -75,7 +76,7 @@ async fn each_tool_does_its_work_by_name() {
         assert_eq!(ending.text(), "over", "{call}");
         assert!(read[0].contains(reads), "{call}: {}", read[0]);
     }
-    // An overlay holds back what the run writes, but not what the host does.
+    // An overlay keeps the run's writes from the workdir, but not the host's.
     assert!(!world.workdir().join("notes.txt").exists());
     let tickets = std::fs::read_to_string(world.workdir().join("_issues.jsonl")).unwrap();
     let ticket: Json = serde_json::from_str(tickets.trim_end()).unwrap();
@@ -93,9 +94,9 @@ async fn tools_see_the_same_files_and_the_steps_before() {
     let write = r#"ToolCall::Catalog("vfs_write", "notes.txt", "rain")"#;
     let wat = "ToolCall::Wat(```wat\n(out (vfs.read? \"notes.txt\")) (out (shell.run? \"x\")) (ret (wattle.run? \"trace show\"))\n```)";
     let (_, read) = run(&world, &[write, wat, END]).await;
-    let told = read[1].strip_prefix("[Observation (step 2)] Execution result:\nrain\nsaid x\n").unwrap();
-    assert!(told.starts_with("step 1: vfs_write(\"notes.txt\", \"rain\") in "), "{told}");
-    assert!(told.ends_with(" ms: wrote 4 bytes to notes.txt"), "{told}");
+    let observation = read[1].strip_prefix("[Observation (step 2)] Execution result:\nrain\nsaid x\n").unwrap();
+    assert!(observation.starts_with("step 1: vfs_write(\"notes.txt\", \"rain\") in "), "{observation}");
+    assert!(observation.ends_with(" ms: wrote 4 bytes to notes.txt"), "{observation}");
 }
 
 #[tokio::test]
@@ -116,7 +117,7 @@ async fn done_ends_the_run_as_an_answer_does() {
             events.iter().map(|e| serde_json::to_value(e).unwrap()["type"].as_str().unwrap().to_owned()).collect();
         assert_eq!(kinds[kinds.len() - 3..], ["tool_start", "tool_result", "response"]);
     }
-    // A program that fails after it said so has not ended the run, nor has one that another program started.
+    // A program that fails after `sys.done` does not end the run, and neither does a nested one.
     for call in [
         "ToolCall::Wat(```wat\n(sys.done? \"four\") (fail EPARSE)\n```)",
         r#"ToolCall::Catalog("wattle", "catalog run done four")"#,
@@ -129,7 +130,7 @@ async fn done_ends_the_run_as_an_answer_does() {
 }
 
 #[tokio::test]
-async fn malformed_arguments_are_told_in_one_form() {
+async fn errors_about_arguments_have_one_form() {
     let world = World::new();
     for (tool, arg) in [
         ("shell", "pipeline"),
@@ -147,7 +148,7 @@ async fn malformed_arguments_are_told_in_one_form() {
     }
     let (_, read) = run(&world, &[r#"ToolCall::Catalog("shell", "ls", "pwd")"#, END]).await;
     assert!(read[0].contains("shell error: takes 1 argument, 2 given"), "{}", read[0]);
-    // From within a program the same is an error code with a reason.
+    // Inside a program the same error is a code with a reason.
     let nothing = "ToolCall::Wat(```wat\n(shell.run? 999999)\n```)";
     let (_, read) = run(&world, &[nothing, END]).await;
     assert!(read[0].contains("Execution FAILED:"), "{}", read[0]);

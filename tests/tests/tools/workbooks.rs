@@ -1,4 +1,4 @@
-//! The page on workbooks: each of them runs, and gives what stands behind it.
+//! The page on workbooks: each one runs, and its output follows it on the page.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use wattle_rt::Exit;
 use wattle_tests::World;
 
 #[tokio::test]
-async fn every_workbook_of_the_page_gives_what_follows_it() {
+async fn every_workbook_of_the_page_has_the_output_that_follows_it() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/workbooks.md");
     let page = std::fs::read_to_string(page).unwrap();
     let world = World::new();
@@ -33,10 +33,10 @@ async fn every_workbook_of_the_page_gives_what_follows_it() {
                 assert_eq!(found, serde_json::from_str::<Json>(expected).unwrap(), "{book}");
             } else {
                 let Exit::Returned(code) = outcome.exit else { panic!("{:?}", outcome.exit) };
-                let told = format!("{}: {}", code.name().unwrap(), outcome.failure.unwrap().failure.reason);
-                // Each line that stands there begins one of what is told.
+                let message = format!("{}: {}", code.name().unwrap(), outcome.failure.unwrap().failure.reason);
+                // Each line on the page is the start of a line of the output.
                 for line in expected.lines() {
-                    assert!(told.lines().any(|found| found.starts_with(line)), "{line}\n{told}");
+                    assert!(message.lines().any(|found| found.starts_with(line)), "{line}\n{message}");
                 }
             }
         }

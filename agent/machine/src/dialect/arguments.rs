@@ -1,4 +1,5 @@
-//! Between the arguments of functions, which have names, and those of programs, which have an order.
+//! Converts between the arguments of functions, which have names, and those of programs, which are
+//! positional.
 
 use serde_json::{Map, Value};
 
@@ -7,49 +8,49 @@ use super::json::{self, Lenient};
 use crate::call::Call;
 use crate::function::{CATALOG, Param, ParamKind, ProgramFunction, WAT};
 
-/// What a call of a function means.
-pub(super) enum Meant {
-    /// A program is to be run, or why it cannot be.
+/// The meaning of a function call.
+pub(super) enum Meaning {
+    /// Run a program, or refuse to.
     Run(PlannedCall),
-    /// The run is to end with this answer.
+    /// End the run with this answer.
     Done(String),
 }
 
-/// Tells what a call of the function `name` means. `is_whole` is false where its arguments had to be closed.
-pub(super) fn meant(name: &str, text: &str, programs: &[ProgramFunction]) -> (Meant, bool) {
+/// Interprets a call of the function `name`. The bool is true if the arguments are complete.
+pub(super) fn interpret(name: &str, text: &str, programs: &[ProgramFunction]) -> (Meaning, bool) {
     match json::arguments(text) {
-        Ok(Lenient { value, is_open, .. }) => (of_value(name, value, programs), !is_open),
+        Ok(Lenient { value, is_open, .. }) => (interpret_value(name, value, programs), !is_open),
         Err(_) if known(name, programs) == Some(Known::Done) && !text.trim_start().starts_with(['{', '[', '"']) => {
-            (Meant::Done(text.trim().to_owned()), true)
+            (Meaning::Done(text.trim().to_owned()), true)
         }
         Err(why) => {
             let why = format!(
                 "the arguments of `{name}` are not JSON: {why}; nothing was run. Call it again with one JSON object"
             );
-            (Meant::Run(PlannedCall::refused(blank(name, programs), why)), false)
+            (Meaning::Run(PlannedCall::refused(empty_call(name, programs), why)), false)
         }
     }
 }
 
-/// Tells what a call of the function `name` with these arguments means.
-pub(super) fn of_value(name: &str, value: Value, programs: &[ProgramFunction]) -> Meant {
+/// Interprets a call of the function `name` with parsed arguments.
+pub(super) fn interpret_value(name: &str, value: Value, programs: &[ProgramFunction]) -> Meaning {
     match known(name, programs) {
         Some(Known::Wat) => wat(value),
-        Some(Known::Done) => Meant::Done(answer(value)),
+        Some(Known::Done) => Meaning::Done(answer(value)),
         Some(Known::Catalog) => catalog(name, value, programs),
         Some(Known::Program(function)) => program(function, value),
-        // The catalog says that there is none, and which are near.
+        // The catalog reports that the program is unknown and suggests similar names.
         None => {
             let args = match value {
                 Value::Object(fields) => fields.into_iter().map(|(_, value)| plain(value)).collect(),
                 _ => Vec::new(),
             };
-            Meant::Run(PlannedCall::of(Call::Catalog { name: bare(name).to_owned(), args }))
+            Meaning::Run(PlannedCall::new(Call::Catalog { name: without_prefix(name).to_owned(), args }))
         }
     }
 }
 
-/// Whether a function of that name can be called.
+/// Returns true if there is a function of this name.
 pub(super) fn is_known(name: &str, programs: &[ProgramFunction]) -> bool {
     known(name, programs).is_some()
 }
@@ -62,9 +63,9 @@ enum Known<'a> {
     Program(&'a ProgramFunction),
 }
 
-/// Finds the function that a name means, in whatever spelling; what stands before it (`functions.`) does not count.
+/// Finds a function by its name. Ignores case, punctuation and a prefix such as `functions.`.
 fn known<'a>(name: &str, programs: &'a [ProgramFunction]) -> Option<Known<'a>> {
-    let name = bare(name);
+    let name = without_prefix(name);
     let exact = programs.iter().find(|function| function.program == name);
     let same = |function: &&ProgramFunction| normal(&function.program) == normal(name);
     let by_name = |name: &str| match normal(name).as_str() {
@@ -76,11 +77,11 @@ fn known<'a>(name: &str, programs: &'a [ProgramFunction]) -> Option<Known<'a>> {
     by_name(name).or_else(|| exact.or_else(|| programs.iter().find(same)).map(Known::Program))
 }
 
-/// A name without the space that some models put before it.
-fn bare(name: &str) -> &str {
-    const SPACES: &[&str] = &["functions", "function", "tools", "tool", "default_api", "catalog"];
+/// Removes the prefix that some models write before a name, such as `functions.`.
+fn without_prefix(name: &str) -> &str {
+    const PREFIXES: &[&str] = &["functions", "function", "tools", "tool", "default_api", "catalog"];
     match name.trim().split_once(['.', ':', '/']) {
-        Some((space, rest)) if SPACES.contains(&space) => rest.trim_start_matches([':', '.']),
+        Some((prefix, rest)) if PREFIXES.contains(&prefix) => rest.trim_start_matches([':', '.']),
         _ => name.trim(),
     }
 }
@@ -89,8 +90,8 @@ fn normal(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// The call that an unreadable one comes nearest to.
-fn blank(name: &str, programs: &[ProgramFunction]) -> Call {
+/// Returns a call without arguments, in place of one whose arguments are invalid.
+fn empty_call(name: &str, programs: &[ProgramFunction]) -> Call {
     match known(name, programs) {
         Some(Known::Wat) => Call::Wat { body: String::new(), args: Vec::new() },
         Some(Known::Program(function)) => Call::Catalog { name: function.program.clone(), args: Vec::new() },
@@ -98,10 +99,10 @@ fn blank(name: &str, programs: &[ProgramFunction]) -> Call {
     }
 }
 
-fn wat(value: Value) -> Meant {
+fn wat(value: Value) -> Meaning {
     let Value::Object(mut fields) = value else {
         return match value {
-            Value::String(body) => Meant::Run(PlannedCall::of(Call::Wat { body: trimmed(&body), args: Vec::new() })),
+            Value::String(body) => Meaning::Run(PlannedCall::new(Call::Wat { body: trimmed(&body), args: Vec::new() })),
             _ => missing_body(),
         };
     };
@@ -117,15 +118,15 @@ fn wat(value: Value) -> Meant {
         },
         Some(one) => vec![plain(one)],
     };
-    Meant::Run(PlannedCall::of(Call::Wat { body: trimmed(&body), args }))
+    Meaning::Run(PlannedCall::new(Call::Wat { body: trimmed(&body), args }))
 }
 
-fn missing_body() -> Meant {
+fn missing_body() -> Meaning {
     let call = Call::Wat { body: String::new(), args: Vec::new() };
-    Meant::Run(PlannedCall::refused(call, "wat error: required arg `body` missing or not a string"))
+    Meaning::Run(PlannedCall::refused(call, "wat error: required arg `body` missing or not a string"))
 }
 
-/// A program's text without blank lines at its ends and without a fence.
+/// Removes the whitespace around a program, and a fence.
 fn trimmed(body: &str) -> String {
     let text = body.replace("\r\n", "\n");
     let bare = text.trim();
@@ -133,7 +134,7 @@ fn trimmed(body: &str) -> String {
     inside.map_or(bare, |rest| rest.strip_suffix("```").unwrap_or(rest).trim()).to_owned()
 }
 
-/// The answer in whatever the model called it.
+/// Returns the answer from whichever field the model used.
 fn answer(value: Value) -> String {
     match value {
         Value::Object(mut fields) => {
@@ -154,16 +155,16 @@ fn answer(value: Value) -> String {
     .to_owned()
 }
 
-/// A call by the program's name.
-fn catalog(function: &str, value: Value, programs: &[ProgramFunction]) -> Meant {
+/// Interprets a call of the function `catalog`.
+fn catalog(function: &str, value: Value, programs: &[ProgramFunction]) -> Meaning {
     let Value::Object(mut fields) = value else {
         let call = Call::Catalog { name: function.to_owned(), args: Vec::new() };
-        return Meant::Run(PlannedCall::refused(call, "catalog error: required arg `name` missing or not a string"));
+        return Meaning::Run(PlannedCall::refused(call, "catalog error: required arg `name` missing or not a string"));
     };
     let name = ["name", "program"].iter().find_map(|key| Some(fields.remove(*key)?.as_str()?.to_owned()));
     let Some(name) = name else {
         let call = Call::Catalog { name: function.to_owned(), args: Vec::new() };
-        return Meant::Run(PlannedCall::refused(call, "catalog error: required arg `name` missing or not a string"));
+        return Meaning::Run(PlannedCall::refused(call, "catalog error: required arg `name` missing or not a string"));
     };
     let args = ["args", "arguments"].iter().find_map(|key| fields.remove(*key)).unwrap_or(Value::Object(fields));
     match programs.iter().find(|known| known.program == name) {
@@ -173,42 +174,42 @@ fn catalog(function: &str, value: Value, programs: &[ProgramFunction]) -> Meant 
                 Value::Array(items) => items.into_iter().map(plain).collect(),
                 _ => Vec::new(),
             };
-            Meant::Run(PlannedCall::of(Call::Catalog { name, args }))
+            Meaning::Run(PlannedCall::new(Call::Catalog { name, args }))
         }
     }
 }
 
-/// A call of a program by the names of its arguments, or by their order.
-fn program(function: &ProgramFunction, value: Value) -> Meant {
+/// Interprets a call of a program, with named or positional arguments.
+fn program(function: &ProgramFunction, value: Value) -> Meaning {
     let call = |args| Call::Catalog { name: function.program.clone(), args };
     let args = match value {
-        Value::Object(fields) => by_name(function, fields),
-        Value::Array(items) => Ok(in_order(function, items)),
+        Value::Object(fields) => named(function, fields),
+        Value::Array(items) => Ok(positional(function, items)),
         Value::Null => Ok(Vec::new()),
-        one => Ok(in_order(function, vec![one])),
+        one => Ok(positional(function, vec![one])),
     };
-    Meant::Run(match args {
-        Ok(args) => PlannedCall::of(call(args)),
+    Meaning::Run(match args {
+        Ok(args) => PlannedCall::new(call(args)),
         Err(why) => PlannedCall::refused(call(Vec::new()), why),
     })
 }
 
-fn in_order(function: &ProgramFunction, items: Vec<Value>) -> Vec<String> {
+fn positional(function: &ProgramFunction, items: Vec<Value>) -> Vec<String> {
     let kinds = function.params.iter().map(|param| param.kind).chain(std::iter::repeat(ParamKind::Text));
     items.into_iter().zip(kinds).map(|(value, kind)| text(value, kind)).collect()
 }
 
-fn by_name(function: &ProgramFunction, mut fields: Map<String, Value>) -> Result<Vec<String>, String> {
+fn named(function: &ProgramFunction, mut fields: Map<String, Value>) -> Result<Vec<String>, String> {
     let params = &function.params;
     let is_param = |key: &str| params.iter().any(|param| normal(&param.name) == normal(key));
-    // Some models wrap the arguments once more, or give them in order.
+    // Some models wrap the arguments in one more object, or pass them in an array.
     if fields.len() == 1
         && let Some(key) = fields.keys().next().cloned()
         && matches!(key.as_str(), "args" | "arguments" | "parameters" | "input" | "kwargs")
         && !is_param(&key)
     {
         match fields.remove(&key) {
-            Some(Value::Array(items)) => return Ok(in_order(function, items)),
+            Some(Value::Array(items)) => return Ok(positional(function, items)),
             Some(Value::Object(inside)) => fields = inside,
             _ => {}
         }
@@ -217,7 +218,7 @@ fn by_name(function: &ProgramFunction, mut fields: Map<String, Value>) -> Result
     if let Some(unknown) = fields.keys().find(|key| !is_param(key)) {
         let names: Vec<String> = params.iter().map(|param| format!("`{}`", param.name)).collect();
         let has = if names.is_empty() { "takes none".to_owned() } else { format!("has {}", names.join(", ")) };
-        return Err(format!("{name} error: there is no arg `{unknown}`; it {has}"));
+        return Err(format!("{name} error: unknown arg `{unknown}`; it {has}"));
     }
     let mut given: Vec<Option<String>> = params
         .iter()
@@ -250,10 +251,10 @@ fn word(kind: ParamKind) -> &'static str {
     }
 }
 
-/// A value as a program gets it.
+/// Converts a value to the text that a program receives.
 fn text(value: Value, kind: ParamKind) -> String {
     match &value {
-        // A whole number stays one, however the model wrote it.
+        // `2.0` is a valid integer.
         Value::Number(number) if kind == ParamKind::Integer && !number.is_i64() && !number.is_u64() => {
             match number.as_f64() {
                 Some(float) if float.fract() == 0.0 && float.abs() < 9e15 => format!("{float:.0}"),
@@ -264,7 +265,7 @@ fn text(value: Value, kind: ParamKind) -> String {
     }
 }
 
-/// A text as it is, and any other value as its JSON text.
+/// Returns a string as it is, and any other value as JSON.
 fn plain(value: Value) -> String {
     match value {
         Value::String(text) => text,
@@ -272,8 +273,8 @@ fn plain(value: Value) -> String {
     }
 }
 
-/// Writes a call as one of a function: its name and its arguments as JSON.
-pub(super) fn written(call: &Call, programs: &[ProgramFunction]) -> (String, String) {
+/// Converts a call to the name and the JSON arguments of a function call.
+pub(super) fn from_call(call: &Call, programs: &[ProgramFunction]) -> (String, String) {
     let (name, arguments) = match call {
         Call::Wat { body, args } if args.is_empty() => (WAT.to_owned(), serde_json::json!({ "body": body })),
         Call::Wat { body, args } => (WAT.to_owned(), serde_json::json!({ "body": body, "args": args })),

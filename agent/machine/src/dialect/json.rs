@@ -1,24 +1,26 @@
-//! JSON as models write it: what has one reading only is read, and anything else is told.
+//! Parses JSON as models write it. Mistakes with only one possible meaning are accepted, and
+//! anything else is an error.
 //!
-//! Accepted beyond JSON: strings in single or typographic quotes and over several lines, names without quotes, commas before a closing
-//! bracket, brackets that are missing at the end or are there once too often, the words of Python, a fence around it all, and a JSON
-//! text within a JSON string. The time is linear in the text's length.
+//! Accepted beyond JSON: strings in single or typographic quotes or over several lines, keys
+//! without quotes, trailing commas, missing or surplus closing brackets at the end, Python's
+//! `True`, `False` and `None`, a fence around the value, and JSON within a JSON string. The time is
+//! linear in the length of the text.
 
 use serde_json::{Map, Number, Value};
 
-/// How deep values may be nested.
-const DEPTH: usize = 64;
+/// Maximum nesting depth.
+const MAX_DEPTH: usize = 64;
 
-/// What was read of a text.
+/// A parsed value.
 pub(super) struct Lenient {
     pub(super) value: Value,
-    /// Where the value ends.
+    /// Offset of the end of the value.
     pub(super) end: usize,
-    /// Whether brackets were missing at the end.
+    /// If true, closing brackets were missing at the end.
     pub(super) is_open: bool,
 }
 
-/// Reads the arguments of a call: an object, from whatever text the model gave for it. The error says what is wrong.
+/// Parses the arguments of a call. An empty text is an empty object.
 pub(super) fn arguments(text: &str) -> Result<Lenient, String> {
     let bare = without_fence(text.trim_matches('\u{feff}').trim());
     if bare.is_empty() {
@@ -30,8 +32,8 @@ pub(super) fn arguments(text: &str) -> Result<Lenient, String> {
             let first = value_at(bare, 0)?;
             let rest = bare.get(first.end..).unwrap_or_default();
             // Some servers put an empty object before the real one.
-            let is_blank = first.value.as_object().is_some_and(Map::is_empty) && rest.trim_start().starts_with('{');
-            let (read, rest) = if is_blank {
+            let is_empty = first.value.as_object().is_some_and(Map::is_empty) && rest.trim_start().starts_with('{');
+            let (read, rest) = if is_empty {
                 let second = value_at(rest, 0)?;
                 let rest = rest.get(second.end..).unwrap_or_default();
                 (second, rest)
@@ -40,13 +42,13 @@ pub(super) fn arguments(text: &str) -> Result<Lenient, String> {
             };
             if let Some(more) = rest.chars().find(|c| !c.is_whitespace() && !matches!(c, '}' | ']' | ';')) {
                 return Err(format!(
-                    "`{more}` stands behind the end of the JSON value; is a quote within a string not escaped?"
+                    "unexpected `{more}` after the end of the JSON value; is a quote within a string not escaped?"
                 ));
             }
             read
         }
     };
-    // A JSON text within a JSON string is the object that it holds.
+    // A string that contains JSON is replaced by the parsed object.
     match &read.value {
         Value::String(inner) if inner.trim_start().starts_with('{') => {
             let inner = value_at(inner.trim(), 0)?;
@@ -56,7 +58,7 @@ pub(super) fn arguments(text: &str) -> Result<Lenient, String> {
     }
 }
 
-/// Reads the value that begins at `at`; what stands behind it does not matter.
+/// Parses the value that begins at `at`. Text after the value is ignored.
 pub(super) fn value_at(text: &str, at: usize) -> Result<Lenient, String> {
     let mut reader = Reader { text, at, is_open: false };
     let value = reader.value(0)?;
@@ -86,19 +88,19 @@ impl Reader<'_> {
         Some(c)
     }
 
-    fn blank(&mut self) {
+    fn skip_whitespace(&mut self) {
         while self.peek().is_some_and(|c| c.is_whitespace() || c == '\u{feff}') {
             self.next();
         }
     }
 
     fn value(&mut self, depth: usize) -> Result<Value, String> {
-        if depth > DEPTH {
+        if depth > MAX_DEPTH {
             return Err("the JSON value is nested too deep".to_owned());
         }
-        self.blank();
+        self.skip_whitespace();
         match self.peek() {
-            None => Err("the JSON text ends where a value should stand".to_owned()),
+            None => Err("the JSON text ends where a value is expected".to_owned()),
             Some('{') => self.object(depth),
             Some('[') => self.array(depth),
             Some(open) if closing_quote(open).is_some() => self.string().map(Value::String),
@@ -110,9 +112,9 @@ impl Reader<'_> {
         self.next();
         let mut fields = Map::new();
         loop {
-            self.blank();
+            self.skip_whitespace();
             match self.peek() {
-                None => return Ok(self.left_open(Value::Object(fields))),
+                None => return Ok(self.unclosed(Value::Object(fields))),
                 Some('}') => {
                     self.next();
                     return Ok(Value::Object(fields));
@@ -122,9 +124,9 @@ impl Reader<'_> {
                 }
                 Some(_) => {
                     let name = self.name()?;
-                    self.blank();
+                    self.skip_whitespace();
                     if !matches!(self.peek(), Some(':' | '=')) {
-                        return Err(format!("`:` is missing behind the name {name:?}"));
+                        return Err(format!("missing `:` after the key {name:?}"));
                     }
                     self.next();
                     let value = self.value(depth + 1)?;
@@ -139,9 +141,9 @@ impl Reader<'_> {
         self.next();
         let mut items = Vec::new();
         loop {
-            self.blank();
+            self.skip_whitespace();
             match self.peek() {
-                None => return Ok(self.left_open(Value::Array(items))),
+                None => return Ok(self.unclosed(Value::Array(items))),
                 Some(']') => {
                     self.next();
                     return Ok(Value::Array(items));
@@ -157,20 +159,18 @@ impl Reader<'_> {
         }
     }
 
-    fn left_open(&mut self, value: Value) -> Value {
+    fn unclosed(&mut self, value: Value) -> Value {
         self.is_open = true;
         value
     }
 
-    /// What stands behind an item: a comma, the end, or the text's end.
+    /// Checks that a comma, the closing bracket or the end of the text follows an item.
     fn separator(&mut self, close: char) -> Result<(), String> {
-        self.blank();
+        self.skip_whitespace();
         match self.peek() {
             None => Ok(()),
             Some(c) if c == ',' || c == close => Ok(()),
-            Some(c) => {
-                Err(format!("`,` or `{close}` is missing before `{c}`; is a quote within a string not escaped?"))
-            }
+            Some(c) => Err(format!("missing `,` or `{close}` before `{c}`; is a quote within a string not escaped?")),
         }
     }
 
@@ -184,8 +184,8 @@ impl Reader<'_> {
                 }
                 Ok(self.text.get(start..self.at).unwrap_or_default().to_owned())
             }
-            Some(c) => Err(format!("a name in quotes is missing before `{c}`")),
-            None => Err("the JSON text ends where a name should stand".to_owned()),
+            Some(c) => Err(format!("missing key in quotes before `{c}`")),
+            None => Err("the JSON text ends where a key is expected".to_owned()),
         }
     }
 
@@ -226,13 +226,13 @@ impl Reader<'_> {
                 };
                 out.push(unit.and_then(char::from_u32).unwrap_or('\u{fffd}'));
             }
-            // An escape that JSON does not know is a backslash that was not doubled.
+            // An unknown escape is a backslash that was not doubled.
             Some(c) => out.extend(['\\', c]),
         }
         Ok(())
     }
 
-    /// Four hex digits.
+    /// Parses four hex digits.
     fn hex(&mut self) -> Option<u32> {
         let digits = self.text.get(self.at..self.at + 4)?;
         let unit = u32::from_str_radix(digits, 16).ok()?;
@@ -253,15 +253,15 @@ impl Reader<'_> {
             _ => match serde_json::from_str::<Number>(word.trim_start_matches('+')) {
                 Ok(number) => Ok(Value::Number(number)),
                 Err(_) if word.is_empty() => {
-                    Err(format!("a value is missing before `{}`", self.peek().map(String::from).unwrap_or_default()))
+                    Err(format!("missing value before `{}`", self.peek().map(String::from).unwrap_or_default()))
                 }
-                Err(_) => Err(format!("`{word}` is no JSON value; a text stands between quotes")),
+                Err(_) => Err(format!("`{word}` is not a JSON value; put strings in quotes")),
             },
         }
     }
 }
 
-/// The quote that closes a string which begins with that one.
+/// Returns the quote that closes a string opened by `open`, or `None` if `open` is not a quote.
 fn closing_quote(open: char) -> Option<char> {
     match open {
         '"' | '\'' | '`' => Some(open),

@@ -1,7 +1,8 @@
-//! Calls of functions that a model, or the server before it, left in the text.
+//! Function calls that a model, or the server in front of it, wrote into the text.
 //!
-//! What is marked as a call is one: `<tool_call>{…}</tool_call>`, `[TOOL_CALLS] […]`, `<function=name>…</function>`,
-//! `<invoke name="…">`. JSON without a mark, in a fence or bare, is a call only where it names a function that there is.
+//! Marked calls are always recognised: `<tool_call>{…}</tool_call>`, `[TOOL_CALLS] […]`,
+//! `<function=name>…</function>`, `<invoke name="…">`. JSON without a mark, fenced or bare, is only
+//! a call if it names a known function.
 
 use serde_json::Value;
 
@@ -9,16 +10,16 @@ use super::{arguments, json};
 use crate::function::ProgramFunction;
 use crate::message::FunctionCall;
 
-/// The calls in a text.
+/// The calls found in a text.
 pub(super) struct Found {
     pub(super) calls: Vec<FunctionCall>,
-    /// What stands before them; never empty.
+    /// The text before the calls. Never empty.
     pub(super) before: Option<String>,
-    /// Whether the last of them was closed.
-    pub(super) is_whole: bool,
+    /// If true, the calls are complete: each one is closed.
+    pub(super) is_complete: bool,
 }
 
-/// What a call may begin with.
+/// Marks at the start of a call.
 const MARKS: &[(&str, Form)] = &[
     ("<tool_call>", Form::Json),
     ("<tool_calls>", Form::Json),
@@ -33,13 +34,13 @@ const MARKS: &[(&str, Form)] = &[
 
 #[derive(Clone, Copy)]
 enum Form {
-    /// JSON that says name and arguments, one after the other or in an array.
+    /// JSON objects with name and arguments, in a row or in an array.
     Json,
-    /// The name in the mark, then JSON or a tag for each argument.
+    /// The name in the mark, followed by JSON or by a tag for each argument.
     Named,
 }
 
-/// Finds the calls in a text that has no call of the text dialect.
+/// Finds the calls in a text that contains no call of the text dialect.
 pub(super) fn find(text: &str, programs: &[ProgramFunction]) -> Option<Found> {
     let first =
         MARKS.iter().filter_map(|(mark, form)| Some((text.find(mark)?, *mark, *form))).min_by_key(|(at, ..)| *at);
@@ -52,9 +53,9 @@ fn before(text: &str, start: usize) -> Option<String> {
     (!before.is_empty()).then(|| before.to_owned())
 }
 
-/// Reads the calls from the first mark on; blank text and closing tags may stand between them.
+/// Reads the calls from the first mark on. Whitespace and closing tags may separate them.
 fn marked(text: &str, start: usize) -> Option<Found> {
-    let (mut calls, mut at, mut is_whole) = (Vec::new(), start, true);
+    let (mut calls, mut at, mut is_complete) = (Vec::new(), start, true);
     while let Some((mark, form)) = mark_at(text, at) {
         let inside = at + mark.len();
         let (found, end, whole) = match form {
@@ -62,10 +63,10 @@ fn marked(text: &str, start: usize) -> Option<Found> {
             Form::Named => named(text, inside)?,
         };
         calls.extend(found);
-        is_whole &= whole;
+        is_complete &= whole;
         at = after_closers(text, end);
     }
-    (!calls.is_empty()).then(|| Found { calls, before: before(text, start), is_whole })
+    (!calls.is_empty()).then(|| Found { calls, before: before(text, start), is_complete })
 }
 
 fn mark_at(text: &str, at: usize) -> Option<(&'static str, Form)> {
@@ -73,7 +74,7 @@ fn mark_at(text: &str, at: usize) -> Option<(&'static str, Form)> {
     MARKS.iter().find(|(mark, _)| rest.starts_with(mark)).map(|(mark, form)| (*mark, *form))
 }
 
-/// Passes blanks, closing tags and commas.
+/// Skips whitespace, closing tags and commas.
 fn after_closers(text: &str, from: usize) -> usize {
     let mut at = from;
     loop {
@@ -88,9 +89,10 @@ fn after_closers(text: &str, from: usize) -> usize {
     }
 }
 
-/// Calls that JSON tells: one object, an array of them, several in a row, or a name before its arguments.
+/// Reads calls in JSON: an object, an array, several objects in a row, or a name before its
+/// arguments.
 fn json_calls(text: &str, from: usize) -> Option<(Vec<FunctionCall>, usize, bool)> {
-    let (mut calls, mut at, mut is_whole) = (Vec::new(), from, true);
+    let (mut calls, mut at, mut is_complete) = (Vec::new(), from, true);
     loop {
         let rest = text.get(at..)?;
         let start = at + rest.len() - rest.trim_start().len();
@@ -98,7 +100,7 @@ fn json_calls(text: &str, from: usize) -> Option<(Vec<FunctionCall>, usize, bool
         if rest.starts_with("<function=") {
             let (found, end, whole) = named(text, start + "<function=".len())?;
             calls.extend(found);
-            is_whole &= whole;
+            is_complete &= whole;
             at = end;
         } else if rest.starts_with(['{', '[']) {
             let Ok(read) = json::value_at(text, start) else { break };
@@ -106,17 +108,17 @@ fn json_calls(text: &str, from: usize) -> Option<(Vec<FunctionCall>, usize, bool
                 Value::Array(items) => items,
                 value => vec![value],
             };
-            let found: Vec<FunctionCall> = items.into_iter().filter_map(shaped).collect();
+            let found: Vec<FunctionCall> = items.into_iter().filter_map(call_of_object).collect();
             if found.is_empty() {
                 break;
             }
             calls.extend(found);
-            is_whole &= !read.is_open;
+            is_complete &= !read.is_open;
             at = read.end;
         } else if let Some((name, inside)) = name_before(rest) {
             let Ok(read) = json::value_at(text, start + inside) else { break };
             calls.push(call(name, read.value.to_string()));
-            is_whole &= !read.is_open;
+            is_complete &= !read.is_open;
             at = read.end;
         } else {
             break;
@@ -127,10 +129,11 @@ fn json_calls(text: &str, from: usize) -> Option<(Vec<FunctionCall>, usize, bool
         }
         at = text.len() - rest.len();
     }
-    (!calls.is_empty()).then_some((calls, at, is_whole))
+    (!calls.is_empty()).then_some((calls, at, is_complete))
 }
 
-/// A name right before its arguments, `name{…}` or `name[ARGS]{…}`, and where these begin.
+/// Reads a name directly before its arguments, `name{…}` or `name[ARGS]{…}`. Returns the name and
+/// the offset of the arguments.
 fn name_before(text: &str) -> Option<(&str, usize)> {
     let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')))?;
     let name = text.get(..end).filter(|name| !name.is_empty())?;
@@ -139,7 +142,8 @@ fn name_before(text: &str) -> Option<(&str, usize)> {
     inside.starts_with('{').then(|| (name, text.len() - inside.len()))
 }
 
-/// `<function=name>` or `<invoke name="name">` from the name on, with its arguments as JSON or as tags.
+/// Reads `<function=name>` or `<invoke name="name">` from the name on, with arguments as JSON or as
+/// tags.
 fn named(text: &str, from: usize) -> Option<(Vec<FunctionCall>, usize, bool)> {
     let rest = text.get(from..)?;
     let end = rest.find(['>', '\n', '{'])?;
@@ -151,7 +155,7 @@ fn named(text: &str, from: usize) -> Option<(Vec<FunctionCall>, usize, bool)> {
     let content = body.get(..close.unwrap_or(body.len()))?;
     let mut end = inside + content.len();
     let bare = content.trim();
-    let (arguments, is_whole) = if bare.starts_with('{') {
+    let (arguments, is_complete) = if bare.starts_with('{') {
         let start = inside + content.len() - content.trim_start().len();
         let read = json::value_at(text, start).ok()?;
         end = end.max(read.end);
@@ -159,10 +163,11 @@ fn named(text: &str, from: usize) -> Option<(Vec<FunctionCall>, usize, bool)> {
     } else {
         (tags(content), is_closed)
     };
-    (!name.is_empty()).then(|| (vec![call(&name, arguments.to_string())], end, is_whole))
+    (!name.is_empty()).then(|| (vec![call(&name, arguments.to_string())], end, is_complete))
 }
 
-/// `<parameter=name>value</parameter>` or `<parameter name="name">value</parameter>`, any number of them.
+/// Reads any number of `<parameter=name>value</parameter>` or `<parameter
+/// name="name">value</parameter>`.
 fn tags(content: &str) -> Value {
     let mut fields = serde_json::Map::new();
     let mut rest = content;
@@ -180,8 +185,8 @@ fn tags(content: &str) -> Value {
     Value::Object(fields)
 }
 
-/// A call from the JSON object that tells it.
-fn shaped(value: Value) -> Option<FunctionCall> {
+/// Converts a JSON object to a call, if it has the fields of one.
+fn call_of_object(value: Value) -> Option<FunctionCall> {
     let fields = value.as_object()?;
     let inner = fields.get("function").filter(|inner| inner.is_object()).and_then(Value::as_object).unwrap_or(fields);
     let name =
@@ -201,7 +206,8 @@ fn call(name: &str, arguments: String) -> FunctionCall {
     FunctionCall { id: String::new(), name: name.trim().to_owned(), arguments }
 }
 
-/// JSON without a mark: all of the text, or what a line begins and nothing follows, bare or in a fence. Every name has to be known.
+/// Reads calls in JSON without a mark, bare or fenced. The JSON is the whole text, or begins at a
+/// line start and ends the text. Every name must be known.
 fn unmarked(text: &str, programs: &[ProgramFunction]) -> Option<Found> {
     let bare = text.trim_end();
     let (inside, end) = match bare.strip_suffix("```") {
@@ -222,9 +228,9 @@ fn unmarked(text: &str, programs: &[ProgramFunction]) -> Option<Found> {
         }
     };
     let content = bare.get(..end)?;
-    let (calls, after, is_whole) = json_calls(content, inside)?;
+    let (calls, after, is_complete) = json_calls(content, inside)?;
     let is_over = content.get(after..)?.trim_matches(|c: char| c.is_whitespace() || matches!(c, '}' | ']')).is_empty();
     let are_known = calls.iter().all(|call| arguments::is_known(&call.name, programs));
     let start = if end == bare.len() { inside } else { bare.get(..inside)?.rfind("```")? };
-    (is_over && are_known).then(|| Found { calls, before: before(bare, start), is_whole })
+    (is_over && are_known).then(|| Found { calls, before: before(bare, start), is_complete })
 }

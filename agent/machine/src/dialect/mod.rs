@@ -1,10 +1,11 @@
-//! Dialects: in which form a model says what it wants, and is told what came of it.
+//! Dialects: the forms in which a model calls programs and receives their results.
 //!
-//! In the *text* dialect a call stands in the answer's text, and its observation is the next message of the user. In the *native* one
-//! the model calls functions that it was offered, and each call gets a message of its own with its result. The loop knows neither: it
-//! has an answer read, and gets what is wanted; it has an observation worded, and gets messages.
+//! In the *text* dialect the answer's text contains a call, and the observation is the next message
+//! of the user. In the *native* dialect the model calls functions that it was offered, and each
+//! call gets a message with its result. The loop depends on neither: it calls [`Dialect::read`] to
+//! get the intent of an answer, and [`Dialect::observation`] to get the messages of an observation.
 //!
-//! Either dialect reads what is said in the other one, since models mix them.
+//! Each dialect also reads answers in the other one, since models mix them.
 
 mod arguments;
 mod json;
@@ -23,54 +24,55 @@ use crate::{
     state::{ModelAnswer, Purpose},
 };
 
-/// Says in which form a model calls programs.
+/// The form in which a model calls programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dialect {
-    /// By calls in its text.
+    /// Calls in the text of an answer.
     #[default]
     Text,
-    /// By calling functions that it is offered.
+    /// Calls of functions that the model is offered.
     Native,
 }
 
-/// What was read from an answer.
+/// The content of an answer.
 pub(crate) struct ParsedAnswer {
-    /// Why the model does what it does.
+    /// The model's reason for its action.
     pub(crate) thought: Option<String>,
-    pub(crate) wish: Intent,
+    pub(crate) intent: Intent,
     /// The answer as later turns see it.
     pub(crate) message: Message,
-    /// What the model is told about its answer's form.
+    /// Notes for the model about the form of its answer.
     pub(crate) notes: Vec<String>,
-    /// Whether all of what the model wanted was there; of an answer that was cut off it may not be.
-    pub(crate) is_whole: bool,
+    /// If true, the calls or the final answer are complete. A truncated answer can be complete, if
+    /// only text after its call is missing.
+    pub(crate) is_complete: bool,
 }
 
-/// What a model wants done.
+/// The action that a model asks for.
 pub(crate) enum Intent {
-    /// Calls carried out, at least one.
+    /// Run these calls, at least one.
     Calls(Vec<PlannedCall>),
-    /// The run ended with this answer.
+    /// End the run with this answer.
     Answer(String),
 }
 
-/// A call on its way.
+/// A call to run or to refuse.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PlannedCall {
     pub(crate) call: Call,
-    /// Why it is not carried out; `None` where it is.
+    /// The reason for refusing the call, or `None` if it is run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) refused: Option<String>,
 }
 
 impl PlannedCall {
-    fn of(call: Call) -> Self {
+    fn new(call: Call) -> Self {
         Self { call, refused: None }
     }
 
-    /// A call that is not carried out because not all of it may be there.
-    pub(crate) fn cut(self) -> Self {
+    /// Refuses the call because the answer was truncated and parts of the call may be missing.
+    pub(crate) fn truncated(self) -> Self {
         let why = "nothing was run: the answer was cut off before its end, in the middle of the call; write a shorter program, \
                    or do it in several steps";
         Self { refused: self.refused.or_else(|| Some(why.to_owned())), ..self }
@@ -82,7 +84,7 @@ impl PlannedCall {
 }
 
 impl Dialect {
-    /// Reads an answer; never fails.
+    /// Reads an answer. Never fails.
     pub(crate) fn read(
         self,
         answer: &ModelAnswer,
@@ -96,49 +98,55 @@ impl Dialect {
         }
     }
 
-    /// Words what came of a step: the answer that it began with, and the outputs of its calls in order.
-    pub(crate) fn observed(
+    /// Returns the messages of a step: its answer, and the outputs of the calls in order.
+    pub(crate) fn observation(
         self,
         nonce: &Nonce,
         step: u32,
-        said: Message,
+        answer: Message,
         outputs: &[Output],
         notes: &[String],
     ) -> Vec<Message> {
         match self {
-            Self::Text => text::observed(nonce, step, said, outputs, notes),
-            Self::Native => native::observed(nonce, step, said, outputs, notes),
+            Self::Text => text::observation(nonce, step, answer, outputs, notes),
+            Self::Native => native::observation(nonce, step, answer, outputs, notes),
         }
     }
 
-    /// Asks for a corrected program in place of the one that an answer called.
-    pub(crate) fn repair(self, said: Message, request: String) -> Vec<Message> {
-        match said.calls.first() {
+    /// Returns the answer whose program does not compile, followed by the request to correct it.
+    pub(crate) fn repair(self, answer: Message, request: String) -> Vec<Message> {
+        match answer.calls.first() {
             Some(call) => {
                 let result = Message::tool(call.id.clone(), request);
-                vec![said, result]
+                vec![answer, result]
             }
-            None => vec![said, Message::user(request)],
+            None => vec![answer, Message::user(request)],
         }
     }
 
-    /// Writes an answer as one that makes these calls.
-    pub(crate) fn said_with(self, said: Message, planned: &[PlannedCall], programs: &[ProgramFunction]) -> Message {
+    /// Replaces the calls of an answer.
+    pub(crate) fn rewrite_calls(
+        self,
+        answer: Message,
+        planned: &[PlannedCall],
+        programs: &[ProgramFunction],
+    ) -> Message {
         match self {
-            Self::Text => text::said_with(said, planned),
-            Self::Native => native::said_with(said, planned, programs),
+            Self::Text => text::rewrite_calls(answer, planned),
+            Self::Native => native::rewrite_calls(answer, planned, programs),
         }
     }
 
-    /// Words the messages of a conversation in this dialect: an endpoint that was offered no functions takes no calls of them.
-    pub(crate) fn translated(self, conversation: Vec<Message>) -> Vec<Message> {
+    /// Translates the messages of a conversation to this dialect. An endpoint rejects function
+    /// calls if the request offers no functions.
+    pub(crate) fn translate(self, conversation: Vec<Message>) -> Vec<Message> {
         match self {
-            Self::Text => conversation.into_iter().map(text::spelled_out).collect(),
+            Self::Text => conversation.into_iter().map(text::without_functions).collect(),
             Self::Native => conversation,
         }
     }
 
-    /// How the next program is given, in the words of a request.
+    /// Returns the syntax of a call with a program, for requests to the model.
     pub(crate) fn wat(self) -> &'static str {
         match self {
             Self::Text => "ToolCall::Wat(…)",
@@ -146,7 +154,7 @@ impl Dialect {
         }
     }
 
-    /// How the final answer is given, in the words of a request.
+    /// Returns the syntax of the final answer, for requests to the model.
     pub(crate) fn done(self) -> &'static str {
         match self {
             Self::Text => "ToolCall::Response(\"\"\"…\"\"\")",
@@ -154,7 +162,7 @@ impl Dialect {
         }
     }
 
-    /// Asks again after an empty answer.
+    /// Returns the request after an empty answer.
     pub(crate) fn empty_answer(self) -> &'static str {
         match self {
             Self::Text => {
@@ -168,19 +176,20 @@ impl Dialect {
     }
 }
 
-/// Adds words to the end of a conversation that stay out of it. Chat templates want the roles to take turns.
-pub(crate) fn add(messages: &mut Vec<Message>, said: &str) {
+/// Appends text to a request. It extends the last message if that is the user's, since chat
+/// templates require the roles to alternate.
+pub(crate) fn add(messages: &mut Vec<Message>, text: &str) {
     match messages.last_mut() {
         Some(last) if last.role == Role::User => {
             last.content.push_str("\n\n");
-            last.content.push_str(said);
+            last.content.push_str(text);
         }
-        _ => messages.push(Message::user(said)),
+        _ => messages.push(Message::user(text)),
     }
 }
 
-/// A call in the form of a function's.
+/// Converts a call to a function call.
 fn function_call(id: String, call: &Call, programs: &[ProgramFunction]) -> FunctionCall {
-    let (name, arguments) = arguments::written(call, programs);
+    let (name, arguments) = arguments::from_call(call, programs);
     FunctionCall { id, name, arguments }
 }

@@ -1,8 +1,8 @@
-//! The native dialect: calls of functions, each with a result of its own.
+//! The native dialect: function calls, each with its own result.
 
 use std::collections::BTreeSet;
 
-use super::arguments::{self, Meant};
+use super::arguments::{self, Meaning};
 use super::{Intent, ParsedAnswer, PlannedCall, function_call, leaked, text};
 use crate::{
     call::Call,
@@ -14,8 +14,8 @@ use crate::{
     state::{ModelAnswer, Purpose},
 };
 
-/// The most calls of one turn that are carried out.
-const MOST: usize = 16;
+/// Maximum number of calls in one turn that are run.
+const MAX_CALLS: usize = 16;
 
 pub(super) fn read(answer: &ModelAnswer, purpose: Purpose, step: u32, programs: &[ProgramFunction]) -> ParsedAnswer {
     let reading = read_call(&answer.text);
@@ -34,9 +34,9 @@ pub(super) fn read(answer: &ModelAnswer, purpose: Purpose, step: u32, programs: 
         Read::Uncalled(Reading { thought, action: Action::Response { text }, .. })
             if let Some(found) = leaked::find(&text, programs) =>
         {
-            let mut said = called(answer, thought.or(found.before), &found.calls, step, programs);
-            said.is_whole &= found.is_whole;
-            said
+            let mut parsed = called(answer, thought.or(found.before), &found.calls, step, programs);
+            parsed.is_complete &= found.is_complete;
+            parsed
         }
         Read::Uncalled(reading) if purpose == Purpose::Repair => {
             in_text(answer, read_repair(reading), false, step, programs)
@@ -45,7 +45,8 @@ pub(super) fn read(answer: &ModelAnswer, purpose: Purpose, step: u32, programs: 
     }
 }
 
-/// What is said in the text dialect; a call in it becomes one of a function, so that the model sees what it should have done.
+/// Reads an answer in the text dialect. Its call becomes a function call in the conversation, so
+/// that the model learns the expected form.
 fn in_text(
     answer: &ModelAnswer,
     reading: Reading,
@@ -53,18 +54,19 @@ fn in_text(
     step: u32,
     programs: &[ProgramFunction],
 ) -> ParsedAnswer {
-    let said = text::of_reading(answer, reading, is_called);
-    let message = match &said.wish {
+    let parsed = text::from_reading(answer, reading, is_called);
+    let message = match &parsed.intent {
         Intent::Answer(text) => Message::assistant(text.clone()),
         Intent::Calls(planned) => {
             let calls =
-                planned.iter().map(|planned| function_call(made_up(step, 1), &planned.call, programs)).collect();
-            Message::calling(said.thought.clone().unwrap_or_default(), calls)
+                planned.iter().map(|planned| function_call(generated_id(step, 1), &planned.call, programs)).collect();
+            Message::calling(parsed.thought.clone().unwrap_or_default(), calls)
         }
     };
-    ParsedAnswer { message, notes: Vec::new(), ..said }
+    ParsedAnswer { message, notes: Vec::new(), ..parsed }
 }
 
+/// Reads an answer that calls functions.
 fn called(
     answer: &ModelAnswer,
     thought: Option<String>,
@@ -72,61 +74,67 @@ fn called(
     step: u32,
     programs: &[ProgramFunction],
 ) -> ParsedAnswer {
-    let mut is_whole = true;
-    let mut meant: Vec<(&FunctionCall, Meant)> = Vec::new();
+    let mut is_complete = true;
+    let mut meanings: Vec<(&FunctionCall, Meaning)> = Vec::new();
     for call in calls {
-        let (what, whole) = arguments::meant(&call.name, &call.arguments, programs);
-        is_whole &= whole;
-        meant.push((call, what));
+        let (meaning, complete) = arguments::interpret(&call.name, &call.arguments, programs);
+        is_complete &= complete;
+        meanings.push((call, meaning));
     }
     let content = thought.clone().unwrap_or_default();
     let thought = thought.or_else(|| answer.reasoning.clone());
     let notes = Vec::new();
-    if meant.iter().all(|(_, meant)| matches!(meant, Meant::Done(_))) {
-        let text = meant.into_iter().find_map(|(_, meant)| match meant {
-            Meant::Done(text) => Some(text),
-            Meant::Run(_) => None,
+    if meanings.iter().all(|(_, meaning)| matches!(meaning, Meaning::Done(_))) {
+        let text = meanings.into_iter().find_map(|(_, meaning)| match meaning {
+            Meaning::Done(text) => Some(text),
+            Meaning::Run(_) => None,
         });
-        // A model may say its answer and call the end without it.
+        // Some models write the answer as text and call `done` without it.
         let text = text.filter(|text| !text.is_empty()).unwrap_or(content);
         return ParsedAnswer {
             thought,
-            wish: Intent::Answer(text.clone()),
+            intent: Intent::Answer(text.clone()),
             message: Message::assistant(text),
             notes,
-            is_whole,
+            is_complete,
         };
     }
     let mut ids = BTreeSet::new();
-    let (mut planned, mut said) = (Vec::new(), Vec::new());
-    for ((call, meant), number) in meant.into_iter().zip(1..) {
+    let (mut planned, mut calls) = (Vec::new(), Vec::new());
+    for ((call, meaning), number) in meanings.into_iter().zip(1..) {
         let own = Some(call.id.clone()).filter(|id| !id.is_empty() && !ids.contains(id));
-        let made_up = || (number..).map(|number| made_up(step, number)).find(|id| !ids.contains(id));
-        let id = own.or_else(made_up).unwrap_or_default();
+        let generated = || (number..).map(|number| generated_id(step, number)).find(|id| !ids.contains(id));
+        let id = own.or_else(generated).unwrap_or_default();
         ids.insert(id.clone());
-        let plan = match meant {
-            Meant::Run(plan) => plan,
-            Meant::Done(_) => {
+        let plan = match meaning {
+            Meaning::Run(plan) => plan,
+            Meaning::Done(_) => {
                 let call = Call::Catalog { name: crate::function::DONE.to_owned(), args: Vec::new() };
                 PlannedCall::refused(
                     call,
-                    "not taken: read the results of the other calls first, then call `done` by itself",
+                    "not accepted: read the results of the other calls first, then call `done` by itself",
                 )
             }
         };
-        // What goes back must be JSON, whatever came.
-        said.push(match &plan.refused {
+        // The conversation must contain valid JSON, whatever the model wrote.
+        calls.push(match &plan.refused {
             None => function_call(id, &plan.call, programs),
             Some(_) => FunctionCall { id, name: plain_name(&call.name), arguments: as_object(&call.arguments) },
         });
         planned.push(plan);
     }
-    alone(&mut planned, programs);
-    ParsedAnswer { thought, wish: Intent::Calls(planned), message: Message::calling(content, said), notes, is_whole }
+    refuse_surplus(&mut planned, programs);
+    ParsedAnswer {
+        thought,
+        intent: Intent::Calls(planned),
+        message: Message::calling(content, calls),
+        notes,
+        is_complete,
+    }
 }
 
-/// Lets an exclusive program run alone, and no more than there may be of the others.
-fn alone(planned: &mut [PlannedCall], programs: &[ProgramFunction]) {
+/// Refuses the calls beside an exclusive program, and those over the limit.
+fn refuse_surplus(planned: &mut [PlannedCall], programs: &[ProgramFunction]) {
     let is_exclusive = |call: &Call| matches!(call, Call::Catalog { name, .. } if programs.iter().any(|known| known.exclusive && known.program == *name));
     let found = planned.iter().position(|plan| plan.refused.is_none() && is_exclusive(&plan.call));
     let name = found.and_then(|at| planned.get(at)).map(|plan| plan.call.label().to_owned());
@@ -134,25 +142,24 @@ fn alone(planned: &mut [PlannedCall], programs: &[ProgramFunction]) {
         if let (Some(found), Some(name)) = (found, &name)
             && at != found
         {
+            plan.refused =
+                Some(format!("not run: `{name}` must be the only call of its turn; make this call in a separate turn"));
+        } else if at >= MAX_CALLS {
             plan.refused = Some(format!(
-                "not run: `{name}` runs with no other call beside it; call this one in a turn of its own"
-            ));
-        } else if at >= MOST {
-            plan.refused = Some(format!(
-                "not run: of one turn's calls the first {MOST} are carried out; call it in the next turn"
+                "not run: at most {MAX_CALLS} calls are run in one turn; make this call in the next turn"
             ));
         }
     }
 }
 
-/// Writes an answer as one that makes these calls; each keeps its id.
-pub(super) fn said_with(said: Message, planned: &[PlannedCall], programs: &[ProgramFunction]) -> Message {
+/// Replaces the calls of an answer. Each keeps its id.
+pub(super) fn rewrite_calls(answer: Message, planned: &[PlannedCall], programs: &[ProgramFunction]) -> Message {
     let calls =
-        said.calls.into_iter().zip(planned).map(|(was, plan)| function_call(was.id, &plan.call, programs)).collect();
-    Message { calls, ..said }
+        answer.calls.into_iter().zip(planned).map(|(old, plan)| function_call(old.id, &plan.call, programs)).collect();
+    Message { calls, ..answer }
 }
 
-/// A name that endpoints take back.
+/// Returns a name that endpoints accept.
 fn plain_name(name: &str) -> String {
     let plain: String =
         name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).take(64).collect();
@@ -166,17 +173,24 @@ fn as_object(arguments: &str) -> String {
     }
 }
 
-/// An id for a call that has none: nine letters and digits, which every provider takes.
-fn made_up(step: u32, number: u32) -> String {
+/// Returns an id for a call that has none: nine letters and digits, which every provider accepts.
+fn generated_id(step: u32, number: u32) -> String {
     format!("c{:04}{:04}", step % 10_000, number % 10_000)
 }
 
-pub(super) fn observed(nonce: &Nonce, step: u32, said: Message, outputs: &[Output], notes: &[String]) -> Vec<Message> {
-    let last = said.calls.len().saturating_sub(1);
+/// Returns the answer, followed by a message with the result of each call.
+pub(super) fn observation(
+    nonce: &Nonce,
+    step: u32,
+    answer: Message,
+    outputs: &[Output],
+    notes: &[String],
+) -> Vec<Message> {
+    let last = answer.calls.len().saturating_sub(1);
     let result = |(at, (call, output)): (usize, (&FunctionCall, &Output))| {
         let notes = if at == last { notes } else { &[] };
         Message::tool(call.id.clone(), observation::message(nonce, step, std::slice::from_ref(output), notes))
     };
-    let results: Vec<Message> = said.calls.iter().zip(outputs).enumerate().map(result).collect();
-    [said].into_iter().chain(results).collect()
+    let results: Vec<Message> = answer.calls.iter().zip(outputs).enumerate().map(result).collect();
+    [answer].into_iter().chain(results).collect()
 }

@@ -1,6 +1,6 @@
-//! The text dialect: one call in the text, its observation as the user's next message.
+//! The text dialect: one call in the answer's text, and the observation as the user's next message.
 
-use super::arguments::{self, Meant};
+use super::arguments::{self, Meaning};
 use super::{Intent, ParsedAnswer, PlannedCall, leaked};
 use crate::{
     call::Call,
@@ -17,42 +17,44 @@ pub(super) fn read(answer: &ModelAnswer, purpose: Purpose, programs: &[ProgramFu
         return called(answer, &answer.calls, programs);
     }
     let reading = match read_call(&answer.text) {
-        Read::Called(reading) => return of_reading(answer, reading, true),
+        Read::Called(reading) => return from_reading(answer, reading, true),
         Read::Uncalled(Reading { thought, action: Action::Response { text }, .. })
             if let Some(found) = leaked::find(&text, programs) =>
         {
             let answer = ModelAnswer { text: thought.or(found.before).unwrap_or_default(), ..answer.clone() };
-            let mut said = called(&answer, &found.calls, programs);
-            said.is_whole &= found.is_whole;
-            return said;
+            let mut parsed = called(&answer, &found.calls, programs);
+            parsed.is_complete &= found.is_complete;
+            return parsed;
         }
         Read::Uncalled(reading) if purpose == Purpose::Repair => read_repair(reading),
         Read::Uncalled(reading) => reading,
     };
-    of_reading(answer, reading, false)
+    from_reading(answer, reading, false)
 }
 
-/// What a reading of the text says. Without a call nothing tells whether the text came to its end.
-pub(super) fn of_reading(answer: &ModelAnswer, reading: Reading, is_called: bool) -> ParsedAnswer {
-    let Reading { thought, action, notes, said } = reading;
+/// Converts a reading of the text. Without a call, it is unknown whether the text is complete.
+pub(super) fn from_reading(answer: &ModelAnswer, reading: Reading, is_called: bool) -> ParsedAnswer {
+    let Reading { thought, action, notes, retained } = reading;
     let open = [Note::UnclosedCall, Note::UnclosedFence, Note::UnclosedString];
-    let is_whole = (is_called || !notes.is_empty()) && !notes.iter().any(|note| open.contains(note));
+    let is_complete = (is_called || !notes.is_empty()) && !notes.iter().any(|note| open.contains(note));
     let is_bare = notes.contains(&Note::BareProgram);
-    let (wish, said) = match action {
-        Action::Response { text } => (Intent::Answer(text), said),
+    let (intent, message) = match action {
+        Action::Response { text } => (Intent::Answer(text), retained),
         Action::Wat { body, args } => {
             let call = Call::Wat { body, args };
-            let said = if is_bare { written(&call) } else { said };
-            (Intent::Calls(vec![PlannedCall::of(call)]), said)
+            let message = if is_bare { write_call(&call) } else { retained };
+            (Intent::Calls(vec![PlannedCall::new(call)]), message)
         }
-        Action::Catalog { name, args } => (Intent::Calls(vec![PlannedCall::of(Call::Catalog { name, args })]), said),
+        Action::Catalog { name, args } => {
+            (Intent::Calls(vec![PlannedCall::new(Call::Catalog { name, args })]), retained)
+        }
     };
     let thought = thought.or_else(|| answer.reasoning.clone());
     let notes = notes.iter().map(ToString::to_string).collect();
-    ParsedAnswer { thought, wish, message: Message::assistant(said), notes, is_whole }
+    ParsedAnswer { thought, intent, message: Message::assistant(message), notes, is_complete }
 }
 
-/// What the first call of functions says. The others are not carried out.
+/// Reads an answer that calls functions. Only the first call is run.
 fn called(answer: &ModelAnswer, calls: &[FunctionCall], programs: &[ProgramFunction]) -> ParsedAnswer {
     let thought = Some(answer.text.trim()).filter(|text| !text.is_empty()).map(str::to_owned);
     let before = thought.as_deref().map(|thought| format!("{thought}\n")).unwrap_or_default();
@@ -61,44 +63,52 @@ fn called(answer: &ModelAnswer, calls: &[FunctionCall], programs: &[ProgramFunct
     let Some(call) = calls.first() else {
         return ParsedAnswer {
             thought,
-            wish: Intent::Answer(String::new()),
+            intent: Intent::Answer(String::new()),
             message: Message::assistant(before),
             notes,
-            is_whole: true,
+            is_complete: true,
         };
     };
-    let (meant, is_whole) = arguments::meant(&call.name, &call.arguments, programs);
-    let (wish, said) = match meant {
-        Meant::Done(text) => {
-            let said = before + &response(&text);
-            (Intent::Answer(text), said)
+    let (meaning, is_complete) = arguments::interpret(&call.name, &call.arguments, programs);
+    let (intent, message) = match meaning {
+        Meaning::Done(text) => {
+            let message = before + &write_response(&text);
+            (Intent::Answer(text), message)
         }
-        Meant::Run(planned) => {
-            let said = before + &written(&planned.call);
-            (Intent::Calls(vec![planned]), said)
+        Meaning::Run(planned) => {
+            let message = before + &write_call(&planned.call);
+            (Intent::Calls(vec![planned]), message)
         }
     };
-    ParsedAnswer { thought, wish, message: Message::assistant(said), notes, is_whole }
+    ParsedAnswer { thought, intent, message: Message::assistant(message), notes, is_complete }
 }
 
-pub(super) fn observed(nonce: &Nonce, step: u32, said: Message, outputs: &[Output], notes: &[String]) -> Vec<Message> {
-    vec![said, Message::user(observation::message(nonce, step, outputs, notes))]
+/// Returns the answer, followed by a message with all results.
+pub(super) fn observation(
+    nonce: &Nonce,
+    step: u32,
+    answer: Message,
+    outputs: &[Output],
+    notes: &[String],
+) -> Vec<Message> {
+    vec![answer, Message::user(observation::message(nonce, step, outputs, notes))]
 }
 
-/// Writes an answer as one that makes these calls, where it was no more than a program without a call.
-pub(super) fn said_with(said: Message, planned: &[PlannedCall]) -> Message {
+/// Replaces the call of an answer that is only a program without a call. Other answers are
+/// unchanged.
+pub(super) fn rewrite_calls(answer: Message, planned: &[PlannedCall]) -> Message {
     match planned {
         [PlannedCall { call: call @ Call::Wat { body, .. }, .. }]
-            if said.content == written(&Call::Wat { body: body.clone(), args: Vec::new() }) =>
+            if answer.content == write_call(&Call::Wat { body: body.clone(), args: Vec::new() }) =>
         {
-            Message::assistant(written(call))
+            Message::assistant(write_call(call))
         }
-        _ => said,
+        _ => answer,
     }
 }
 
-/// Writes a call as the prompt asks for it.
-fn written(call: &Call) -> String {
+/// Writes a call in the syntax of the prompt.
+fn write_call(call: &Call) -> String {
     let quoted = |text: &String| serde_json::Value::from(text.as_str()).to_string();
     let args: String = call.args().iter().map(|arg| format!(", {}", quoted(arg))).collect();
     match call {
@@ -107,12 +117,12 @@ fn written(call: &Call) -> String {
     }
 }
 
-fn response(text: &str) -> String {
+fn write_response(text: &str) -> String {
     format!("ToolCall::Response(\"\"\"\n{text}\n\"\"\")")
 }
 
-/// Writes calls of functions and their results as texts.
-pub(super) fn spelled_out(message: Message) -> Message {
+/// Rewrites function calls and their results as text.
+pub(super) fn without_functions(message: Message) -> Message {
     let Message { role, content, calls, answers } = message;
     if role == Role::Tool || answers.is_some() {
         return Message::user(content);
@@ -120,9 +130,10 @@ pub(super) fn spelled_out(message: Message) -> Message {
     if calls.is_empty() {
         return Message { role, content, calls, answers };
     }
-    let call = |FunctionCall { name, arguments, .. }: &FunctionCall| match arguments::meant(name, arguments, &[]).0 {
-        Meant::Run(planned) => written(&planned.call),
-        Meant::Done(text) => response(&text),
+    let call = |FunctionCall { name, arguments, .. }: &FunctionCall| match arguments::interpret(name, arguments, &[]).0
+    {
+        Meaning::Run(planned) => write_call(&planned.call),
+        Meaning::Done(text) => write_response(&text),
     };
     let calls: Vec<String> = calls.iter().map(call).collect();
     let gap = if content.is_empty() { "" } else { "\n" };

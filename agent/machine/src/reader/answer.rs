@@ -1,8 +1,9 @@
 //! Reads the text of `ToolCall::Response(…)`.
 //!
-//! A final answer holds anything: quotes, parentheses, code, even calls. So its end is not the first thing that looks
-//! like one but the first that closes the call *and* ends its line outside whatever the text itself opened; and else the
-//! last that closes the call before something begins which only a new turn can begin with.
+//! A final answer may contain anything: quotes, parentheses, code, even calls. So the end is the
+//! first position that closes the call *and* ends its line, outside of everything that the text
+//! itself has opened. If there is none, it is the last position that closes the call before the
+//! start of a new turn.
 
 use super::{
     Note,
@@ -10,13 +11,13 @@ use super::{
     header,
     quote::{self, Quote},
     text::{
-        after_blanks, after_parenthesis, after_space, byte, char_at, cut, ends_line, fence, line_end, run,
+        after_blanks, after_parenthesis, after_space, byte, char_at, ends_line, fence, line_end, run, slice,
         trim_blank_lines,
     },
     value::without_tail,
 };
 
-/// The text of an answer, and where the call ends.
+/// The text of an answer, and the end of its call.
 pub(super) struct Answer {
     pub(super) text: String,
     pub(super) end: usize,
@@ -40,19 +41,20 @@ pub(super) fn read(text: &str, at: usize) -> Answer {
     }
 }
 
-/// A place where the text could end.
+/// A position at which the text could end.
 #[derive(Clone, Copy)]
 struct Candidate {
-    /// Where the text ends.
+    /// End of the text.
     end: usize,
-    /// Where the call ends.
+    /// End of the call.
     after: usize,
-    /// Whether the call's parenthesis is there.
+    /// If true, the call has its closing parenthesis.
     closed: bool,
 }
 
 impl Candidate {
-    /// Makes one of the closing quote or fence at `end..after`, where the call's parenthesis follows or the text ends.
+    /// Creates a candidate from the closing quote or fence at `end..after`, if the closing
+    /// parenthesis follows or the text ends.
     fn at(text: &str, end: usize, after: usize) -> Option<Self> {
         let mut next = after_space(text, after);
         if let Some(comma @ (',' | '，')) = char_at(text, next) {
@@ -67,7 +69,7 @@ impl Candidate {
 
     fn into_answer(self, text: &str, inside: usize, meant: impl FnOnce(&str) -> String) -> Answer {
         let note = (!self.closed).then_some(Note::UnclosedCall);
-        Answer { text: trimmed(&meant(cut(text, inside, self.end))), end: self.after, note }
+        Answer { text: trimmed(&meant(slice(text, inside, self.end))), end: self.after, note }
     }
 }
 
@@ -75,7 +77,7 @@ fn trimmed(text: &str) -> String {
     trim_blank_lines(text).to_owned()
 }
 
-/// Tells whether a call or a new turn begins at `at`, where the answer may have ended before.
+/// Returns true if a call or a new turn begins at `at`, so that the answer must end before.
 fn is_next_turn(text: &str, at: usize) -> bool {
     match byte(text, at) {
         b'\n' => header::is_boundary(text, at + 1),
@@ -86,7 +88,7 @@ fn is_next_turn(text: &str, at: usize) -> bool {
 
 fn triple(text: &str, quote: Quote) -> Answer {
     let meant = |raw: &str| quote::content(raw, quote);
-    // `inner` tells whether the text has opened triple quotes of its own.
+    // `inner` is true inside triple quotes that the text itself has opened.
     let (mut inner, mut last, mut lone, mut from) = (false, None::<Candidate>, None, quote.inside);
     for (end, after) in quote::triple_runs(text, quote) {
         if last.is_some() && (from..end).any(|at| is_next_turn(text, at)) {
@@ -116,13 +118,13 @@ fn triple(text: &str, quote: Quote) -> Answer {
 
 fn quoted(text: &str, quote: Quote) -> Answer {
     let meant = |raw: &str| {
-        // One quote at the beginning and three at the end: the two more are no text.
+        // One quote at the start and three at the end: the two surplus quotes are not text.
         let doubled = quote.mark == '"' && raw.ends_with("\"\"") && !raw.ends_with("\\\"\"");
         quote::content(if doubled { raw.trim_end_matches('"') } else { raw }, quote)
     };
     let closers = quote::lenient_closers(quote.mark);
     let (mut depth, mut last_of_line, mut last, mut lone) = (0_i64, None::<Candidate>, None::<Candidate>, None);
-    let mut chars = cut(text, quote.inside, text.len()).char_indices();
+    let mut chars = slice(text, quote.inside, text.len()).char_indices();
     while let Some((offset, found)) = chars.next() {
         let end = quote.inside + offset;
         if last.is_some() && is_next_turn(text, end) {
@@ -160,24 +162,25 @@ fn quoted(text: &str, quote: Quote) -> Answer {
     }
 }
 
-/// Ends a string that nothing closes at the text's end, without the parenthesis or quotes that were meant to end it.
+/// Reads an unclosed string up to the end of the text, without the quotes and parenthesis at its
+/// end.
 fn unclosed(text: &str, quote: Quote, note: Note) -> Answer {
-    let raw = without_tail(cut(text, quote.inside, text.len()));
+    let raw = without_tail(slice(text, quote.inside, text.len()));
     let raw = raw.trim_end_matches(quote.mark);
     Answer { text: trimmed(&quote::content(raw, quote)), end: text.len(), note: Some(note) }
 }
 
 fn fenced(text: &str, start: usize, mark: u8, length: usize) -> Answer {
     let first = line_end(text, start);
-    let info = cut(text, start + length, first);
-    // A fence on one line has its text where otherwise the language stands.
+    let info = slice(text, start + length, first);
+    // If the fence is on one line, the text takes the place of the language.
     let inside = if info.contains("```") { start + length } else { (first + 1).min(text.len()) };
     let (mut last, mut at) = (None, inside);
     while at < text.len() {
         let marks = if byte(text, at) == mark { run(text, at, mark) } else { 0 };
         let after = at + marks;
         if marks >= length {
-            let end = if cut(text, 0, at).ends_with('\n') { at.saturating_sub(1).max(inside) } else { at };
+            let end = if slice(text, 0, at).ends_with('\n') { at.saturating_sub(1).max(inside) } else { at };
             if let Some(found) = Candidate::at(text, end, after) {
                 return found.into_answer(text, inside, str::to_owned);
             }
@@ -192,22 +195,22 @@ fn fenced(text: &str, start: usize, mark: u8, length: usize) -> Answer {
     match last {
         Some(found) => found.into_answer(text, inside, str::to_owned),
         None => {
-            let raw = without_tail(cut(text, inside, text.len()));
+            let raw = without_tail(slice(text, inside, text.len()));
             Answer { text: trimmed(raw), end: text.len(), note: Some(Note::UnclosedFence) }
         }
     }
 }
 
-/// Reads an answer that is one JSON value.
+/// Reads an answer that is a JSON value.
 fn json(text: &str, start: usize) -> Option<Answer> {
     let found = arguments::read(text, start);
     found.only().map(|value| Answer { text: trimmed(value), end: found.end, note: None })
 }
 
-/// Reads an answer without quotes: up to the parenthesis that is not its own.
+/// Reads an answer without quotes, up to the parenthesis that it has not opened.
 fn unquoted(text: &str, start: usize) -> Answer {
     let (mut depth, mut last) = (0_i64, None::<Candidate>);
-    for (offset, found) in cut(text, start, text.len()).char_indices() {
+    for (offset, found) in slice(text, start, text.len()).char_indices() {
         let end = start + offset;
         if last.is_some() && is_next_turn(text, end) {
             break;
@@ -232,7 +235,7 @@ fn unquoted(text: &str, start: usize) -> Answer {
     last.unwrap_or(unclosed).into_answer(text, start, |raw| raw.trim().to_owned())
 }
 
-/// Gives the rest of the line and all after it where an answer stands after `ToolCall::Response` without parentheses.
+/// Reads an answer after `ToolCall::Response` without parentheses: the rest of the text.
 pub(super) fn without_parentheses(text: &str, at: usize) -> Option<String> {
     let next = after_blanks(text, at);
     let inside = match byte(text, next) {
@@ -240,6 +243,6 @@ pub(super) fn without_parentheses(text: &str, at: usize) -> Option<String> {
         b'\n' => next,
         _ => return None,
     };
-    let found = cut(text, inside, text.len()).trim();
+    let found = slice(text, inside, text.len()).trim();
     (!found.is_empty()).then(|| found.to_owned())
 }

@@ -1,13 +1,13 @@
-//! Reads the arguments of a call: first by the letter, and only where that fails with tolerance.
+//! Reads the arguments of a call: first strictly and, if that fails, leniently.
 
 use serde_json::{Map, Value};
 
 use super::{
     Note, header, quote,
-    text::{after_blanks, after_parenthesis, after_space, byte, char_at, cut, fence, line_end},
+    text::{after_blanks, after_parenthesis, after_space, byte, char_at, fence, line_end, slice},
 };
 
-/// What stands between the parentheses, and where the call ends.
+/// The arguments between the parentheses, and the end of the call.
 pub(super) struct Arguments {
     pub(super) items: Vec<Item>,
     pub(super) end: usize,
@@ -28,11 +28,11 @@ enum Form {
     Text,
     /// A JSON object or array.
     Json,
-    /// Anything else.
+    /// Any other text.
     Bare,
 }
 
-/// Names before a value that mean a program's name, and those that mean the list of arguments.
+/// Keys of a program's name, and keys of the list of arguments.
 const NAME_KEYS: [&str; 3] = ["name", "program", "program_name"];
 const LIST_KEYS: [&str; 4] = ["args", "arguments", "argv", "params"];
 
@@ -43,7 +43,7 @@ pub(super) fn read(text: &str, at: usize) -> Arguments {
     strict.list().or_else(|| lenient.list()).unwrap_or(Arguments { items: Vec::new(), end: at, note: None })
 }
 
-/// Reads arguments that stand as the fields of one JSON object, of which `wanted` must be one.
+/// Reads arguments that are the fields of a JSON object. The field `wanted` must exist.
 pub(super) fn read_object(text: &str, at: usize, wanted: &str) -> Option<Arguments> {
     if byte(text, after_space(text, at)) != b'{' {
         return None;
@@ -58,7 +58,8 @@ pub(super) fn read_object(text: &str, at: usize, wanted: &str) -> Option<Argumen
     Some(Arguments { items, ..found })
 }
 
-/// Gives where a value's name ends and the value begins: after `key =` before something that can only be a value.
+/// Returns the offset of a value after `key =` or `key:`. Returns `None` unless the text after the
+/// sign can only be a value.
 pub(super) fn after_key(text: &str, at: usize) -> Option<usize> {
     let word = text.as_bytes().iter().skip(at).take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();
     let sign = after_blanks(text, at + word);
@@ -77,12 +78,12 @@ pub(super) fn after_key(text: &str, at: usize) -> Option<usize> {
 }
 
 impl Arguments {
-    /// Tells whether an ellipsis stands for an argument, as in a mere mention of a call.
+    /// Returns true if an argument is an ellipsis, as in a text that only mentions a call.
     pub(super) fn have_ellipsis(&self) -> bool {
         self.items.iter().any(|item| item.form == Form::Bare && is_ellipsis(&item.value))
     }
 
-    /// Gives the value where there is exactly one and nothing was wrong.
+    /// Returns the value if there is exactly one and nothing was wrong.
     pub(super) fn only(&self) -> Option<&str> {
         match self.items.as_slice() {
             [item] if self.note.is_none() => Some(&item.value),
@@ -90,27 +91,27 @@ impl Arguments {
         }
     }
 
-    /// Takes out the program's name: what is named so, or else the first argument.
+    /// Removes and returns the program's name: the argument with such a key, or the first one.
     pub(super) fn take_name(&mut self) -> String {
         let named = |item: &Item| item.key.as_deref().is_some_and(|key| NAME_KEYS.contains(&key));
-        let place = self.items.iter().position(named).unwrap_or(0);
-        if self.items.is_empty() { String::new() } else { self.items.remove(place).name() }
+        let index = self.items.iter().position(named).unwrap_or(0);
+        if self.items.is_empty() { String::new() } else { self.items.remove(index).name() }
     }
 
-    /// Takes out the argument of that name.
+    /// Removes and returns the argument with this key.
     pub(super) fn take(&mut self, key: &str) -> Option<String> {
-        let place = self.items.iter().position(|item| item.key.as_deref() == Some(key))?;
-        Some(self.items.remove(place).value)
+        let index = self.items.iter().position(|item| item.key.as_deref() == Some(key))?;
+        Some(self.items.remove(index).value)
     }
 
-    /// Gives the values in order; a list that is named as the list of arguments is spread out.
+    /// Returns the values in order. A list with a key such as `args` is flattened.
     pub(super) fn into_values(self) -> Vec<String> {
         self.items.into_iter().flat_map(Item::into_values).collect()
     }
 }
 
 impl Item {
-    /// Gives the value as a name: without blanks, or quotes that have lost their partner.
+    /// Returns the value as a name, without whitespace and unpaired quotes.
     fn name(&self) -> String {
         self.value.trim().trim_matches(['"', '\'', '`']).trim().to_owned()
     }
@@ -131,7 +132,7 @@ fn source(value: Value) -> String {
     }
 }
 
-/// Writes a JSON value with a blank after each colon and comma, as it is commonly written by hand.
+/// Writes a JSON value with a space after each colon and comma, as people write it.
 fn spaced(value: &Value) -> String {
     match value {
         Value::Array(items) => format!("[{}]", items.iter().map(spaced).collect::<Vec<_>>().join(", ")),
@@ -143,33 +144,34 @@ fn spaced(value: &Value) -> String {
     }
 }
 
-/// How long a comment may be.
-const COMMENT: usize = 200;
+/// Maximum length of a comment, in bytes.
+const MAX_COMMENT: usize = 200;
 
-/// Tells whether a comment of another language begins at `at`, with a line after it.
+/// Returns true if a comment of another language begins at `at` and a line follows it.
 pub(super) fn is_comment(text: &str, at: usize) -> bool {
     matches!((byte(text, at), byte(text, at + 1)), (b'/', b'/') | (b'#', b' '))
-        && text.as_bytes().iter().skip(at).take(COMMENT).any(|&b| b == b'\n')
+        && text.as_bytes().iter().skip(at).take(MAX_COMMENT).any(|&b| b == b'\n')
 }
 
-/// Tells whether `value` is nothing but dots.
+/// Returns true if `value` consists of dots.
 pub(super) fn is_ellipsis(value: &str) -> bool {
     !value.is_empty() && value.chars().all(|c| matches!(c, '.' | '…'))
 }
 
-/// Where the reading of arguments is, and how tolerant it is.
+/// A parser of arguments, strict or lenient.
 #[derive(Clone, Copy)]
 pub(super) struct Parser<'a> {
     pub(super) text: &'a str,
     pub(super) at: usize,
     pub(super) lenient: bool,
-    /// Whether a tolerant search for a closing quote ran to the text's end: no string after it is searched so again.
+    /// If true, a lenient search for a closing quote has reached the end of the text. It is not
+    /// repeated for later strings, so the time stays linear.
     pub(super) hopeless: bool,
     pub(super) note: Option<Note>,
 }
 
 impl Parser<'_> {
-    /// Reads up to the closing parenthesis; by the letter gives `None` for anything unusual.
+    /// Reads up to the closing parenthesis. A strict parser returns `None` for anything unusual.
     fn list(mut self) -> Option<Arguments> {
         let mut items = Vec::new();
         loop {
@@ -191,7 +193,7 @@ impl Parser<'_> {
                 Some(comma @ (',' | '，')) => self.at += comma.len_utf8(),
                 Some(_) => {
                     items.push(self.item()?);
-                    if !self.goes_on()? {
+                    if !self.skip_separator()? {
                         break;
                     }
                 }
@@ -203,8 +205,8 @@ impl Parser<'_> {
         Some(Arguments { items, end: self.at, note: self.note })
     }
 
-    /// Moves over what separates a value from the next; false where the call ends without a parenthesis.
-    fn goes_on(&mut self) -> Option<bool> {
+    /// Skips the separator after a value. Returns false if the call ends without a parenthesis.
+    fn skip_separator(&mut self) -> Option<bool> {
         let next = after_space(self.text, self.at);
         let found = char_at(self.text, next);
         if matches!(found, None | Some(',' | '，' | ')' | '）')) {
@@ -221,12 +223,12 @@ impl Parser<'_> {
         let begins_value = quote::at_offset(self.text, next).is_some()
             || fence(self.text, next).is_some()
             || matches!(found, Some('{' | '[' | '0'..='9'));
-        if begins_value && !cut(self.text, self.at, next).contains('\n') {
+        if begins_value && !slice(self.text, self.at, next).contains('\n') {
             self.at = next;
             return Some(true);
         }
-        // Junk on the same line is passed over.
-        let rest = cut(self.text, self.at, self.text.len());
+        // Other text on the same line is skipped.
+        let rest = slice(self.text, self.at, self.text.len());
         match rest.char_indices().find(|(_, found)| matches!(found, ',' | ')' | '\n')) {
             Some((offset, ',' | ')')) => self.at += offset,
             _ => return Some(false),
@@ -237,7 +239,7 @@ impl Parser<'_> {
     fn item(&mut self) -> Option<Item> {
         let mut key = None;
         if let Some(value) = after_key(self.text, self.at) {
-            let name = cut(self.text, self.at, value).trim_end_matches([' ', '\t', '=', ':']);
+            let name = slice(self.text, self.at, value).trim_end_matches([' ', '\t', '=', ':']);
             key = Some(name.to_ascii_lowercase());
             self.at = value;
         }

@@ -1,19 +1,19 @@
-//! Reads the program of `ToolCall::Wat(…)`: in a fence, as a string, or as it stands.
+//! Reads the program of `ToolCall::Wat(…)`: fenced, in quotes, or bare.
 
 use super::{
     Note,
     arguments::after_key,
     quote::{self, Quote},
     scan::{Scan, Stop, Until, closes_call, scan},
-    text::{after_blanks, after_space, byte, char_at, cut, fence, line_end, run, starts, trim_blank_lines},
+    text::{after_blanks, after_space, byte, char_at, fence, line_end, run, slice, starts, trim_blank_lines},
 };
 
-/// A program, and where the call goes on.
+/// A program, and the offset at which the call continues.
 pub(super) struct Body {
     pub(super) text: String,
     pub(super) end: usize,
-    /// Whether arguments or the closing parenthesis may follow.
-    pub(super) goes_on: bool,
+    /// If true, arguments or the closing parenthesis may follow.
+    pub(super) continues: bool,
     pub(super) note: Option<Note>,
 }
 
@@ -27,7 +27,7 @@ pub(super) fn read(text: &str, at: usize) -> Body {
     if let Some((mark, length)) = fence(text, at) {
         return fenced(text, at, mark, length);
     }
-    // Two backticks are a fence that lacks one.
+    // Two backticks are a fence with one missing.
     if run(text, at, b'`') == 2 {
         return fenced(text, at, b'`', 2);
     }
@@ -40,7 +40,7 @@ pub(super) fn read(text: &str, at: usize) -> Body {
     }
 }
 
-/// Takes away the fence that stands around a whole program within its quotes.
+/// Removes a fence around the whole program.
 fn without_fence(program: &str) -> String {
     if let Some((mark, length)) = fence(program, 0) {
         let inner = fenced(program, 0, mark, length);
@@ -54,7 +54,7 @@ fn without_fence(program: &str) -> String {
 /// Reads a program in a fence that opens at `at`.
 pub(super) fn fenced(text: &str, at: usize, mark: u8, length: usize) -> Body {
     let mut inside = after_info(text, at + length);
-    // A second opening fence right after the first is a slip.
+    // A second opening fence right after the first is a mistake.
     let again = after_space(text, inside);
     if let Some((_, marks)) = fence(text, again)
         && !closes_call(text, again + marks)
@@ -63,7 +63,7 @@ pub(super) fn fenced(text: &str, at: usize, mark: u8, length: usize) -> Body {
     }
     let scan = scan(text, inside, Until::Fence { mark, length });
     let note = (scan.stop != Stop::Closed).then_some(Note::UnclosedFence);
-    Body { goes_on: scan.stop != Stop::Broken, ..body(text, inside, scan, note) }
+    Body { continues: scan.stop != Stop::Broken, ..body(text, inside, scan, note) }
 }
 
 fn unquoted(text: &str, at: usize) -> Body {
@@ -72,14 +72,14 @@ fn unquoted(text: &str, at: usize) -> Body {
         .find(|word| starts(text, at, word) && matches!(byte(text, after_space(text, at + word.len())), b'(' | b';'));
     let inside = match word {
         Some(word) if !matches!(byte(text, at + word.len()), b'(' | b';') => at + word.len(),
-        // The blanks before the first line belong to it.
-        _ => cut(text, 0, at)
+        // The indentation of the first line belongs to the program.
+        _ => slice(text, 0, at)
             .rfind('\n')
             .map_or(at, |line| if after_blanks(text, line + 1) == at { line + 1 } else { at }),
     };
     let scan = scan(text, inside, Until::Parenthesis);
     let broken = scan.stop == Stop::Broken;
-    Body { goes_on: !broken, ..body(text, inside, scan, broken.then_some(Note::UnclosedCall)) }
+    Body { continues: !broken, ..body(text, inside, scan, broken.then_some(Note::UnclosedCall)) }
 }
 
 fn quoted(text: &str, quote: Quote) -> Body {
@@ -87,8 +87,8 @@ fn quoted(text: &str, quote: Quote) -> Body {
         && let Some((end, after)) = quote::close(text, quote)
         && matches!(char_at(text, after_space(text, after)), None | Some(',' | ')' | '）'))
     {
-        let source = quote::content(cut(text, quote.inside, end), quote);
-        return Body { text: trim_blank_lines(&source).to_owned(), end: after, goes_on: true, note: None };
+        let source = quote::content(slice(text, quote.inside, end), quote);
+        return Body { text: trim_blank_lines(&source).to_owned(), end: after, continues: true, note: None };
     }
     let Ok(mark) = u8::try_from(quote.mark) else {
         return typographic(text, quote);
@@ -96,27 +96,27 @@ fn quoted(text: &str, quote: Quote) -> Body {
     let length = if quote.is_triple { 3 } else { 1 };
     let scan = scan(text, quote.inside, Until::Quote { mark, length });
     let note = (scan.stop != Stop::Closed).then_some(Note::UnclosedString);
-    Body { goes_on: scan.stop != Stop::Broken, ..body(text, quote.inside, scan, note) }
+    Body { continues: scan.stop != Stop::Broken, ..body(text, quote.inside, scan, note) }
 }
 
-/// Reads a program in typographic quotes: up to the first closing one, or else as if it had none.
+/// Reads a program in typographic quotes, or a bare program if the closing quote is missing.
 fn typographic(text: &str, quote: Quote) -> Body {
     match quote::close(text, quote) {
         Some((end, after)) => {
-            let source = trim_blank_lines(cut(text, quote.inside, end)).to_owned();
-            Body { text: source, end: after, goes_on: true, note: None }
+            let source = trim_blank_lines(slice(text, quote.inside, end)).to_owned();
+            Body { text: source, end: after, continues: true, note: None }
         }
         None => unquoted(text, quote.inside),
     }
 }
 
 fn body(text: &str, inside: usize, scan: Scan, note: Option<Note>) -> Body {
-    let source = cut(text, inside, scan.end);
+    let source = slice(text, inside, scan.end);
     let source = if scan.stop == Stop::Closed { source } else { without_fence_line(source.trim_end()) };
-    Body { text: trim_blank_lines(source).trim_end().to_owned(), end: scan.after, goes_on: true, note }
+    Body { text: trim_blank_lines(source).trim_end().to_owned(), end: scan.after, continues: true, note }
 }
 
-/// Takes away a last line that is nothing but another fence than the one that was wanted.
+/// Removes the last line if it is a fence, of another kind than the one that was expected.
 fn without_fence_line(source: &str) -> &str {
     match source.rsplit_once('\n') {
         Some((before, line)) if fence(line.trim(), 0).is_some_and(|(_, length)| length == line.trim().len()) => before,
@@ -124,10 +124,11 @@ fn without_fence_line(source: &str) -> &str {
     }
 }
 
-/// Gives where the content of a fence begins: after the language, or at the program where it begins on the same line.
+/// Returns the start of a fence's content: the next line, or the program if it begins on the same
+/// line.
 fn after_info(text: &str, at: usize) -> usize {
     let line = line_end(text, at);
-    let info = cut(text, at, line);
+    let info = slice(text, at, line);
     let word = info.trim_start();
     let start = at + info.len() - word.len();
     let known = LANGUAGES.iter().find(|name| {

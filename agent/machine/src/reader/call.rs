@@ -1,4 +1,4 @@
-//! Reads a call from its opening parenthesis on.
+//! Reads a call, starting after its header.
 
 use super::{
     Action, Note, answer,
@@ -6,15 +6,15 @@ use super::{
     body,
     header::{Header, Kind, after_decoration, closing_tag},
     quote,
-    text::{after_parenthesis, after_space, char_at, cut, fence, trim_blank_lines},
+    text::{after_parenthesis, after_space, char_at, fence, slice, trim_blank_lines},
 };
 
-/// A call, and where it ends.
+/// A call, and its end.
 pub(super) struct Call {
     pub(super) action: Action,
     pub(super) end: usize,
     pub(super) note: Option<Note>,
-    /// Whether it names a call rather than makes one: no arguments, or an ellipsis for them.
+    /// If true, the text only mentions a call: it has no arguments, or an ellipsis in their place.
     pub(super) is_mention: bool,
 }
 
@@ -22,10 +22,10 @@ pub(super) struct Call {
 pub(super) fn read(text: &str, header: &Header<'_>) -> Call {
     let inside = header.inside;
     if is_escaped(text, inside) {
-        // Written as if inside a string: the places in what it means are not those in the text, so the text ends here.
-        let meant = quote::unescape(cut(text, inside, text.len()));
-        let call = read_from(&meant, &Header { inside: 0, ..*header });
-        let more = after_decoration(&meant, call.end) < meant.len();
+        // Offsets in the unescaped text do not match those of `text`, so the rest is not read.
+        let unescaped = quote::unescape(slice(text, inside, text.len()));
+        let call = read_from(&unescaped, &Header { inside: 0, ..*header });
+        let more = after_decoration(&unescaped, call.end) < unescaped.len();
         return Call { end: text.len(), note: call.note.or(more.then_some(Note::DroppedAfterCall)), ..call };
     }
     read_from(text, header)
@@ -56,9 +56,9 @@ fn wat(text: &str, inside: usize) -> Call {
         return Call { action: Action::Wat { body, args: found.into_values() }, end, note, is_mention: false };
     }
     let body = body::read(text, inside);
-    let (args, end, note) = if body.goes_on && breaks_off(text, body.end) {
+    let (args, end, note) = if body.continues && breaks_off(text, body.end) {
         (Vec::new(), body.end, Some(Note::UnclosedCall))
-    } else if body.goes_on {
+    } else if body.continues {
         let found = arguments::read(text, body.end);
         let (end, note) = (found.end, found.note);
         (found.into_values(), end, note)
@@ -68,18 +68,19 @@ fn wat(text: &str, inside: usize) -> Call {
     Call { action: Action::Wat { body: body.text, args }, end, note: body.note.or(note), is_mention: false }
 }
 
-/// Tells whether something begins in a line after a program that is no argument: the call has ended without its parenthesis.
+/// Returns true if a later line after a program begins with something that is not an argument, so
+/// that the call has ended without its parenthesis.
 fn breaks_off(text: &str, at: usize) -> bool {
     let next = after_space(text, at);
     if closing_tag(text, next) > 0 {
         return true;
     }
-    let goes_on = after_parenthesis(text, next).is_some()
+    let continues = after_parenthesis(text, next).is_some()
         || matches!(char_at(text, next), None | Some(',' | '，'))
         || quote::at_offset(text, next).is_some_and(|quote| quote.mark != '`')
         || arguments::after_key(text, next).is_some()
         || arguments::is_comment(text, next);
-    !goes_on && cut(text, at, next).contains('\n')
+    !continues && slice(text, at, next).contains('\n')
 }
 
 fn catalog(text: &str, inside: usize, name: Option<&str>) -> Call {
@@ -91,23 +92,24 @@ fn catalog(text: &str, inside: usize, name: Option<&str>) -> Call {
     Call { action: Action::Catalog { name, args: found.into_values() }, end, note, is_mention }
 }
 
-/// Tells whether the arguments are escaped as a whole: a backslash before the first quote or after the fence's language.
+/// Returns true if the whole call is escaped, as if inside a string: a backslash precedes the first
+/// quote, or follows the fence's language.
 fn is_escaped(text: &str, inside: usize) -> bool {
     let start = after_space(text, inside);
     let is_word = |b: &&u8| b.is_ascii_alphanumeric();
     match fence(text, start) {
         Some((_, length)) => {
             let info = text.as_bytes().iter().skip(start + length).take(20).take_while(is_word).count();
-            cut(text, start + length + info, start + length + info + 2) == "\\n"
+            slice(text, start + length + info, start + length + info + 2) == "\\n"
         }
-        None => matches!(cut(text, start, start + 2), "\\\"" | "\\'"),
+        None => matches!(slice(text, start, start + 2), "\\\"" | "\\'"),
     }
 }
 
-/// Tells whether there is nothing, or nothing but an ellipsis, before the closing parenthesis.
+/// Returns true if the parentheses are empty or contain only an ellipsis.
 fn is_hollow(text: &str, inside: usize) -> bool {
     let start = after_space(text, inside);
-    let dots = cut(text, start, text.len()).chars().take(4).take_while(|c| is_ellipsis(c.encode_utf8(&mut [0; 4])));
+    let dots = slice(text, start, text.len()).chars().take(4).take_while(|c| is_ellipsis(c.encode_utf8(&mut [0; 4])));
     let end = start + dots.map(char::len_utf8).sum::<usize>();
     after_parenthesis(text, after_space(text, end)).is_some()
 }

@@ -1,33 +1,33 @@
-//! Finds where a call begins, and what is mere decoration around it.
+//! Finds the header of a call, such as `ToolCall::Wat(`, and the decoration around a call.
 
 use super::{
     reasoning,
-    text::{after_blanks, after_space, byte, char_at, cut, fence, run, starts},
+    text::{after_blanks, after_space, byte, char_at, fence, run, slice, starts},
 };
 
-/// The beginning of a call, up to its opening parenthesis.
+/// The header of a call, up to its opening parenthesis.
 #[derive(Clone, Copy)]
 pub(super) struct Header<'a> {
-    /// Where `ToolCall` begins.
+    /// Offset of `ToolCall`.
     pub(super) start: usize,
-    /// Where the arguments begin.
+    /// Offset of the arguments.
     pub(super) inside: usize,
     pub(super) kind: Kind<'a>,
-    /// Whether there is an opening parenthesis.
+    /// If true, the header has its opening parenthesis.
     pub(super) parenthesis: bool,
 }
 
-/// Which call it is.
+/// The kind of a call.
 #[derive(Clone, Copy)]
 pub(super) enum Kind<'a> {
     Wat,
     Catalog,
     Response,
-    /// A program's name in the place of the kind.
+    /// A program's name in place of the kind.
     Program(&'a str),
 }
 
-/// Finds the first call that begins in `from..limit`.
+/// Finds the first header that begins in `from..limit`.
 pub(super) fn next(text: &str, from: usize, limit: usize) -> Option<Header<'_>> {
     let bytes = text.as_bytes();
     let mut at = from;
@@ -35,7 +35,7 @@ pub(super) fn next(text: &str, from: usize, limit: usize) -> Option<Header<'_>> 
         let start = at + found;
         at = start + 1;
         if let Some(header) = at_offset(text, start)
-            && (header.parenthesis && !matches!(header.kind, Kind::Program(_)) || stands_first(text, start, from))
+            && (header.parenthesis && !matches!(header.kind, Kind::Program(_)) || starts_line(text, start, from))
         {
             return Some(header);
         }
@@ -43,20 +43,20 @@ pub(super) fn next(text: &str, from: usize, limit: usize) -> Option<Header<'_>> 
     None
 }
 
-/// Reads the beginning of a call that stands exactly at `start`.
+/// Reads the header at `start`.
 pub(super) fn at_offset(text: &str, start: usize) -> Option<Header<'_>> {
     let (kind, end) = prefixed_kind(text, start)?;
     opened(text, start, kind, end)
 }
 
-/// Reads the beginning of a call without its `ToolCall::` at `start`.
+/// Reads a header without `ToolCall::` at `start`.
 pub(super) fn bare_at_offset(text: &str, start: usize) -> Option<Header<'_>> {
     let (kind, end) = kind_at(text, start)?;
     let header = opened(text, start, kind, end)?;
     (header.parenthesis && !matches!(kind, Kind::Program(_))).then_some(header)
 }
 
-/// Reads `ToolCall::Kind` at `start` in whatever spelling and gives the kind and where it ends.
+/// Reads `ToolCall::Kind` at `start`, in any spelling. Returns the kind and its end.
 pub(super) fn prefixed_kind(text: &str, start: usize) -> Option<(Kind<'_>, usize)> {
     if !starts(text, start, "tool") || continues_word(text, start) {
         return None;
@@ -77,7 +77,7 @@ pub(super) fn prefixed_kind(text: &str, start: usize) -> Option<(Kind<'_>, usize
         _ => return None,
     };
     let kind = after_blanks(text, separator + length);
-    // Prose such as "the tool call: response (from …)" must not pass.
+    // Prose such as "the tool call: response (from …)" must not match.
     let spaced = byte(text, joint) == b' ' || separator > name_end || kind > separator + length;
     if spaced && !strong {
         return None;
@@ -88,7 +88,7 @@ pub(super) fn prefixed_kind(text: &str, start: usize) -> Option<(Kind<'_>, usize
 fn kind_at(text: &str, start: usize) -> Option<(Kind<'_>, usize)> {
     let word = |b: &&u8| b.is_ascii_alphanumeric() || **b == b'_';
     let end = start + text.as_bytes().iter().skip(start).take_while(word).count();
-    let name = cut(text, start, end);
+    let name = slice(text, start, end);
     if !name.starts_with(|first: char| first.is_ascii_alphabetic()) {
         return None;
     }
@@ -125,23 +125,24 @@ fn opened<'a>(text: &'a str, start: usize, kind: Kind<'a>, end: usize) -> Option
 }
 
 fn continues_word(text: &str, at: usize) -> bool {
-    let before = cut(text, 0, at);
-    // Underscores that no word precedes are emphasis.
+    let before = slice(text, 0, at);
+    // Underscores without a word before them are emphasis.
     let before = if before.ends_with("__") { before.trim_end_matches("__") } else { before };
     before.chars().next_back().is_some_and(|before| before.is_alphanumeric() || before == '_')
 }
 
-/// How far back a line's beginning is looked for.
-const DECORATION: usize = 80;
+/// Maximum length of decoration before a call, in bytes.
+const MAX_DECORATION: usize = 80;
 
-/// Tells whether nothing but decoration stands between the line's beginning (or `floor`) and `at`.
-pub(super) fn stands_first(text: &str, at: usize, floor: usize) -> bool {
+/// Returns true if only decoration precedes `at` on its line. The line begins no earlier than
+/// `floor`.
+pub(super) fn starts_line(text: &str, at: usize, floor: usize) -> bool {
     let bytes = text.as_bytes().get(floor..at).unwrap_or_default();
-    let back = bytes.iter().rev().take(DECORATION).take_while(|&&b| b != b'\n').count();
-    back < DECORATION && is_decoration(cut(text, at - back, at))
+    let back = bytes.iter().rev().take(MAX_DECORATION).take_while(|&&b| b != b'\n').count();
+    back < MAX_DECORATION && is_decoration(slice(text, at - back, at))
 }
 
-/// Tells whether something that only a new turn or a new call can begin with stands at `at`, the beginning of a line.
+/// Returns true if a new turn or a new call begins at `at`, which is the start of a line.
 pub(super) fn is_boundary(text: &str, at: usize) -> bool {
     let at = after_blanks(text, at);
     if reasoning::opens_at(text, at) {
@@ -152,21 +153,21 @@ pub(super) fn is_boundary(text: &str, at: usize) -> bool {
     starts(text, at, "[observation") || starts(text, at, "observation:") || at_offset(text, at).is_some()
 }
 
-/// Tells whether the line of `at` ends there and something begins after it that only a new turn or a new call can begin
-/// with: then what stands before `at` is over, closed or not.
+/// Returns true if the line ends at `at` and a new turn or a new call begins on a later line. Then
+/// everything before `at` has ended, closed or not.
 pub(super) fn is_over(text: &str, at: usize) -> bool {
     let next = after_space(text, at);
-    cut(text, at, next).contains('\n') && is_boundary(text, next)
+    slice(text, at, next).contains('\n') && is_boundary(text, next)
 }
 
-/// Words that announce a call.
+/// Labels before a call.
 const LABELS: [&str; 7] = ["action:", "call:", "tool:", "tool call:", "answer:", "final answer:", "next action:"];
 
-/// Tells whether `line` is nothing but marks, tags and labels that may stand before a call.
+/// Returns true if `line` consists of marks, tags and labels that may precede a call.
 fn is_decoration(line: &str) -> bool {
     let mut line = line.trim();
     if let Some((_, length)) = fence(line, 0) {
-        let info = cut(line, length, line.len());
+        let info = slice(line, length, line.len());
         return !info.contains(|c: char| c.is_whitespace() || c == '`' || c == '(');
     }
     loop {
@@ -177,30 +178,31 @@ fn is_decoration(line: &str) -> bool {
         } else if let Some(rest) = line.strip_prefix('<').and_then(|tag| tag.split_once('>')) {
             line = rest.1;
         } else if let Some(label) = LABELS.iter().find(|label| starts(line, 0, label)) {
-            line = cut(line, label.len(), line.len());
+            line = slice(line, label.len(), line.len());
         } else if (1..4).contains(&digits) && matches!(byte(line, digits), b'.' | b')') {
-            line = cut(line, digits + 1, line.len());
+            line = slice(line, digits + 1, line.len());
         } else {
             return false;
         }
     }
 }
 
-/// How many layers of decoration a call may have.
-const LAYERS: usize = 8;
+/// Maximum number of layers of decoration around a call.
+const MAX_LAYERS: usize = 8;
 
-/// Gives the text before a call without the decoration that belongs to the call.
+/// Returns the text before a call without the call's decoration.
 pub(super) fn before(text: &str) -> &str {
     let mut text = text.trim();
-    for _ in 0..LAYERS {
+    for _ in 0..MAX_LAYERS {
         let start = text.rfind('\n').map_or(0, |at| at + 1);
-        let line = cut(text, start, text.len());
-        if !line.is_empty() && line.len() < DECORATION && is_decoration(line) {
-            text = cut(text, 0, start).trim_end();
+        let line = slice(text, start, text.len());
+        if !line.is_empty() && line.len() < MAX_DECORATION && is_decoration(line) {
+            text = slice(text, 0, start).trim_end();
             continue;
         }
         let bare = text.trim_end_matches(['*', '`', '_', '[']);
-        // Marks after a blank open something; after a letter they close it and belong to the thought.
+        // Marks after a space open an emphasis around the call. Marks after a letter close one and
+        // belong to the thought.
         if bare.len() < text.len() && bare.ends_with([' ', '\t']) {
             text = bare.trim_end();
             continue;
@@ -210,12 +212,12 @@ pub(super) fn before(text: &str) -> &str {
     text
 }
 
-/// Gives the first offset from `at` on that is not decoration which may stand after a call.
+/// Skips the decoration after a call.
 pub(super) fn after_decoration(text: &str, at: usize) -> usize {
     skip_decoration(text, at, after_space)
 }
 
-/// Tells whether nothing but decoration stands between `at` and the line's end.
+/// Returns true if only decoration follows on the line of `at`.
 pub(super) fn ends_line_decorated(text: &str, at: usize) -> bool {
     let at = skip_decoration(text, at, after_blanks);
     at >= text.len() || byte(text, at) == b'\n'
@@ -238,12 +240,13 @@ fn skip_decoration(text: &str, at: usize, space: fn(&str, usize) -> usize) -> us
     }
 }
 
-/// Gives the length of `</tag>` or of an end-of-turn token such as `<|im_end|>`, 0 where there is neither.
+/// Returns the length of `</tag>` or of an end-of-turn token such as `<|im_end|>`, and 0 if there
+/// is neither.
 pub(super) fn closing_tag(text: &str, at: usize) -> usize {
     if byte(text, at) != b'<' || !matches!(byte(text, at + 1), b'/' | b'|') {
         return 0;
     }
-    let inside = text.as_bytes().iter().skip(at + 1).take(DECORATION);
+    let inside = text.as_bytes().iter().skip(at + 1).take(MAX_DECORATION);
     let length = inside.take_while(|&&b| b != b'>' && b != b'<' && b != b'\n').count();
     if byte(text, at + 1 + length) == b'>' { length + 2 } else { 0 }
 }

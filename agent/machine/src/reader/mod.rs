@@ -1,11 +1,11 @@
 //! Reads a model's answer in the text dialect.
 //!
-//! Models are unreliable formatters, so reading never fails: every text gives one action. The first call outside
-//! reasoning wins, and what comes after it is dropped with a note that the model gets to read. Well-formed input is
-//! always read by the letter; tolerance begins only where the letter does not fit.
+//! Models often make mistakes in the format, so reading never fails: every text yields one action.
+//! The first call outside of reasoning wins. The text after it is dropped, with a note for the
+//! model. Well-formed input is always read strictly, and only malformed input is read leniently.
 //!
-//! The time is linear in the answer's length: each scan moves forward only, and a scan that had to give up at the end of
-//! the text is not begun again.
+//! The time is linear in the answer's length: each scan only moves forward, and a scan that reached
+//! the end of the text without success is not repeated.
 
 mod answer;
 mod arguments;
@@ -23,9 +23,9 @@ mod value;
 use std::borrow::Cow;
 
 pub use self::reading::{Action, Note, Reading};
-use self::{header::Header, reasoning::Tags, text::cut};
+use self::{header::Header, reasoning::Tags, text::slice};
 
-/// Reads a model's answer; never fails, in time linear in its length.
+/// Reads a model's answer. Never fails, and takes time linear in the answer's length.
 ///
 /// ```
 /// use wattle_machine::{Action, read};
@@ -43,48 +43,48 @@ pub fn read(answer: &str) -> Reading {
     }
 }
 
-/// Reads an answer without a call to the request for a corrected program: there a fenced program is meant to be run even
-/// where prose stands around it.
+/// Reads the answer to a request for a corrected program, if it contains no call. A fenced program
+/// is then the call, even with prose around it.
 pub(crate) fn read_repair(uncalled: Reading) -> Reading {
     uncalled::program_in_prose(uncalled)
 }
 
-/// Tells whether an answer made a call.
+/// A reading of an answer with or without a call.
 pub(crate) enum Read {
     Called(Reading),
     Uncalled(Reading),
 }
 
-/// Reads an answer, and tells whether it made a call.
+/// Reads an answer, with or without a call.
 pub(crate) fn read_call(answer: &str) -> Read {
-    let unified = unify(answer);
-    let text = unified.as_ref();
+    let normalised = normalise(answer);
+    let text = normalised.as_ref();
     let tags = reasoning::tags(text);
     let mut thoughts = Vec::new();
     let mut outside = String::new();
-    let mut mentions = Mentions { first: None, left: MENTIONS };
-    let mut from = unopened(text, &tags, &mut thoughts);
+    let mut mentions = Mentions { first: None, left: MAX_MENTIONS };
+    let mut from = read_unopened(text, &tags, &mut thoughts);
 
     loop {
         let open = tags.open_after(from);
         let limit = open.map_or(text.len(), |open| open.start);
         match first_call(text, from, limit, &mut mentions) {
-            Some(call) => return Read::Called(found(text, &thoughts, cut(text, from, call.start), call)),
+            Some(call) => return Read::Called(found(text, &thoughts, slice(text, from, call.start), call)),
             None => outside.push_str(&without_closers(text, &tags, from, limit)),
         }
         let Some(open) = open else { break };
         match tags.close_of(open) {
             Some(close) => {
-                thoughts.push(cut(text, open.end, close.start));
+                thoughts.push(slice(text, open.end, close.start));
                 from = close.end;
             }
             None => {
-                // Nothing says where the reasoning ends: at a call that stands like one, or at the text's end.
+                // The reasoning is not closed: it ends at a call, or at the end of the text.
                 if let Some(call) = call_in_open_reasoning(text, open.end) {
-                    thoughts.push(header::before(cut(text, open.end, call.start)));
+                    thoughts.push(header::before(slice(text, open.end, call.start)));
                     return Read::Called(found(text, &thoughts, "", call));
                 }
-                thoughts.push(cut(text, open.end, text.len()));
+                thoughts.push(slice(text, open.end, text.len()));
                 break;
             }
         }
@@ -96,23 +96,24 @@ pub(crate) fn read_call(answer: &str) -> Read {
     }
 }
 
-/// A call, and where it stands.
+/// A call, and its offset.
 struct Found {
     start: usize,
     call: call::Call,
 }
 
-/// How many calls that look like mere mentions are passed over in search of a real one. A bound, so that a text of
-/// nothing but mentions is read in linear time.
-const MENTIONS: usize = 4;
+/// Maximum number of mentions that are skipped in search of a real call. The limit keeps the time
+/// linear for a text that consists of mentions.
+const MAX_MENTIONS: usize = 4;
 
-/// The calls that look like mentions (`ToolCall::Wat(...)`): the first is taken where nothing better comes.
+/// Calls that are only mentioned (`ToolCall::Wat(...)`). The first is used if there is no real
+/// call.
 struct Mentions {
     first: Option<Found>,
     left: usize,
 }
 
-/// Finds the first call that begins in `from..limit` and is no mention.
+/// Finds the first call in `from..limit` that is not only a mention.
 fn first_call(text: &str, from: usize, limit: usize, mentions: &mut Mentions) -> Option<Found> {
     let mut at = from;
     while let Some(header) = header::next(text, at, limit) {
@@ -127,14 +128,14 @@ fn first_call(text: &str, from: usize, limit: usize, mentions: &mut Mentions) ->
     None
 }
 
-/// Finds the call that ends reasoning which nobody closed: the first at the beginning of a line, else the last of all
-/// where nothing follows it.
+/// Finds the call that ends unclosed reasoning: the first one at the start of a line, or else the
+/// very last one if no text follows it.
 fn call_in_open_reasoning(text: &str, from: usize) -> Option<Found> {
     let mut at = from;
     let mut last: Option<Header<'_>> = None;
     while let Some(header) = header::next(text, at, text.len()) {
         at = header.inside;
-        if header::stands_first(text, header.start, from) {
+        if header::starts_line(text, header.start, from) {
             return Some(Found { start: header.start, call: call::read(text, &header) });
         }
         last = Some(header);
@@ -145,15 +146,15 @@ fn call_in_open_reasoning(text: &str, from: usize) -> Option<Found> {
     alone.then_some(Found { start: header.start, call })
 }
 
-/// Takes the text before a closing tag that was never opened as reasoning, and gives where the rest begins. Chat
-/// templates that write the opening tag themselves leave answers like that.
-fn unopened<'a>(text: &'a str, tags: &Tags, thoughts: &mut Vec<&'a str>) -> usize {
+/// Reads the text before an unopened closing tag as reasoning, and returns the start of the rest.
+/// Chat templates that write the opening tag themselves cause such answers.
+fn read_unopened<'a>(text: &'a str, tags: &Tags, thoughts: &mut Vec<&'a str>) -> usize {
     let Some(close) = tags.leading_close() else { return 0 };
     let covered = header::next(text, 0, close.start).is_some_and(|header| call::read(text, &header).end > close.start);
-    if covered || cut(text, close.end, text.len()).trim().is_empty() {
+    if covered || slice(text, close.end, text.len()).trim().is_empty() {
         return 0;
     }
-    thoughts.push(cut(text, 0, close.start));
+    thoughts.push(slice(text, 0, close.start));
     close.end
 }
 
@@ -166,7 +167,7 @@ fn found(text: &str, thoughts: &[&str], before: &str, found: Found) -> Reading {
         notes.push(Note::DroppedAfterCall);
         end = call.end;
     }
-    Reading { thought, action: call.action, notes, said: cut(text, 0, end).trim_end().to_owned() }
+    Reading { thought, action: call.action, notes, retained: slice(text, 0, end).trim_end().to_owned() }
 }
 
 fn joined(thoughts: &[&str]) -> Option<String> {
@@ -180,20 +181,20 @@ fn filled(thought: &str) -> Option<String> {
     (!thought.is_empty()).then(|| thought.to_owned())
 }
 
-/// Gives `from..limit` without the closing tags that stand in it.
+/// Returns `from..limit` without its closing tags.
 fn without_closers(text: &str, tags: &Tags, from: usize, limit: usize) -> String {
     let mut out = String::new();
     let mut at = from;
     for close in tags.closes_in(from, limit) {
-        out.push_str(cut(text, at, close.start));
+        out.push_str(slice(text, at, close.start));
         at = close.end;
     }
-    out.push_str(cut(text, at, limit));
+    out.push_str(slice(text, at, limit));
     out
 }
 
-/// Makes every line break `\n` and drops a byte order mark and the tokens that end a turn.
-fn unify(answer: &str) -> Cow<'_, str> {
+/// Converts line breaks to `\n`, and removes a byte order mark and end-of-turn tokens.
+fn normalise(answer: &str) -> Cow<'_, str> {
     let answer = without_end_of_turn(answer.strip_prefix('\u{feff}').unwrap_or(answer));
     if answer.contains('\r') {
         Cow::Owned(answer.replace("\r\n", "\n").replace('\r', "\n"))
@@ -202,7 +203,8 @@ fn unify(answer: &str) -> Cow<'_, str> {
     }
 }
 
-/// Gives the answer without tokens such as `<|im_end|>` at its end: servers that do not know a model's own leave them.
+/// Removes tokens such as `<|im_end|>` from the end, which servers that do not know a model's
+/// tokens leave in its answer.
 fn without_end_of_turn(answer: &str) -> &str {
     let mut rest = answer;
     while let Some((before, name)) = rest.trim_end().strip_suffix("|>").and_then(|text| text.rsplit_once("<|"))

@@ -1,23 +1,23 @@
-//! Strings: which quotes there are, what closes them, and what their escapes mean.
+//! Quoted strings: opening quotes, closing quotes, and escapes.
 
-use super::text::{byte, char_at, cut, run};
+use super::text::{byte, char_at, run, slice};
 
 /// An opening quote.
 #[derive(Clone, Copy)]
 pub(super) struct Quote {
-    /// Where the content begins.
+    /// Offset of the content.
     pub(super) inside: usize,
     pub(super) mark: char,
     pub(super) is_triple: bool,
-    /// Whether the content has no escapes (`r"…"`).
+    /// If true, the content is raw: backslashes are not escapes (`r"…"`).
     pub(super) is_raw: bool,
 }
 
-/// Reads an opening quote at `at`, with whatever prefix letters other languages put before it.
+/// Reads an opening quote at `at`, with the prefix letters of other languages.
 pub(super) fn at_offset(text: &str, at: usize) -> Option<Quote> {
     let letters = text.as_bytes().iter().skip(at).take(2);
     let letters = letters.take_while(|b| matches!(b.to_ascii_lowercase(), b'r' | b'f' | b'b' | b'u')).count();
-    let is_raw = cut(text, at, at + letters).contains(['r', 'R']);
+    let is_raw = slice(text, at, at + letters).contains(['r', 'R']);
     let start = at + letters;
     let mark = char_at(text, start)?;
     let is_straight = matches!(mark, '"' | '\'');
@@ -29,7 +29,7 @@ pub(super) fn at_offset(text: &str, at: usize) -> Option<Quote> {
     Some(Quote { inside, mark, is_triple, is_raw })
 }
 
-/// Gives what closes a string that `mark` opens.
+/// Returns the quotes that close a string opened by `mark`.
 pub(super) fn strict_closers(mark: char) -> &'static [char] {
     match mark {
         '"' => &['"'],
@@ -46,7 +46,7 @@ pub(super) fn strict_closers(mark: char) -> &'static [char] {
     }
 }
 
-/// Gives what may close a string that `mark` opens where the writer mixed quotes up.
+/// Returns the quotes that may close a string opened by `mark` if the writer confused quotes.
 pub(super) fn lenient_closers(mark: char) -> &'static [char] {
     match mark {
         '`' => &['`'],
@@ -55,13 +55,14 @@ pub(super) fn lenient_closers(mark: char) -> &'static [char] {
     }
 }
 
-/// Finds the first unescaped closing quote by the letter, and gives where the content and the quote end.
+/// Finds the first unescaped closing quote, strictly. Returns the end of the content and of the
+/// quote.
 pub(super) fn close(text: &str, quote: Quote) -> Option<(usize, usize)> {
     if quote.is_triple {
         return triple_runs(text, quote).next();
     }
     let closers = strict_closers(quote.mark);
-    let mut chars = cut(text, quote.inside, text.len()).char_indices();
+    let mut chars = slice(text, quote.inside, text.len()).char_indices();
     while let Some((offset, found)) = chars.next() {
         if found == '\\' && !quote.is_raw {
             chars.next();
@@ -73,8 +74,8 @@ pub(super) fn close(text: &str, quote: Quote) -> Option<(usize, usize)> {
     None
 }
 
-/// Gives each unescaped run of three or more quotes after a triple quote: where the content would end and where the run
-/// ends. Of a longer run the last three are the quote.
+/// Returns each unescaped run of three or more quotes after a triple quote, as the end of the
+/// content and the end of the run. The last three quotes of a run are the closing quote.
 pub(super) fn triple_runs(text: &str, quote: Quote) -> impl Iterator<Item = (usize, usize)> {
     let mark = u8::try_from(quote.mark).unwrap_or(b'"');
     let mut at = quote.inside;
@@ -97,8 +98,8 @@ pub(super) fn triple_runs(text: &str, quote: Quote) -> impl Iterator<Item = (usi
     })
 }
 
-/// Gives what a string's content means. Content in triple quotes that goes over lines is text as it stands, but for
-/// escaped quotes: it holds code, paths and formulas more often than escapes.
+/// Resolves the escapes of a string's content. In triple quotes over several lines only escaped
+/// quotes are resolved, since such content is usually code, paths or formulas.
 pub(super) fn content(raw: &str, quote: Quote) -> String {
     if quote.is_raw {
         raw.to_owned()
@@ -107,13 +108,13 @@ pub(super) fn content(raw: &str, quote: Quote) -> String {
         raw.replace(&format!("\\{mark}\\{mark}\\{mark}"), &format!("{mark}{mark}{mark}"))
             .replace(&format!("\\{mark}{mark}{mark}"), &format!("{mark}{mark}{mark}"))
     } else {
-        // Triple quotes that were made typographic.
+        // Typographic triple quotes.
         let inner = raw.strip_prefix("““").and_then(|raw| raw.strip_suffix("””")).filter(|_| quote.mark == '“');
         unescape(inner.unwrap_or(raw))
     }
 }
 
-/// Resolves escapes; those it does not know stay as they are.
+/// Resolves escapes. Unknown ones are left unchanged.
 pub(super) fn unescape(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len());
     let mut rest = raw;
@@ -130,7 +131,7 @@ pub(super) fn unescape(raw: &str) -> String {
         match known {
             Some((meant, length)) => {
                 out.push(meant);
-                rest = cut(after, length, after.len());
+                rest = slice(after, length, after.len());
             }
             None => {
                 out.push('\\');
@@ -142,11 +143,11 @@ pub(super) fn unescape(raw: &str) -> String {
     out
 }
 
-/// Reads `uXXXX`, a surrogate pair of such, or `u{X…}`; gives the character and the length.
+/// Reads `uXXXX`, a surrogate pair of these, or `u{X…}`. Returns the character and the length.
 fn unicode(after: &str) -> Option<(char, usize)> {
     if byte(after, 1) == b'{' {
-        let digits = cut(after, 2, after.len()).bytes().take(7).take_while(u8::is_ascii_hexdigit).count();
-        let found = char::from_u32(u32::from_str_radix(cut(after, 2, 2 + digits), 16).ok()?)?;
+        let digits = slice(after, 2, after.len()).bytes().take(7).take_while(u8::is_ascii_hexdigit).count();
+        let found = char::from_u32(u32::from_str_radix(slice(after, 2, 2 + digits), 16).ok()?)?;
         return (byte(after, 2 + digits) == b'}').then_some((found, 3 + digits));
     }
     let unit = |at: usize| {
@@ -157,7 +158,7 @@ fn unicode(after: &str) -> Option<(char, usize)> {
     if let Some(found) = char::from_u32(u32::from(first)) {
         return Some((found, 5));
     }
-    if cut(after, 5, 7) != "\\u" {
+    if slice(after, 5, 7) != "\\u" {
         return None;
     }
     let pair = [first, unit(7)?];

@@ -1,24 +1,26 @@
-//! What a reading is.
+//! The result of reading an answer.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// Holds what was read from an answer.
+/// The result of reading an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
-    /// The content of the reasoning tags, or else the text before the call; trimmed, never empty.
+    /// The content of the reasoning tags, or else the text before the call. Trimmed, and never
+    /// empty.
     pub thought: Option<String>,
-    /// What the model wants done.
+    /// The action that the model asks for.
     pub action: Action,
-    /// What the model should be told about the form of its answer.
+    /// Notes for the model about the form of its answer.
     pub notes: Vec<Note>,
-    /// The answer without what was dropped, as later turns should see it; line breaks are `\n`.
-    pub said: String,
+    /// The answer without dropped text, as later turns see it. Line breaks are `\n`.
+    #[serde(rename = "said")]
+    pub retained: String,
 }
 
-/// Says what the model wants done.
+/// The action that a model asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "lowercase")]
 pub enum Action {
@@ -26,14 +28,14 @@ pub enum Action {
     Wat {
         /// The program's body, without blank lines at its ends.
         body: String,
-        /// The arguments in order; values that are no strings as their source text.
+        /// The arguments in order. A value that is not a string is its source text.
         args: Vec<String>,
     },
     /// Run a program of the catalog.
     Catalog {
-        /// The program's name, trimmed; empty where the model gave none.
+        /// The program's name, trimmed. Empty if the model gave none.
         name: String,
-        /// The arguments in order; values that are no strings as their source text.
+        /// The arguments in order. A value that is not a string is its source text.
         args: Vec<String>,
     },
     /// End the run.
@@ -43,21 +45,21 @@ pub enum Action {
     },
 }
 
-/// Tells the model something about the form of its answer; `Display` gives the sentence.
+/// A note for the model about the form of its answer. `Display` writes the sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Note {
-    /// Something stood after the call.
+    /// Text followed the call and was dropped.
     DroppedAfterCall,
-    /// The fence around the program or the text was not closed.
+    /// The fence around the program or the text is not closed.
     UnclosedFence,
-    /// A string was not closed.
+    /// A string is not closed.
     UnclosedString,
-    /// The call's parenthesis was missing.
+    /// A parenthesis of the call is missing.
     UnclosedCall,
-    /// A program stood in a fence without a call around it.
+    /// The answer is a fenced program without a call around it.
     BareProgram,
-    /// The call lacked `ToolCall::` or its parentheses.
+    /// `ToolCall::` or the parentheses of the call are missing.
     BareCall,
 }
 
@@ -68,16 +70,16 @@ impl fmt::Display for Note {
                 "what you wrote after the first call was dropped: write one call, then stop and wait for its observation"
             }
             Self::UnclosedFence => "the fence was not closed: end it with ``` on a line of its own",
-            Self::UnclosedString => "a string was not closed: check that what arrived is what you meant",
-            Self::UnclosedCall => "the call lacked a parenthesis: write ToolCall::Name(…) in full",
-            Self::BareProgram => "the fenced program was run as it stood: put ToolCall::Wat(…) around it",
+            Self::UnclosedString => "a string was not closed: check that the arguments are what you meant",
+            Self::UnclosedCall => "a parenthesis of the call was missing: write ToolCall::Name(…) in full",
+            Self::BareProgram => "the fenced program was run without a call: put ToolCall::Wat(…) around it",
             Self::BareCall => "the call was not complete: write ToolCall::Name(…) in full",
         })
     }
 }
 
 impl Reading {
-    /// Gives the action as `wattle parse` prints it.
+    /// Returns the action in JSON, as `wattle parse` prints it.
     ///
     /// ```
     /// let reading = wattle_machine::read("ToolCall::Catalog(\"now\", 1)");

@@ -1,6 +1,6 @@
 //! Finds reasoning tags.
 
-use super::text::{byte, cut, starts};
+use super::text::{byte, slice, starts};
 
 /// The names of the tags that hold reasoning.
 const NAMES: [&str; 7] = ["reasoning", "reason", "thinking", "think", "thoughts", "thought", "scratchpad"];
@@ -20,34 +20,34 @@ pub(super) struct Tag {
 pub(super) struct Tags(Vec<Tag>);
 
 impl Tags {
-    /// Gives the first opening tag that begins at `at` or after.
+    /// Returns the first opening tag at or after `at`.
     pub(super) fn open_after(&self, at: usize) -> Option<Tag> {
         let first = self.0.partition_point(|tag| tag.start < at);
         self.0.iter().skip(first).find(|tag| !tag.closes).copied()
     }
 
-    /// Gives the closing tag that ends `open`: the next of its name, or else the next of any.
+    /// Returns the closing tag of `open`: the next one with the same name, or else the next one.
     pub(super) fn close_of(&self, open: Tag) -> Option<Tag> {
         self.0.get(open.partner?).copied()
     }
 
-    /// Gives the text's first tag where it is a closing one.
+    /// Returns the text's first tag if it is a closing tag.
     pub(super) fn leading_close(&self) -> Option<Tag> {
         self.0.first().filter(|tag| tag.closes).copied()
     }
 
-    /// Gives the closing tags in `from..to`.
+    /// Returns the closing tags in `from..to`.
     pub(super) fn closes_in(&self, from: usize, to: usize) -> impl Iterator<Item = Tag> {
         let first = self.0.partition_point(|tag| tag.start < from);
         self.0.iter().skip(first).take_while(move |tag| tag.end <= to).filter(|tag| tag.closes).copied()
     }
 }
 
-/// Finds all reasoning tags; one right after a backtick is a mention and does not count.
+/// Finds all reasoning tags. A tag after a backtick is only a mention and is skipped.
 pub(super) fn tags(text: &str) -> Tags {
     let mut tags = Vec::new();
     let mut at = 0;
-    while let Some(found) = cut(text, at, text.len()).find('<') {
+    while let Some(found) = slice(text, at, text.len()).find('<') {
         let start = at + found;
         at = start + 1;
         if let Some(tag) = tag_at(text, start) {
@@ -73,13 +73,13 @@ pub(super) fn tags(text: &str) -> Tags {
     Tags(tags)
 }
 
-/// Tells whether an opening reasoning tag stands at `at`.
+/// Returns true if an opening reasoning tag begins at `at`.
 pub(super) fn opens_at(text: &str, at: usize) -> bool {
     byte(text, at) == b'<' && tag_at(text, at).is_some_and(|tag| !tag.closes)
 }
 
-/// How long the attributes of a tag may be.
-const ATTRIBUTES: usize = 120;
+/// Maximum length of a tag's attributes, in bytes.
+const MAX_ATTRIBUTES: usize = 120;
 
 fn tag_at(text: &str, start: usize) -> Option<Tag> {
     let closes = byte(text, start + 1) == b'/';
@@ -89,9 +89,9 @@ fn tag_at(text: &str, start: usize) -> Option<Tag> {
         .enumerate()
         .find(|(_, name)| starts(text, begin, name) && !byte(text, begin + name.len()).is_ascii_alphanumeric())?;
     let attributes = begin + word.len();
-    let bytes = text.as_bytes().iter().skip(attributes).take(ATTRIBUTES);
+    let bytes = text.as_bytes().iter().skip(attributes).take(MAX_ATTRIBUTES);
     let length = bytes.take_while(|&&b| b != b'>' && b != b'<' && b != b'\n').count();
-    let blank = length == 0 || matches!(byte(text, attributes), b' ' | b'\t' | b'/');
+    let is_separated = length == 0 || matches!(byte(text, attributes), b' ' | b'\t' | b'/');
     let end = attributes + length;
-    (blank && byte(text, end) == b'>').then_some(Tag { start, end: end + 1, name, closes, partner: None })
+    (is_separated && byte(text, end) == b'>').then_some(Tag { start, end: end + 1, name, closes, partner: None })
 }

@@ -1,11 +1,12 @@
-//! Finds where a program ends, by the lexical rules of its language: strings, comments and parentheses inside it end nothing.
+//! Finds the end of a program by the lexical rules of its language, so that strings, comments and
+//! parentheses inside the program do not end it.
 
 use super::{
     header, quote,
     text::{after_blanks, after_parenthesis, after_space, byte, char_at, fence, run},
 };
 
-/// What ends a program.
+/// The delimiter that ends a program.
 #[derive(Clone, Copy)]
 pub(super) enum Until {
     Fence { mark: u8, length: usize },
@@ -13,22 +14,22 @@ pub(super) enum Until {
     Parenthesis,
 }
 
-/// How a program ended.
+/// The way in which a program ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// What was to end the program does.
+    /// The expected delimiter ends the program.
     Closed,
-    /// A comma or a parenthesis that can not belong to the program ends it.
+    /// A comma or a parenthesis that cannot belong to the program ends it.
     Separator,
-    /// The text ends, or something begins that belongs to no call.
+    /// The text ends, or text begins that cannot be part of a call.
     Broken,
 }
 
-/// Where a program ends.
+/// The end of a program.
 #[derive(Clone, Copy)]
 pub(super) struct Scan {
     pub(super) end: usize,
-    /// Where the call goes on: after the closing fence or quote, at the separator.
+    /// Offset at which the call continues: after the closing fence or quote, or at the separator.
     pub(super) after: usize,
     pub(super) stop: Stop,
 }
@@ -42,132 +43,173 @@ enum State {
     Triple,
 }
 
-/// Moves over a program by the lexical rules of its language, in one pass, up to what ends it.
+/// Scans a program in one pass, up to its end.
 pub(super) fn scan(text: &str, inside: usize, until: Until) -> Scan {
-    let bytes = text.as_bytes();
-    let (mut state, mut depth) = (State::Code, 0_i64);
-    // What ends the program where nothing better comes: a fence inside a literal; a comma or a parenthesis.
-    let (mut shielded, mut separator) = (None, None);
-    let mut at = inside;
-    if let Some(scan) = line_stop(text, at, until, state, &mut shielded) {
-        return scan;
-    }
-    while let Some(&found) = bytes.get(at) {
-        let next = byte(text, at + 1);
-        let mut step = 1;
-        if found == b'\n' {
-            if state == State::Line {
-                state = State::Code;
-            }
-            if let Some(stop) = line_stop(text, at + 1, until, state, &mut shielded) {
-                return if stop.stop == Stop::Broken { shielded.or(separator).unwrap_or(stop) } else { stop };
-            }
-        } else {
-            match state {
-                State::Line => {}
-                State::Block(level) => match (found, next) {
-                    (b'(', b';') => (state, step) = (State::Block(level + 1), 2),
-                    (b';', b')') if level == 1 => (state, step) = (State::Code, 2),
-                    (b';', b')') => (state, step) = (State::Block(level - 1), 2),
-                    _ => {}
-                },
-                State::Literal | State::Triple if found == b'\\' => step = 2,
-                State::Literal if found == b'"' => state = State::Code,
-                State::Triple if found == b'"' => {
-                    step = run(text, at, b'"');
-                    if step >= 3 {
-                        state = State::Code;
-                    }
-                }
-                State::Literal | State::Triple => {}
-                State::Code => {
-                    if let Some(scan) = closes_inline(text, at, until, depth) {
-                        return scan;
-                    }
-                    match (found, next) {
-                        (b';', b';') => state = State::Line,
-                        // No program has a closing tag or an end-of-turn token.
-                        (b'<', b'/' | b'|') if header::closing_tag(text, at) > 0 => {
-                            let broken = Scan { end: at, after: at, stop: Stop::Broken };
-                            return shielded.or(separator).unwrap_or(broken);
-                        }
-                        (b'(', b';') => (state, step) = (State::Block(1), 2),
-                        (b'"', _) => {
-                            let quotes = run(text, at, b'"');
-                            // Two quotes are an empty literal, six an empty triple-quoted one.
-                            (state, step) = match quotes {
-                                1 => (State::Literal, 1),
-                                2 => (State::Code, 2),
-                                3..6 => (State::Triple, 3),
-                                _ => (State::Code, quotes - quotes % 6),
-                            };
-                        }
-                        (b'(', _) => depth += 1,
-                        (b')', _) if depth > 0 => depth -= 1,
-                        (b')' | b',', _) => {
-                            let scan = Scan { end: at, after: at, stop: Stop::Separator };
-                            if matches!(until, Until::Parenthesis) {
-                                return scan;
-                            }
-                            separator = separator.or(Some(scan));
-                        }
-                        _ => {}
-                    }
-                }
-            }
-        }
-        // A line break after a backslash is still looked at.
-        at += if step == 2 && found == b'\\' && next == b'\n' { 1 } else { step };
-    }
-    let end = text.len();
-    shielded.or(separator).unwrap_or(Scan { end, after: end, stop: Stop::Broken })
+    let (state, depth) = (State::Code, 0);
+    let mut scanner = Scanner { text, until, at: inside, state, depth, shielded: None, separator: None };
+    scanner.line_stop(inside).unwrap_or_else(|| scanner.run())
 }
 
-/// Tells whether the line that begins at `at` ends the program.
-fn line_stop(text: &str, at: usize, until: Until, state: State, shielded: &mut Option<Scan>) -> Option<Scan> {
-    let start = after_blanks(text, at);
-    if let Some((mark, length)) = fence(text, start) {
-        let closed = Scan { end: at, after: start + length, stop: Stop::Closed };
-        match until {
-            Until::Fence { mark: wanted, length: least }
-                if mark == wanted && length >= least && closes_call(text, start + length) =>
-            {
-                let in_text = match state {
-                    State::Triple => true,
-                    // A literal that lacks its quote reaches the end of the call; one of several lines goes on after it.
-                    State::Literal => !ends_call(text, start + length),
-                    State::Code | State::Line | State::Block(_) => false,
-                };
-                if !in_text {
-                    return Some(closed);
-                }
-                *shielded = shielded.or(Some(closed));
+struct Scanner<'a> {
+    text: &'a str,
+    until: Until,
+    at: usize,
+    state: State,
+    /// Number of open parentheses.
+    depth: i64,
+    /// A closing fence inside a literal. It ends the program if nothing else does.
+    shielded: Option<Scan>,
+    /// A comma or a surplus parenthesis. It ends the program if nothing else does.
+    separator: Option<Scan>,
+}
+
+impl Scanner<'_> {
+    fn run(mut self) -> Scan {
+        while let Some(&found) = self.text.as_bytes().get(self.at) {
+            let next = byte(self.text, self.at + 1);
+            let length = match self.state {
+                _ if found == b'\n' => self.line_break(),
+                State::Code => self.code(found, next),
+                state => Ok(self.comment_or_literal(state, found, next)),
+            };
+            match length {
+                Err(end) => return end,
+                // A line break after a backslash must still be checked.
+                Ok(2) if found == b'\\' && next == b'\n' => self.at += 1,
+                Ok(length) => self.at += length,
             }
-            // An opening fence, or any where none was wanted, belongs to what comes after the program.
-            Until::Fence { .. } | Until::Parenthesis
-                if matches!(state, State::Code | State::Line) && !is_other_close(text, start + length, until) =>
-            {
-                return Some(Scan { end: at, after: at, stop: Stop::Broken });
+        }
+        let end = self.text.len();
+        self.fallback_end(Scan { end, after: end, stop: Stop::Broken })
+    }
+
+    /// Returns the end that was found on the way, or else `end`.
+    fn fallback_end(&self, end: Scan) -> Scan {
+        self.shielded.or(self.separator).unwrap_or(end)
+    }
+
+    /// Reads a line break. Returns its length, or the end of the program.
+    fn line_break(&mut self) -> Result<usize, Scan> {
+        if self.state == State::Line {
+            self.state = State::Code;
+        }
+        match self.line_stop(self.at + 1) {
+            Some(end) if end.stop == Stop::Broken => Err(self.fallback_end(end)),
+            Some(end) => Err(end),
+            None => Ok(1),
+        }
+    }
+
+    /// Reads a token inside a comment or a literal. Returns its length.
+    fn comment_or_literal(&mut self, state: State, found: u8, next: u8) -> usize {
+        let (state, length) = match (state, found, next) {
+            (State::Block(level), b'(', b';') => (State::Block(level + 1), 2),
+            (State::Block(1), b';', b')') => (State::Code, 2),
+            (State::Block(level), b';', b')') => (State::Block(level - 1), 2),
+            (State::Literal | State::Triple, b'\\', _) => (state, 2),
+            (State::Literal, b'"', _) => (State::Code, 1),
+            (State::Triple, b'"', _) => match run(self.text, self.at, b'"') {
+                quotes @ 3.. => (State::Code, quotes),
+                quotes => (state, quotes),
+            },
+            _ => (state, 1),
+        };
+        self.state = state;
+        length
+    }
+
+    /// Reads a token of code. Returns its length, or the end of the program.
+    fn code(&mut self, found: u8, next: u8) -> Result<usize, Scan> {
+        let (text, at) = (self.text, self.at);
+        if let Some(end) = closes_inline(text, at, self.until, self.depth) {
+            return Err(end);
+        }
+        match (found, next) {
+            (b';', b';') => self.state = State::Line,
+            // A closing tag or an end-of-turn token is never part of a program.
+            (b'<', b'/' | b'|') if header::closing_tag(text, at) > 0 => {
+                return Err(self.fallback_end(Scan { end: at, after: at, stop: Stop::Broken }));
+            }
+            (b'(', b';') => {
+                self.state = State::Block(1);
+                return Ok(2);
+            }
+            (b'"', _) => return Ok(self.open_literal()),
+            (b'(', _) => self.depth += 1,
+            (b')', _) if self.depth > 0 => self.depth -= 1,
+            (b')' | b',', _) => {
+                let end = Scan { end: at, after: at, stop: Stop::Separator };
+                if matches!(self.until, Until::Parenthesis) {
+                    return Err(end);
+                }
+                self.separator = self.separator.or(Some(end));
             }
             _ => {}
         }
+        Ok(1)
     }
-    let in_code = matches!(state, State::Code | State::Line) || state == State::Literal && shielded.is_some();
-    (in_code && header::is_boundary(text, start)).then_some(Scan { end: at, after: at, stop: Stop::Broken })
+
+    /// Reads the quotes at the start of a literal. Two quotes are an empty literal, and six are an
+    /// empty triple-quoted one.
+    fn open_literal(&mut self) -> usize {
+        let (state, length) = match run(self.text, self.at, b'"') {
+            1 => (State::Literal, 1),
+            2 => (State::Code, 2),
+            3..6 => (State::Triple, 3),
+            quotes => (State::Code, quotes - quotes % 6),
+        };
+        self.state = state;
+        length
+    }
+
+    /// Returns the end of the program if the line that begins at `at` ends it.
+    fn line_stop(&mut self, at: usize) -> Option<Scan> {
+        let Self { text, until, state, .. } = *self;
+        let start = after_blanks(text, at);
+        if let Some((mark, length)) = fence(text, start) {
+            let closed = Scan { end: at, after: start + length, stop: Stop::Closed };
+            match until {
+                Until::Fence { mark: wanted, length: least }
+                    if mark == wanted && length >= least && closes_call(text, start + length) =>
+                {
+                    let in_text = match state {
+                        State::Triple => true,
+                        // An unclosed literal reaches the end of the call. A literal of several lines
+                        // continues after it.
+                        State::Literal => !ends_call(text, start + length),
+                        State::Code | State::Line | State::Block(_) => false,
+                    };
+                    if !in_text {
+                        return Some(closed);
+                    }
+                    self.shielded = self.shielded.or(Some(closed));
+                }
+                // An opening or unexpected fence belongs to the text after the program.
+                Until::Fence { .. } | Until::Parenthesis
+                    if matches!(state, State::Code | State::Line) && !is_other_close(text, start + length, until) =>
+                {
+                    return Some(Scan { end: at, after: at, stop: Stop::Broken });
+                }
+                _ => {}
+            }
+        }
+        let in_code = matches!(state, State::Code | State::Line) || state == State::Literal && self.shielded.is_some();
+        (in_code && header::is_boundary(text, start)).then_some(Scan { end: at, after: at, stop: Stop::Broken })
+    }
 }
 
-/// Tells whether a fence in a fenced program names no language: then it may be one that lacks a mark, or is of the other
-/// kind, and the program goes on to the end that its call has.
+/// Returns true if a fence inside a fenced program has no language. It may be a closing fence of
+/// the wrong kind or length, and the program ends where its call ends.
 fn is_other_close(text: &str, at: usize, until: Until) -> bool {
     matches!(until, Until::Fence { .. }) && closes_call(text, at)
 }
 
-/// Tells whether what stands after a fence goes on with the call or is nothing, rather than naming a language.
+/// Returns true if no language follows a fence, so that it may be a closing one.
 pub(super) fn closes_call(text: &str, at: usize) -> bool {
     !char_at(text, at).is_some_and(char::is_alphanumeric)
 }
 
-/// Tells whether what stands after a fence ends the call or goes on with its arguments.
+/// Returns true if the text after a fence ends the call or continues with its arguments.
 fn ends_call(text: &str, at: usize) -> bool {
     let next = after_space(text, at);
     next >= text.len()
@@ -176,13 +218,13 @@ fn ends_call(text: &str, at: usize) -> bool {
         || header::is_boundary(text, next)
 }
 
-/// Tells whether the fence or quote at `at`, within a line, ends the program.
+/// Returns the end of the program if the fence or quote at `at`, within a line, ends it.
 fn closes_inline(text: &str, at: usize, until: Until, depth: i64) -> Option<Scan> {
     let (mark, least) = match until {
         Until::Fence { mark, length } | Until::Quote { mark, length } => (mark, length),
         Until::Parenthesis => return None,
     };
-    // A run of marks is looked at once, from its beginning.
+    // A run of marks is checked once, at its start.
     let continues = mark != b'"' && at > 0 && byte(text, at - 1) == mark;
     if byte(text, at) != mark || continues {
         return None;
@@ -201,7 +243,7 @@ fn closes_inline(text: &str, at: usize, until: Until, depth: i64) -> Option<Scan
         || matches!(byte(text, next), b',' | b'\n')
         || after_parenthesis(text, next).is_some()
         || matches!(until, Until::Fence { .. }) && quote::at_offset(text, next).is_some();
-    // Of a longer run of quotes the last ones close.
+    // The last quotes of a longer run close the string.
     let end = if matches!(until, Until::Quote { .. }) { after - least } else { at };
     ends.then_some(Scan { end, after, stop: Stop::Closed })
 }

@@ -1,16 +1,16 @@
-//! Reads an answer that holds no call.
+//! Reads an answer without a call.
 
 use super::{
     Action, Note, Reading, answer, body, call,
     header::{self, Kind},
-    text::{byte, cut, fence, line_end, starts, trim_blank_lines},
+    text::{byte, fence, line_end, slice, starts, trim_blank_lines},
 };
 
-/// Reads `outside`, what stands outside reasoning: a lone program, a call that lacks its prefix, or the answer itself.
+/// Reads the text outside of reasoning: a fenced program, a call without its prefix, or the answer.
 pub(super) fn read(text: &str, outside: &str, thought: Option<String>) -> Reading {
     let lone = outside.trim();
-    let said = text.trim_end().to_owned();
-    let reading = |action, notes| Reading { thought: thought.clone(), action, notes, said: said.clone() };
+    let retained = text.trim_end().to_owned();
+    let reading = |action, notes| Reading { thought: thought.clone(), action, notes, retained: retained.clone() };
     if let Some((body, note)) = program(lone) {
         return reading(Action::Wat { body, args: Vec::new() }, [Note::BareProgram].into_iter().chain(note).collect());
     }
@@ -28,11 +28,12 @@ pub(super) fn read(text: &str, outside: &str, thought: Option<String>) -> Readin
     reading(Action::Response { text: trim_blank_lines(outside).to_owned() }, Vec::new())
 }
 
-/// How many fences are looked at in search of a program: a bound, so that a text of nothing but fences is read in linear
-/// time.
-const FENCES: usize = 8;
+/// Maximum number of fences that are searched for a program. The limit keeps the time linear for a
+/// text that consists of fences.
+const MAX_FENCES: usize = 8;
 
-/// Takes the first fenced program in the text of an answer for its action, and the text before it for the thought.
+/// Uses the first fenced program in an answer's text as its action, and the text before it as the
+/// thought.
 pub(super) fn program_in_prose(reading: Reading) -> Reading {
     let Action::Response { text } = &reading.action else { return reading };
     let mut at = 0;
@@ -41,30 +42,30 @@ pub(super) fn program_in_prose(reading: Reading) -> Reading {
         at += line.len();
         fence(text, start).map(|(mark, length)| (start, mark, length))
     });
-    for (start, mark, length) in fences.take(FENCES) {
+    for (start, mark, length) in fences.take(MAX_FENCES) {
         let found = body::fenced(text, start, mark, length);
         if is_program(text, start + length, &found.text) {
-            let before = cut(text, 0, start).trim();
+            let before = slice(text, 0, start).trim();
             let thought = reading.thought.or_else(|| (!before.is_empty()).then(|| before.to_owned()));
             let notes = [Note::BareProgram].into_iter().chain(found.note).collect();
             let action = Action::Wat { body: found.text, args: Vec::new() };
-            return Reading { thought, action, notes, said: reading.said };
+            return Reading { thought, action, notes, retained: reading.retained };
         }
     }
     reading
 }
 
-/// Reads a text that is nothing but one fenced program.
+/// Reads a text that consists of one fenced program.
 fn program(lone: &str) -> Option<(String, Option<Note>)> {
     let (mark, length) = fence(lone, 0)?;
     let found = body::fenced(lone, 0, mark, length);
-    let alone = cut(lone, found.end, lone.len()).trim().is_empty();
+    let alone = slice(lone, found.end, lone.len()).trim().is_empty();
     (alone && is_program(lone, length, &found.text)).then_some((found.text, found.note))
 }
 
-/// Tells whether `body`, in a fence whose language stands at `info`, is a program.
+/// Returns true if `body` is a program. Its fence has the language at the offset `info`.
 fn is_program(text: &str, info: usize, body: &str) -> bool {
-    let first = cut(text, info, line_end(text, info)).trim();
+    let first = slice(text, info, line_end(text, info)).trim();
     let tagged = ["wat", "wast", "wasm", "webassembly", "text/wat"]
         .iter()
         .any(|tag| starts(first, 0, tag) && !byte(first, tag.len()).is_ascii_alphanumeric());
@@ -72,7 +73,7 @@ fn is_program(text: &str, info: usize, body: &str) -> bool {
     !body.is_empty() && (tagged || untagged && begins_program(body))
 }
 
-/// Heads of forms that a program begins with.
+/// Names of forms at the start of a program.
 const HEADS: [&str; 16] = [
     "argv", "resv", "check", "call", "local", "module", "func", "block", "loop", "if", "let", "ret", "out", "when",
     "drop", "return",

@@ -1,11 +1,11 @@
-//! Reads single values among a call's arguments.
+//! Reads the values of a call's arguments.
 
 use super::{
     Note,
     arguments::{Parser, is_comment},
     header,
     quote::{self, Quote},
-    text::{after_blanks, after_space, byte, char_at, cut, line_end, run},
+    text::{after_blanks, after_space, byte, char_at, line_end, run, slice},
 };
 
 impl Parser<'_> {
@@ -19,7 +19,7 @@ impl Parser<'_> {
             self.lenient_close(quote)
         };
         self.at = after;
-        Some(quote::content(cut(self.text, quote.inside, end), quote))
+        Some(quote::content(slice(self.text, quote.inside, end), quote))
     }
 
     fn lenient_triple(&mut self, quote: Quote) -> (usize, usize) {
@@ -36,15 +36,15 @@ impl Parser<'_> {
         quote::close(self.text, quote).unwrap_or_else(|| self.unclosed(quote, self.text.len()))
     }
 
-    /// Finds the closing quote of a string in which quotes may stand unescaped: one before a comma or the closing
-    /// parenthesis, outside parentheses that the string itself opened.
+    /// Finds the closing quote of a string that may contain unescaped quotes. It precedes a comma
+    /// or the closing parenthesis, outside of parentheses that the string itself has opened.
     fn lenient_close(&mut self, quote: Quote) -> (usize, usize) {
         if self.hopeless {
             return quote::close(self.text, quote).unwrap_or_else(|| self.unclosed(quote, self.text.len()));
         }
         let closers = quote::lenient_closers(quote.mark);
         let (mut depth, mut shallow, mut line, mut last) = (0_i64, None, None, '\0');
-        let mut chars = cut(self.text, quote.inside, self.text.len()).char_indices();
+        let mut chars = slice(self.text, quote.inside, self.text.len()).char_indices();
         while let Some((offset, found)) = chars.next() {
             let end = quote.inside + offset;
             match found {
@@ -81,7 +81,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Tells whether a value can end at `at`: before a comma, the closing parenthesis, the text's end or another string.
+    /// Returns true if a value can end at `at`: before a comma, the closing parenthesis, the end of
+    /// the text, or another string.
     fn ends_value(&self, at: usize) -> bool {
         let next = after_space(self.text, at);
         match char_at(self.text, next) {
@@ -90,17 +91,17 @@ impl Parser<'_> {
         }
     }
 
-    /// Ends a string without a closing quote before `end`, without the parenthesis that was meant to end the call.
+    /// Ends an unclosed string at `end`, without the closing parenthesis of the call.
     fn unclosed(&mut self, quote: Quote, end: usize) -> (usize, usize) {
         self.note = Some(Note::UnclosedString);
-        let kept = without_tail(cut(self.text, quote.inside, end));
-        let inside = quote.inside + kept.len();
-        // The parenthesis, where there is one, is left for the list to end at.
-        let rest = cut(self.text, inside, end);
+        let content = without_tail(slice(self.text, quote.inside, end));
+        let inside = quote.inside + content.len();
+        // The list ends at the parenthesis, if there is one.
+        let rest = slice(self.text, inside, end);
         (inside, rest.find(')').map_or(end, |offset| inside + offset))
     }
 
-    /// Reads a value in a fence that stands where the parser is.
+    /// Reads a fenced value at the parser's position.
     pub(super) fn fenced(&mut self, mark: u8, length: usize) -> Option<String> {
         let line = line_end(self.text, self.at);
         let marks = char::from(mark).to_string().repeat(length);
@@ -108,10 +109,10 @@ impl Parser<'_> {
         let mut at = line;
         while at < self.text.len() {
             let start = after_blanks(self.text, at + 1);
-            if cut(self.text, start, self.text.len()).starts_with(&marks)
+            if slice(self.text, start, self.text.len()).starts_with(&marks)
                 && !byte(self.text, start + length).is_ascii_alphanumeric()
             {
-                let content = cut(self.text, inside, at);
+                let content = slice(self.text, inside, at);
                 self.at = start + run(self.text, start, mark);
                 return Some(content.to_owned());
             }
@@ -121,12 +122,12 @@ impl Parser<'_> {
             return None;
         }
         self.note = Some(Note::UnclosedFence);
-        let content = without_tail(cut(self.text, inside, self.text.len()));
+        let content = without_tail(slice(self.text, inside, self.text.len()));
         self.at = self.text.len();
         Some(content.to_owned())
     }
 
-    /// Reads a JSON object or array, or what another language writes so.
+    /// Reads a JSON object or array, or a similar value of another language.
     pub(super) fn json(&mut self) -> Option<String> {
         let start = self.at;
         let (mut depth, mut parentheses, mut string, mut before) = (0_usize, 0_usize, 0_u8, b'{');
@@ -150,20 +151,20 @@ impl Parser<'_> {
             }
             self.at = (self.at + 1).min(bytes.len());
             if depth == 0 && string == 0 {
-                return Some(cut(self.text, start, self.at).to_owned());
+                return Some(slice(self.text, start, self.at).to_owned());
             }
         }
-        self.lenient.then(|| cut(self.text, start, self.at).trim_end().to_owned())
+        self.lenient.then(|| slice(self.text, start, self.at).trim_end().to_owned())
     }
 
-    /// Reads a value without quotes: up to a comma or parenthesis that is not its own, or the line's end.
+    /// Reads a value without quotes, up to a comma or parenthesis outside of it, or the line's end.
     pub(super) fn bare(&mut self) -> Option<String> {
         let start = self.at;
         if !self.lenient && is_comment(self.text, start) {
             return None;
         }
         let mut depth = 0_usize;
-        for (offset, found) in cut(self.text, start, self.text.len()).char_indices() {
+        for (offset, found) in slice(self.text, start, self.text.len()).char_indices() {
             self.at = start + offset;
             match found {
                 '\n' => break,
@@ -171,29 +172,29 @@ impl Parser<'_> {
                 '(' => depth += 1,
                 ')' => depth = depth.saturating_sub(1),
                 '"' | '`' if !self.lenient => return None,
-                // A string after a blank: a comma is missing.
-                '"' if depth == 0 && cut(self.text, start, self.at).ends_with(' ') => break,
+                // A string after a space: the comma is missing.
+                '"' if depth == 0 && slice(self.text, start, self.at).ends_with(' ') => break,
                 _ => {}
             }
             self.at += found.len_utf8();
         }
-        Some(cut(self.text, start, self.at).trim_end().to_owned())
+        Some(slice(self.text, start, self.at).trim_end().to_owned())
     }
 }
 
-/// Gives the content of a string or fence that ran to the end of its text: without a fence line, closing tags and the
-/// parenthesis that were meant to stand after it.
+/// Removes a fence line, closing tags and the closing parenthesis from the end of an unclosed
+/// string or fence.
 pub(super) fn without_tail(text: &str) -> &str {
     let mut text = text.trim_end();
     loop {
         let last = text.rfind('\n').map_or(0, |at| at + 1);
-        let line = cut(text, last, text.len()).trim_start();
+        let line = slice(text, last, text.len()).trim_start();
         let is_fence = line.len() >= 3 && (line.bytes().all(|b| b == b'`') || line.bytes().all(|b| b == b'~'));
         let is_tag = line.starts_with("</") && line.find('>') == Some(line.len() - 1);
         if !(is_fence || is_tag) || last == 0 {
             break;
         }
-        text = cut(text, 0, last).trim_end();
+        text = slice(text, 0, last).trim_end();
     }
     let opened = text.bytes().filter(|&b| b == b'(').count();
     let closed = text.bytes().filter(|&b| b == b')').count();
