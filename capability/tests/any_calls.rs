@@ -1,4 +1,5 @@
-//! Any sequence of host calls with any operands: no panic, nothing read outside of memory, what the host holds is bounded.
+//! Fuzzes sequences of host calls with arbitrary operands: no panic, no access outside of memory,
+//! limited memory of the host.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests may panic")]
 
@@ -10,9 +11,9 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
 #[test]
-fn no_sequence_of_calls_does_harm() {
+fn no_sequence_of_calls_is_harmful() {
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    // Waiting is no harm, but takes the test's time.
+    // Waiting is harmless, but takes the test's time.
     let calls = tokio.block_on(calls::Calls::new(&["sys.sleep"]));
     let mut runner = TestRunner::new(Config { cases: 1_000, failure_persistence: None, ..Config::default() });
     let run = runner.run(&proptest::collection::vec(any::<u8>(), 0..200), |bytes| {

@@ -1,13 +1,13 @@
-//! What programs can touch, read off their modules. `tests/data/authority/*.txt` hold cases of the form
+//! Authority of programs, computed from their modules. `tests/data/authority/*.txt` contain cases:
 //!
 //! ```text
-//! === what it is about
+//! === title
 //! program
 //! ---
-//! line: function target argument, one for each call that reaches outside
+//! line: function target argument, for each call that reaches outside
 //! ```
 //!
-//! `UPDATE=1` writes what was found anew.
+//! `UPDATE=1` updates the results.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -17,7 +17,7 @@ use wattle_capability::ALL;
 use wattle_rt::{Limits, Program, Reach, Runtime, Touch};
 
 #[tokio::test]
-async fn programs_touch_what_is_said() {
+async fn authority_lists_what_programs_touch() {
     let runtime = Runtime::new(ALL, Limits::default()).unwrap();
     let mut comparison = wattle_cases::Comparison::new();
     for path in wattle_cases::files("tests/data/authority", "txt") {

@@ -1,4 +1,4 @@
-//! What authority says is known holds in every run: programs are made up, run, and what they reached is held against what was said.
+//! Soundness of authority: generated programs reach at run time only what their authority lists.
 
 #![allow(clippy::panic, clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
@@ -12,7 +12,7 @@ use wattle_capability::http::{Backend, Http, Response};
 use wattle_capability::{ALL, PortFuture, pure_grants};
 use wattle_rt::{Argument, Authority, Limits, Part, Runtime};
 
-/// Remembers what it is asked for.
+/// A backend that records requests.
 #[derive(Default)]
 struct Web(Mutex<Vec<String>>);
 
@@ -24,7 +24,7 @@ impl Backend for Web {
     }
 }
 
-/// Writes programs, each choice taken from the next byte.
+/// A generator of programs; each choice consumes a byte.
 struct Writer<'b> {
     choices: std::slice::Iter<'b, u8>,
     labels: usize,
@@ -125,7 +125,7 @@ impl Writer<'_> {
     }
 }
 
-/// A program with helpers, made of those choices.
+/// Returns a program with helpers, made from the choices.
 fn program(choices: &[u8]) -> String {
     let mut writer = Writer { choices: choices.iter(), labels: 0, out: String::new() };
     writer.statements(2);
@@ -142,7 +142,7 @@ fn program(choices: &[u8]) -> String {
     )
 }
 
-/// Whether a text is among those that an argument was said to be.
+/// Returns true if a text is among the known values of an argument.
 fn is_said(argument: &Argument, args: &[String], text: &str) -> bool {
     match argument {
         Argument::Unknown => true,
@@ -189,9 +189,9 @@ proptest! {
     }
 }
 
-/// Texts that grow without end, loops in loops, thousands of locals: the walk is given up, and then nothing is said to be known.
+/// Covers growing texts, nested loops and thousands of locals: the analysis gives up, and everything is unknown.
 #[tokio::test]
-async fn what_takes_too_long_is_not_known() {
+async fn an_analysis_that_takes_too_long_knows_nothing() {
     let runtime = Runtime::new(ALL, Limits { instances: 1, ..Limits::default() }).unwrap();
     let mut many = String::new();
     for at in 0..2_000 {

@@ -1,4 +1,5 @@
-//! Every row's example is a program that calls its function and puts out what the row says; the manual in `docs` is made from the rows.
+//! Every row's example calls its function and prints what the row states; `docs/capabilities.md` is
+//! made from the rows.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -7,7 +8,7 @@ mod world;
 use wattle_capability::{ALL, manual};
 
 #[tokio::test]
-async fn every_example_puts_out_what_its_row_says() {
+async fn every_example_prints_the_output_of_its_row() {
     let world = world::World::new();
     let mut wrong = Vec::new();
     for function in ALL.iter().flat_map(|capability| capability.functions) {
@@ -27,11 +28,11 @@ async fn every_example_puts_out_what_its_row_says() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The head of the manual; what follows is made from the rows.
+/// The introduction of the manual; the rest is made from the rows.
 const HEAD: &str = include_str!("manual-head.md");
 
 #[test]
-fn the_manual_is_that_of_the_rows() {
+fn the_manual_is_made_from_the_rows() {
     wattle_cases::compare("../docs/capabilities.md", &format!("{HEAD}\n{}", manual::markdown(ALL)));
 }
 

@@ -1,4 +1,4 @@
-//! Hostile programs: each ends in a clear error within its bound, and the next run is unharmed.
+//! Hostile programs: each ends with a clear error within its limits, and the next run is unharmed.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests may panic")]
 
@@ -27,7 +27,7 @@ fn trap(outcome: &Outcome) -> &Trap {
 }
 
 #[tokio::test]
-async fn what_traps_says_why_and_where() {
+async fn a_trap_reports_reason_and_position() {
     let world = small();
     for (text, kind, line) in [
         ("(i32.const 0)\ndrop\n(loop $l (br $l))\n(i32.const 0)", TrapKind::Time, 3),
@@ -79,9 +79,9 @@ async fn what_traps_says_why_and_where() {
 }
 
 #[tokio::test]
-async fn memory_is_bounded_and_its_end_is_told() {
+async fn memory_is_limited_and_exhaustion_is_reported() {
     let world = small();
-    // The program's own growth gives -1; the host's gives ENOMEM.
+    // The program's own growth returns -1; the host's fails with ENOMEM.
     let grow = "(resv (call $str.from_int (memory.grow (i32.const 1000)))) (i32.const 0)";
     assert_eq!(world.run(grow, &[]).await.unwrap().texts(), ["-1"]);
     let hunger = r#"
@@ -101,12 +101,12 @@ async fn memory_is_bounded_and_its_end_is_told() {
     unharmed(&world).await;
 }
 
-/// Operands of every kind that no honest program has, and some that one has.
+/// Operands of every kind: hostile ones, and a few ordinary ones.
 const NUMBERS: [i32; 12] = [0, 1, -1, 2, 15, 16, 65_532, 65_536, i32::MAX, i32::MIN, -65_536, 0x1000_0000];
 
 #[tokio::test]
-async fn no_operand_of_any_function_does_harm() {
-    // Compiled once for the process, which takes longer than a small world lasts.
+async fn no_operand_of_any_function_is_harmful() {
+    // Compiled once per process; compilation takes longer than the deadline of a small world.
     World::new().run("(ret (json.query? \"1\" \".\"))", &[]).await.unwrap();
     let world = small();
     for function in ALL.iter().flat_map(|c| c.functions) {
@@ -114,7 +114,7 @@ async fn no_operand_of_any_function_does_harm() {
         let results: Vec<&str> = signature.pushes().map(|_| "(drop)").collect();
         for n in NUMBERS {
             for honest in 0..=signature.params.len() {
-                // One operand is hostile, the others are a text or a small number; or all are hostile.
+                // One operand is hostile and the others are a text or a small number, or all are hostile.
                 let operands: Vec<String> = signature
                     .params
                     .iter()
@@ -129,7 +129,7 @@ async fn no_operand_of_any_function_does_harm() {
                     })
                     .collect();
                 let name = format!("{}.{}", signature.module, signature.name);
-                // Waiting for a long time is no harm, but takes the test's.
+                // Long waits are harmless, but take the test's time.
                 if name == "sys.sleep" && n > 16 {
                     continue;
                 }
@@ -148,7 +148,7 @@ async fn no_operand_of_any_function_does_harm() {
 }
 
 #[tokio::test]
-async fn bad_lengths_in_memory_do_no_harm() {
+async fn invalid_lengths_in_memory_are_harmless() {
     let world = small();
     for length in [u32::MAX, 0x7fff_ffff, 0x8000_0000, 1 << 20, 130_049] {
         let text = format!(
@@ -184,13 +184,13 @@ async fn giant_texts_end_in_a_clear_error_or_run() {
         ("quotes", &quotes),
     ] {
         match world.run(text, &[]).await {
-            // Quotes by the million are a text like any other.
+            // A million quotes are a text like any other.
             Ok(outcome) => assert!(outcome.success() || name == "quotes", "{name}: {outcome:?}"),
             Err(why) => assert!(why.starts_with("error[") && why.len() < 2_000, "{name}: {why}"),
         }
         unharmed(&world).await;
     }
-    // These two are no crime.
+    // These two are valid.
     assert!(world.run(&locals, &[]).await.unwrap().success());
     assert_eq!(world.run(&literal, &[]).await.unwrap().texts(), ["1000000"]);
 }
@@ -212,7 +212,7 @@ async fn more_runs_than_instances_wait_for_each_other() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_dropped_stops_and_gives_its_place_back() {
+async fn a_dropped_run_stops_and_frees_its_instance() {
     let world = std::sync::Arc::new(World::with(Limits { instances: 1, ..Limits::default() }));
     let endless = {
         let world = std::sync::Arc::clone(&world);
@@ -225,8 +225,8 @@ async fn a_run_that_is_dropped_stops_and_gives_its_place_back() {
 }
 
 #[tokio::test]
-async fn filters_and_patterns_without_an_end_meet_the_runs_clock() {
-    // The guest is compiled before the clock counts.
+async fn endless_filters_and_patterns_end_at_the_deadline() {
+    // The guest is compiled before the clock starts.
     World::new().run("(ret (json.query? \"1\" \".\"))", &[]).await.unwrap();
     let world = small();
     for filter in [
@@ -248,7 +248,7 @@ async fn filters_and_patterns_without_an_end_meet_the_runs_clock() {
         assert!(ended, "{filter}: {:?}", outcome.exit);
         unharmed(&world).await;
     }
-    // Each match is found in linear time, but all of them take the square of it.
+    // Each match is found in linear time, but all together take quadratic time.
     let square = "(let $s (str.repeat? \"A\" 1000000))\n(catch $v $e (str.find_all $s \".*[^A-Z]|[A-Z]\"))\n(fail $e)";
     let outcome = world.run(square, &[]).await.unwrap();
     assert!(!outcome.success(), "{:?}", outcome.exit);
@@ -256,7 +256,7 @@ async fn filters_and_patterns_without_an_end_meet_the_runs_clock() {
 }
 
 #[tokio::test]
-async fn a_pattern_that_no_automaton_can_keep_is_refused_or_quick() {
+async fn an_expensive_pattern_is_refused_or_quick() {
     let world = World::new();
     for pattern in [
         "(?:[01]*1[01]{200})+x",
@@ -275,7 +275,7 @@ async fn a_pattern_that_no_automaton_can_keep_is_refused_or_quick() {
 
 #[tokio::test]
 async fn a_loop_over_a_large_text_takes_the_time_of_its_pieces() {
-    // 20,000 pieces of 4 MB: 80 GB if each call looked at the whole text.
+    // 20,000 pieces of 4 MB: 80 GB if each call read the whole text.
     let world = World::new();
     let text = "
         (let $s (str.repeat? \"0123456789abcdefghij0123456789abcdefghij0123456789abcdefghij0123456789abcdefghij0123456789abcdefghij0123456789abcdefghij0123456789abcdefghij0123456789abcdefghij0123456789abcdefghij0123456789abcdefghi\\n\" 20000))

@@ -1,4 +1,5 @@
-//! `docs/language.md`: what every example expands to and puts out. `UPDATE=1` writes both anew, and the table of forms.
+//! The examples of `docs/language.md`: expansions and outputs. `UPDATE=1` updates both, and the
+//! table of forms.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -9,7 +10,7 @@ use std::fmt::Write;
 use wattle_rt::{Signatures, assemble, forms};
 
 #[tokio::test]
-async fn the_manual_of_the_language_is_what_happens() {
+async fn the_examples_of_the_language_manual_are_true() {
     let path = "../docs/language.md";
     let written = wattle_cases::read(path);
     let signatures = wattle_capability::ALL.iter().flat_map(|capability| capability.functions);
@@ -20,7 +21,7 @@ async fn the_manual_of_the_language_is_what_happens() {
     while let Some((before, after)) = rest.split_once("```wattle") {
         let (args, after) = after.split_once('\n').unwrap();
         let (source, after) = after.split_once("\n```\n").unwrap();
-        // The two blocks behind an example are its expansion and what it puts out.
+        // The two blocks after an example are its expansion and its output.
         let after = after.strip_prefix("```wat\n").unwrap_or_else(|| panic!("no expansion follows:\n{source}"));
         let (_, after) = after.split_once("```\n```text\n").unwrap();
         let (_, after) = after.split_once("```\n").unwrap();
@@ -40,7 +41,7 @@ async fn the_manual_of_the_language_is_what_happens() {
     wattle_cases::compare(path, &found);
 }
 
-/// What a program puts out, a result a line.
+/// Returns a program's output, one result per line.
 async fn run(source: &str, args: &str) -> String {
     let args: Vec<String> = args.split('"').skip(1).step_by(2).map(str::to_owned).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
@@ -52,7 +53,7 @@ async fn run(source: &str, args: &str) -> String {
     outcome.texts().into_iter().chain(ending).fold(String::new(), |text, line| text + &line + "\n")
 }
 
-/// The helpers and the instructions of `run`, without its locals.
+/// Returns the helpers and the instructions of `run`, without its locals.
 fn body(module: &str) -> String {
     let (_, functions) = module.split_once("\n  (func ").unwrap();
     let mut text = String::new();

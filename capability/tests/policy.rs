@@ -1,15 +1,15 @@
-//! What policies say about programs: rules, programs and decisions in `tests/data/policy.txt`, in cases of the form
+//! Decisions of policies about programs: cases in `tests/data/policy.txt` of the form
 //!
 //! ```text
-//! === what it is about
-//! allow|ask|deny RULE …, one verdict a line; `also` begins the rules of a second party
+//! === title
+//! allow|ask|deny RULE …, one verdict per line; `also` starts the rules of a second policy
 //! ---
-//! program; its arguments behind `;; args:` in its first line
+//! program; its arguments follow `;; args:` in the first line
 //! ---
 //! the decision
 //! ```
 //!
-//! `UPDATE=1` writes the decisions anew.
+//! `UPDATE=1` updates the decisions.
 
 #![allow(clippy::panic, clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
@@ -20,7 +20,7 @@ use wattle_capability::policy::{Policy, Rule, Verdict};
 use wattle_rt::{Limits, Runtime};
 
 #[tokio::test]
-async fn policies_decide_as_they_are_said_to() {
+async fn policies_decide_as_expected() {
     let runtime = Runtime::new(ALL, Limits::default()).unwrap();
     let path = "tests/data/policy.txt";
     let text = wattle_cases::read(path);
@@ -60,7 +60,7 @@ fn policy(rules: &str) -> Policy {
 }
 
 #[test]
-fn rules_are_read_and_shown() {
+fn rules_are_parsed_and_printed() {
     for (text, shown) in [
         ("*", "*"),
         (" http ", "http"),

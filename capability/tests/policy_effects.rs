@@ -1,5 +1,6 @@
-//! Every row of every capability under every rule that could be about it: of what is denied, or asked about where nobody can be
-//! asked, nothing reaches a backend, whether the program is decided about before it begins or at each call.
+//! Every row of every capability under every rule that could cover it: no denied effect reaches a
+//! backend, nor one that needs approval if nobody can approve it, whether the decision is made
+//! before the program starts or at each call.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
@@ -27,16 +28,16 @@ use wattle_capability::web::{Engine, EngineKind, Web};
 use wattle_rt::{Argument, Function, Guard, Program, Reach, Service, Target};
 use world::World;
 
-/// What came of an example.
+/// The result of an example.
 struct Came {
-    /// What reached a backend.
+    /// The effects that reached a backend.
     done: Vec<(Target, String)>,
-    /// Whether it put out what its row says.
+    /// If true, the output is that of the row.
     as_said: bool,
     files: BTreeSet<String>,
 }
 
-/// Runs an example on those files, watched, under that guard.
+/// Runs an example on files, with watched backends, under a guard.
 async fn attempt(
     world: &World,
     program: &Program,
@@ -98,7 +99,7 @@ async fn attempt(
     }
 }
 
-/// What the example's own call of its function touches, as far as its module tells.
+/// Returns the targets of the example's call of its function, by its authority.
 fn named(program: &Program, function: &Function) -> Vec<(Target, String)> {
     let uses = program.authority().uses().iter();
     let own = uses.filter(|one| format!("{}.{}", one.function.module, one.function.name) == function.name);
@@ -115,13 +116,13 @@ fn named(program: &Program, function: &Function) -> Vec<(Target, String)> {
     named
 }
 
-/// Whether a rule that denies is about that, whichever function does it.
+/// Returns true if a denying rule covers an effect, whichever function has it.
 fn forbids(rule: &str, target: Target, text: &str) -> bool {
     reference::verdict(&[(rule.to_owned(), Verdict::Deny)], "", target, text) == Verdict::Deny
 }
 
 #[tokio::test]
-async fn no_row_has_an_effect_that_a_rule_denies_or_wants_asked_about() {
+async fn no_row_has_an_effect_that_is_denied_or_not_approved() {
     let world = World::new();
     let (mut wrong, mut runs) = (Vec::new(), 0_usize);
     for function in ALL.iter().flat_map(|capability| capability.functions) {
@@ -147,7 +148,7 @@ async fn no_row_has_an_effect_that_a_rule_denies_or_wants_asked_about() {
                 for (target, text) in done.iter().filter(|(target, text)| forbids(&rule, *target, text)) {
                     wrong.push(format!("{} under `{how} {rule}` touches {target:?} {text:?}", function.name));
                 }
-                // A rule on the name of what touches nothing yet is held to before the program begins.
+                // A rule on the name of a function without effects applies before the program starts.
                 let is_decided_before = named.is_empty() && how.ends_with("call");
                 let by_name = (rule == function.name || rule == capability) && !is_decided_before;
                 let by_touch = named.iter().any(|(target, text)| forbids(&rule, *target, text));
@@ -163,14 +164,14 @@ async fn no_row_has_an_effect_that_a_rule_denies_or_wants_asked_about() {
 }
 
 #[tokio::test]
-async fn what_a_row_says_that_it_touches_is_what_its_example_touches() {
+async fn a_row_declares_what_its_example_touches() {
     let world = World::new();
     let mut wrong = Vec::new();
     for function in ALL.iter().flat_map(|capability| capability.functions) {
         let program = world.runtime.prepare(function.example).await.unwrap();
         let open = attempt(&world, &program, function, Files::overlay(None, 64 << 20), None).await;
         for (target, text) in named(&program, function) {
-            // Reading leaves no mark in a world without canaries.
+            // Reads leave no trace in a world without canaries.
             let reads = matches!(target, Target::Read | Target::ReadTree | Target::Tree);
             let is_seen =
                 |(seen, _): &(Target, String)| *seen == target || matches!((seen, target), (Target::Keys, Target::Key));

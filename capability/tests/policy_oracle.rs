@@ -1,4 +1,4 @@
-//! The policy's verdicts are those of the reference, for any rules and any call.
+//! The policy's verdicts equal those of a reference implementation, for any rules and any call.
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 

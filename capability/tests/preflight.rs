@@ -1,4 +1,5 @@
-//! The policy in force: nothing of a refused program runs, and what could not be known before is decided when it is called.
+//! A policy in force: a refused program runs nothing, and targets that are unknown before the run
+//! are decided at the call.
 
 #![allow(clippy::panic, clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
@@ -36,7 +37,7 @@ impl wattle_rt::Config for Probe {
     const CAPABILITY: &'static str = "probe";
 }
 
-/// Answers every request, and remembers it.
+/// A backend that answers every request and records it.
 #[derive(Default)]
 struct Web(Mutex<Vec<String>>);
 
@@ -48,7 +49,7 @@ impl Backend for Web {
     }
 }
 
-/// Answers from a list, and remembers the questions.
+/// An asker that answers from a list and records the questions.
 #[derive(Default)]
 struct Person {
     answers: Mutex<Vec<Answer>>,
@@ -115,13 +116,13 @@ impl World {
 
 const FETCH: &str = "(call $probe.hit)\n(argv 0 $u)\n(local $b i32) (local $e i32)\n\
                      (call $http.get (local.get $u)) (local.set $e) (local.set $b)\n(check $e)\n(resv $b)\n(i32.const 0)";
-/// The host comes from the state: nobody can know it before.
+/// A program whose host comes from the state, so that it is unknown before the run.
 const FOLLOW: &str = "(call $probe.hit)\n(argv 0 $u)\n(check (call $kv.set \"next\" (local.get $u)))\n(local $b i32) (local $e i32)\n\
                       (call $kv.get \"next\") (drop) (local.set $u)\n\
                       (call $http.get (local.get $u)) (local.set $e) (local.set $b)\n(check $e)\n(resv $b)\n(i32.const 0)";
 
 #[tokio::test]
-async fn of_a_refused_program_no_host_function_runs() {
+async fn a_refused_program_calls_no_host_function() {
     let world = World::new(&[], &[], &["host:evil.example"]);
     let why = world.run(FETCH, &["https://evil.example/x"]).await.unwrap_err();
     assert_eq!(
@@ -136,7 +137,7 @@ async fn of_a_refused_program_no_host_function_runs() {
 }
 
 #[tokio::test]
-async fn what_is_known_only_at_the_call_is_decided_there() {
+async fn an_unknown_target_is_decided_at_the_call() {
     let world = World::new(&["host:good.example"], &[], &["http"]);
     assert!(world.run(FOLLOW, &["https://good.example/x"]).await.unwrap().success());
     let outcome = world.run(FOLLOW, &["https://evil.example/x"]).await.unwrap();
@@ -160,7 +161,7 @@ async fn without_anybody_to_ask_a_question_is_a_refusal() {
 }
 
 #[tokio::test]
-async fn yes_is_for_once_always_for_the_session_and_no_for_nothing() {
+async fn approvals_are_for_once_or_for_the_session() {
     let policy = || Policy::new(Vec::new(), rules(&["http"]), Vec::new());
     let answers = [Answer::Yes, Answer::No, Answer::Always];
     let world = World::asking(policy(), &answers);
@@ -173,13 +174,13 @@ async fn yes_is_for_once_always_for_the_session_and_no_for_nothing() {
         world.person.asked.lock().unwrap()[0],
         "`http.get` would reach https://a.example/1 | line 4: (call $http.get (local.get $u)) (local.set $e) (local.set $b)"
     );
-    // Another host is another question; nobody answers it any more.
+    // Another host is another question, and nobody answers it.
     assert!(world.run(FETCH, &["https://b.example/"]).await.is_err());
     assert_eq!((world.hits(), world.web.0.lock().unwrap().len()), (3, 3));
 }
 
 #[tokio::test]
-async fn a_yes_to_anything_does_not_reach_what_is_denied() {
+async fn an_approval_does_not_permit_what_is_denied() {
     let policy = Policy::new(Vec::new(), rules(&["http"]), rules(&["host:evil.example"]));
     let world = World::asking(policy, &[Answer::Yes, Answer::Yes]);
     assert!(world.run(FOLLOW, &["https://a.example/"]).await.unwrap().success());
@@ -189,7 +190,7 @@ async fn a_yes_to_anything_does_not_reach_what_is_denied() {
 }
 
 #[tokio::test]
-async fn paths_are_decided_by_where_they_lead() {
+async fn paths_are_decided_by_their_targets() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("secret")).unwrap();
     std::fs::write(dir.path().join("secret/token"), "s3").unwrap();

@@ -1,4 +1,4 @@
-//! Programs against the real host functions: what they put out, what they leave with, and what is said about it.
+//! Programs with the real host functions: their outputs, codes and failure texts.
 
 #![allow(clippy::panic, reason = "tests may panic")]
 
@@ -51,7 +51,7 @@ async fn a_text_is_summarized() {
 }
 
 #[tokio::test]
-async fn failures_carry_code_words_and_place() {
+async fn failures_have_code_reason_and_position() {
     let world = World::new();
     for (text, args, code, function, line, words) in [
         (FETCH, &["http://host/status/500"][..], Code::EREMOTE, "http.get", 3, "status 500"),
@@ -109,18 +109,18 @@ async fn failures_carry_code_words_and_place() {
 }
 
 #[tokio::test]
-async fn a_code_of_the_programs_own_has_no_failed_call() {
+async fn a_programs_own_code_has_no_failed_call() {
     let world = World::new();
     let outcome = world.run("(resv \"so far\") (i32.const 42)", &[]).await.unwrap();
     assert_eq!(outcome.exit, Exit::Returned(Code(42)));
     assert_eq!(outcome.failure, None);
     assert_eq!(outcome.texts(), ["so far"]);
-    // A failure that the program dealt with does not explain another code either.
+    // A handled failure does not explain another code.
     let outcome = world.run("(call $kv.get \"k\") (drop) (drop) (i32.const 42)", &[]).await.unwrap();
     assert_eq!(outcome.failure, None);
 }
 
-/// A function's call as text, with what it pushes put out: `f (a, b) → (ptr, err)`.
+/// Renders a call of a function whose results are printed: `f (a, b) → (ptr, err)`.
 fn call(function: &str, operands: &str, shape: &str) -> String {
     let call = format!("(call ${function} {operands})");
     match shape {
@@ -142,7 +142,7 @@ fn call(function: &str, operands: &str, shape: &str) -> String {
     }
 }
 
-/// Function, operands, shape of the results, and what comes out: a text, or the code that the program leaves with.
+/// A function, its operands, the shape of its results, and the expected output or code.
 const CALLS: &[(&str, &str, &str, Result<&str, Code>)] = &[
     ("kv.get", "\"missing\"", "text", Err(Code::ENOENT)),
     ("kv.get", "\"\"", "text", Err(Code::EBOUND)),
@@ -162,7 +162,7 @@ const CALLS: &[(&str, &str, &str, Result<&str, Code>)] = &[
 ];
 
 #[tokio::test]
-async fn functions_give_what_they_say() {
+async fn functions_return_the_declared_results() {
     let mut wrong = Vec::new();
     for (function, operands, shape, expected) in CALLS {
         let world = World::new();

@@ -1,14 +1,15 @@
-//! What each host function does outside a program: whoever adds one has to say it, since runs are taken up and played back by it.
+//! The declared effects of all host functions. A new function must be added here, because
+//! resuming and replaying runs depend on its effect.
 
 use wattle_capability::ALL;
 use wattle_rt::CallEffect;
 
-/// Functions of capabilities that reach out, or that wait, and that are computed again all the same: they do nothing outside by themselves, or
-/// have the programs that they start do it.
+/// Functions that reach out or wait, and are computed again in a replay: they have no effects
+/// themselves, or only through the programs that they start.
 const COMPUTED: &[&str] =
     &["json.query", "str.match", "str.find_all", "str.replace_re", "par.map", "par.run", "workbook.run"];
 
-/// All others, by what they do.
+/// All other functions, by effect.
 const EFFECTS: &[(CallEffect, &str)] = &[
     (
         CallEffect::Reads,
@@ -26,14 +27,14 @@ fn expected(name: &str) -> CallEffect {
 }
 
 #[test]
-fn every_function_that_reaches_out_says_what_it_does_there() {
+fn every_function_that_reaches_out_declares_its_effect() {
     let functions: Vec<_> = ALL.iter().flat_map(|one| one.functions).collect();
     for function in &functions {
         assert_eq!(function.effect, expected(function.name), "{}: `#[effect(…)]`, and this table", function.name);
         if (function.signature.reaches_out() || function.waits) && !COMPUTED.contains(&function.name) {
             assert_ne!(function.effect, CallEffect::None, "{} reaches out, or waits", function.name);
         }
-        // What a synchronous function is given it is given at once: nothing can be written down before it.
+        // A synchronous function gets its result at once, so nothing can be recorded before it.
         assert!(function.waits || matches!(function.effect, CallEffect::None | CallEffect::Reads), "{}", function.name);
     }
     for name in EFFECTS.iter().flat_map(|(_, names)| names.split(' ')).chain(COMPUTED.iter().copied()) {

@@ -1,11 +1,11 @@
-//! Calls of host functions and what comes of them: one line each in `rows/*.txt`.
+//! Calls of host functions with their results: one per line in `rows/*.txt`.
 //!
 //! ```text
-//! (str.upper? "a") = A                    an expression of a text, and the text
+//! (str.upper? "a") = A                    an expression of a string, and the string
 //! int (str.len "a") = 1                   of a number
 //! arr (str.split? "a b" " ") = ["a","b"]  of an array, as JSON
-//! run (out "a") (out "b") = "a\nb"        a whole program; a text in quotes is JSON
-//! (str.slice? "a" 2 1) ! EBOUND the end   the code that the program ends with, and words of the reason
+//! run (out "a") (out "b") = "a\nb"        a whole program; a quoted text is JSON
+//! (str.slice? "a" 2 1) ! EBOUND the end   the code that the program returns, and a part of the reason
 //! ```
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests may panic")]
@@ -15,13 +15,13 @@ mod world;
 use wattle_rt::{Code, Exit, Outcome};
 use world::World;
 
-/// A line, read: the program and what should come of it.
+/// Parses a line: the program and its expected result.
 fn read(line: &str) -> (String, Result<String, (Code, &str)>) {
     let (kind, rest) = match line.split_once(' ') {
         Some((kind @ ("int" | "arr" | "run"), rest)) => (kind, rest),
         _ => ("text", line),
     };
-    // What stands behind the last closing parenthesis in front of ` = ` or ` ! `.
+    // The expression ends at the last closing parenthesis before ` = ` or ` ! `.
     let at = rest.rmatch_indices(") = ").chain(rest.rmatch_indices(") ! ")).map(|(at, _)| at).min();
     let at = at.or_else(|| rest.ends_with(") =").then(|| rest.len() - 3)).unwrap_or_else(|| panic!("{line}"));
     let (expression, expected) = rest.split_at(at + 1);
@@ -73,26 +73,26 @@ async fn check(lines: &str) {
 }
 
 #[tokio::test]
-async fn str_gives_what_it_says() {
+async fn str_functions_return_the_expected_results() {
     check(include_str!("rows/str.txt")).await;
 }
 
 #[tokio::test]
-async fn arr_gives_what_it_says() {
+async fn arr_functions_return_the_expected_results() {
     check(include_str!("rows/arr.txt")).await;
 }
 
 #[tokio::test]
-async fn map_gives_what_it_says() {
+async fn map_functions_return_the_expected_results() {
     check(include_str!("rows/map.txt")).await;
 }
 
 #[tokio::test]
-async fn json_gives_what_it_says() {
+async fn json_functions_return_the_expected_results() {
     check(include_str!("rows/json.txt")).await;
 }
 
 #[tokio::test]
-async fn date_gives_what_it_says() {
+async fn date_functions_return_the_expected_results() {
     check(include_str!("rows/date.txt")).await;
 }

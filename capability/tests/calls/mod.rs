@@ -1,4 +1,5 @@
-//! Any sequence of host calls with any operands, as one program that reads what to call from its argument: it is compiled once.
+//! A program that performs any sequence of host calls, encoded in its argument, so that it is
+//! compiled once.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -11,12 +12,12 @@ use wattle_rt::{Exit, Function, Limits, Outcome, Program, TrapKind, ValType};
 
 use crate::world::World;
 
-/// The memory of a program, and what the host holds for it, in bytes.
+/// Maximum memory of a program, and of the host on its behalf, in bytes.
 const MEMORY: usize = 1 << 20;
-/// The most calls of one sequence.
+/// Maximum number of calls in a sequence.
 const CALLS: usize = 32;
 
-/// Texts that operands point to: what functions take for a key, a path, a URL, a document, a pattern, a program, a time.
+/// Texts for operands: keys, paths, URLs, documents, patterns, programs, times.
 const TEXTS: &[&str] = &[
     "",
     "a",
@@ -63,7 +64,7 @@ const TEXTS: &[&str] = &[
     "[components.a]\nprogram = 'a'\nneeds = ['a']\n[exports]\na = 'a'",
 ];
 
-/// Numbers that are at some edge.
+/// Edge cases of numbers.
 const NUMBERS: &[i32] = &[
     0,
     1,
@@ -97,7 +98,7 @@ pub(crate) struct Calls {
 }
 
 impl Calls {
-    /// Compiles the program over every function but those that `without` names.
+    /// Compiles the program over every function except those in `without`.
     pub(crate) async fn new(without: &[&str]) -> Calls {
         let limits = Limits { memory: MEMORY, time: Duration::from_millis(500), instances: 4, ..Limits::default() };
         let world = World::with(limits);
@@ -108,7 +109,7 @@ impl Calls {
         Calls { world, program, functions }
     }
 
-    /// Performs the sequence that the bytes stand for, and holds the outcome against what must be true of any.
+    /// Performs the sequence encoded in the bytes, and checks the outcome's invariants.
     pub(crate) async fn perform(&self, bytes: &[u8]) {
         let files = Arc::new(Files::overlay(None, MEMORY as u64));
         let grants = Arc::new((*self.world.grants()).clone().with(Fs(files)));
@@ -124,7 +125,7 @@ impl Calls {
             Exit::Returned(code) => assert!(code.is_success(), "{code}"),
             Exit::Trapped(trap) => match trap.kind {
                 TrapKind::Time => {}
-                // A function without an error result failed, and said why.
+                // A function without an error result failed with a reason.
                 TrapKind::Host(_) => {
                     let failed = outcome.failure.as_ref().unwrap();
                     let function = self.functions.iter().find(|f| f.name == failed.function).unwrap();
@@ -136,12 +137,12 @@ impl Calls {
         }
     }
 
-    /// The sequence as the program reads it: for each call the function's number, then three numbers for each operand.
+    /// Encodes the sequence: for each call the function's number, then three numbers per operand.
     fn script(&self, bytes: &[u8]) -> String {
         let mut bytes = bytes.iter().copied();
         let mut script = String::new();
         let mut put = |number: u32| {
-            // Seven bits a character, lowest first.
+            // Seven bits per character, lowest first.
             (0..5).for_each(|at| script.push(char::from((number >> (7 * at) & 0x7f) as u8)));
         };
         for _ in 0..CALLS {
@@ -151,7 +152,7 @@ impl Calls {
             for _ in self.functions[which].signature.params {
                 let (kind, value) = (bytes.next().unwrap_or(0), bytes.next().unwrap_or(0));
                 let (tag, value) = match kind % 8 {
-                    // What an earlier call gave.
+                    // A result of an earlier call.
                     0..=2 => (1, u32::from(value) % 8),
                     // A text.
                     3..=5 => (2, u32::from(value) % TEXTS.len() as u32),
@@ -170,7 +171,7 @@ impl Calls {
     }
 }
 
-/// The program: it reads numbers from its argument, calls, and keeps the last eight values that calls gave.
+/// Returns the program: it reads numbers from its argument, makes calls, and stores the last eight results.
 fn text(functions: &[&'static Function]) -> String {
     let mut text = String::from(
         "(global $at (mut i32) (i32.const 0)) (global $kept (mut i32) (i32.const 0)) (global $next (mut i32) (i32.const 0))
@@ -210,7 +211,7 @@ fn text(functions: &[&'static Function]) -> String {
             .pops()
             .map(|ty| match ty {
                 ValType::I64 => "(i64.extend_i32_s (call $operand))",
-                // The number as the upper half: every kind of float can come of it.
+                // The number as the upper half, so that every kind of float can result.
                 ValType::F32 | ValType::F64 => {
                     "(f64.reinterpret_i64 (i64.shl (i64.extend_i32_s (call $operand)) (i64.const 32)))"
                 }

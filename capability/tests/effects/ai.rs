@@ -1,4 +1,4 @@
-//! A model's help: what is asked, what is taken, what it costs.
+//! Calls of a model: questions, accepted answers, costs.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use wattle_rt::{Code, Failure, Grants};
 use crate::failure;
 use crate::world::World;
 
-/// Gives these answers in turn, and keeps what it was asked.
+/// A model that returns prepared answers and records the questions.
 struct Script {
     answers: Mutex<VecDeque<String>>,
     asked: Mutex<Vec<Question>>,
@@ -82,7 +82,7 @@ async fn a_label_is_one_of_the_labels() {
 }
 
 #[tokio::test]
-async fn what_is_extracted_is_valid_or_a_failure() {
+async fn an_extraction_is_valid_or_fails() {
     let world = World::new();
     for (answers, expected) in [
         (&[r#"{"name": "Ada", "age": 36}"#][..], Ok(r#"{"name": "Ada", "age": 36}"#)),
@@ -105,7 +105,7 @@ async fn what_is_extracted_is_valid_or_a_failure() {
             assert!(again.rejected.as_ref().unwrap().why.contains("answer with the corrected JSON"));
         }
     }
-    // A schema that cannot be used costs no call.
+    // An invalid schema costs no call.
     let (script, grants) = granted(&world, &["{}"], Budget::default());
     let (code, why) = failure(&world.run_granted(EXTRACT, &["{\"$ref\": \"#\"}"], &grants).await.unwrap());
     assert_eq!((code, script.asked.lock().unwrap().len()), (Code::EPARSE, 0), "{why}");
@@ -128,7 +128,7 @@ async fn an_embedding_is_an_array_of_numbers() {
 }
 
 #[tokio::test]
-async fn the_budget_names_the_setting_that_would_allow_more() {
+async fn an_exceeded_budget_names_its_setting() {
     let world = World::new();
     let twice = format!(
         "{0} (drop) (drop) {0} (local.set $e) (drop) (local.get $e)",
@@ -145,10 +145,10 @@ async fn the_budget_names_the_setting_that_would_allow_more() {
         let outcome = world.run_granted(&twice, &[], &grants).await.unwrap();
         assert_eq!(failure(&outcome), (Code::EBUDGET, words.to_owned()));
         assert_eq!(script.asked.lock().unwrap().len(), 1);
-        // The budget is the run's: another program of it has no more.
+        // The budget is the run's: its other programs have the same one.
         assert_eq!(failure(&world.run_granted(&twice, &[], &grants).await.unwrap()).0, Code::EBUDGET);
     }
-    // The second question of a repair counts, and a failing call too.
+    // The second question of a repair counts, and so does a failing call.
     let (script, grants) = granted(&world, &["nonsense"], Budget { calls: 1, ..Budget::default() });
     assert_eq!(failure(&world.run_granted(CLASSIFY, &[], &grants).await.unwrap()).0, Code::EBUDGET);
     assert_eq!(script.asked.lock().unwrap().len(), 1);

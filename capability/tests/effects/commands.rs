@@ -1,4 +1,4 @@
-//! The project's own command line inside a run.
+//! The project's command line inside a run.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use crate::world::World;
 
 const RUN: &str = "(ret (wattle.run? (arg 0)))";
 
-/// Performs commands one after the other with one state.
+/// Runs commands in sequence with one state.
 async fn perform(world: &World, grants: &Arc<Grants>, command: &str) -> Result<String, (Code, String)> {
     let outcome = world.run_granted(RUN, &[command], grants).await.map_err(|why| (Code::EACCESS, why))?;
     if outcome.success() { Ok(outcome.texts()[0].clone()) } else { Err(failure(&outcome)) }
 }
 
 #[tokio::test]
-async fn commands_give_their_output() {
+async fn commands_print_their_output() {
     let world = World::new();
     let grants = world.grants();
     for (command, expected) in [
@@ -42,13 +42,13 @@ async fn commands_give_their_output() {
     for command in ["", "--help", "wattle help", "wattle"] {
         assert_eq!(perform(&world, &grants, command).await.as_ref(), Ok(&help), "{command:?}");
     }
-    // What is set is what programs know as the tenant's.
+    // A variable is a key of the tenant's state.
     let outcome = world.run_granted("(ret (kv.get? \"tenant:city\"))", &[], &grants).await.unwrap();
     assert_eq!(outcome.texts(), ["New York"]);
 }
 
 #[tokio::test]
-async fn there_are_no_other_commands_and_what_goes_wrong_is_told() {
+async fn unknown_commands_and_failures_are_reported() {
     let world = World::new();
     let grants = world.grants();
     for (command, code, words) in [
@@ -81,7 +81,7 @@ async fn there_are_no_other_commands_and_what_goes_wrong_is_told() {
 }
 
 #[tokio::test]
-async fn a_policy_holds_for_what_commands_reach() {
+async fn a_policy_applies_to_effects_of_commands() {
     let world = World::new();
     let held = |deny: &str| {
         let policy = Policy::new(Vec::new(), Vec::new(), vec![deny.parse().unwrap()]);
@@ -115,7 +115,7 @@ impl RunHistory for Twice {
 }
 
 #[tokio::test]
-async fn a_run_can_be_looked_back_on() {
+async fn a_run_can_print_its_steps() {
     let world = World::new();
     let grants = Arc::new(world.grants().as_ref().clone().with(RunHistoryGrant(Arc::new(Twice))));
     for command in ["trace", "trace show"] {

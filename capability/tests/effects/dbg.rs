@@ -1,9 +1,9 @@
-//! What the trace says of values.
+//! Values in the trace.
 
 use crate::world::World;
 
 #[tokio::test]
-async fn a_value_is_told_as_all_that_it_can_be() {
+async fn a_dumped_value_has_all_its_meanings() {
     let world = World::new();
     for (make, expected) in [
         ("\"hello\"", "x: 16 = text of 5 bytes: \"hello\""),
@@ -34,14 +34,14 @@ async fn a_value_is_told_as_all_that_it_can_be() {
              (call $dbg.dump \"x\" {make}) (i32.const 0)"
         );
         let outcome = world.run(&text, &[]).await.unwrap_or_else(|why| panic!("{why}"));
-        // Where the text lies depends on what else is static data.
+        // The address of the text depends on the other static data.
         let line = outcome.log[0].clone();
         let (found, expected) = (after_number(&line), after_number(expected));
         assert_eq!(found, expected, "{make}");
     }
 }
 
-/// A line without the number that a pointer happens to be.
+/// Returns a line without the value of a pointer.
 fn after_number(line: &str) -> String {
     let (label, rest) = line.split_once(": ").unwrap();
     let (number, reading) = rest.split_once(" = ").unwrap();
@@ -50,7 +50,7 @@ fn after_number(line: &str) -> String {
 }
 
 #[tokio::test]
-async fn long_values_are_cut() {
+async fn long_values_are_truncated() {
     let world = World::new();
     let items = "x".repeat(100) + &" y".repeat(20);
     let text = "(argv 0 $t) (local $a i32) (call $str.split (local.get $t) \" \") (drop) (local.set $a)

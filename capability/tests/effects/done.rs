@@ -1,4 +1,4 @@
-//! The end of a run, said by a program.
+//! Ending a run from a program.
 
 use wattle_rt::{Code, Exit};
 
@@ -28,7 +28,7 @@ async fn a_result_answers_where_the_program_leaves_with_0() {
 }
 
 #[tokio::test]
-async fn a_program_that_another_one_started_cannot_end_the_run() {
+async fn a_nested_program_cannot_end_the_run() {
     let world = World::new();
     let text = r#"(each $r (par.run? (arr.from_json? "[[\"finish\", \"x\"]]")) (out $r))"#;
     let outcome = world.run(text, &[]).await.unwrap();

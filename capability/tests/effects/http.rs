@@ -1,4 +1,4 @@
-//! Many requests at once.
+//! Concurrent requests.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ async fn a_hundred_urls_take_the_time_of_seven() {
 }
 
 #[tokio::test]
-async fn how_many_at_once_is_the_grants_affair() {
+async fn the_grant_limits_concurrent_requests() {
     let world = World::new();
     let site = Slow::new(Duration::from_millis(1));
     let http = Http { backend: Arc::clone(&site) as _, max_concurrent: NonZeroUsize::MIN };

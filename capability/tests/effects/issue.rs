@@ -8,7 +8,7 @@ use crate::world::World;
 const FILE: &str = "(ret (issue.file? (arg 0) (arg 1) (arg 2)))";
 
 #[tokio::test]
-async fn a_ticket_is_filed_and_the_model_is_told_to_carry_on() {
+async fn a_ticket_is_filed_and_the_model_continues() {
     let world = World::new();
     let outcome = world.run(FILE, &[" no\nfax ", "send it", ""]).await.unwrap();
     let said = &outcome.texts()[0];
@@ -19,7 +19,7 @@ async fn a_ticket_is_filed_and_the_model_is_told_to_carry_on() {
 }
 
 #[tokio::test]
-async fn a_ticket_says_something_and_not_too_much() {
+async fn a_ticket_has_texts_of_limited_length() {
     let world = World::new();
     let (long, longer) = ("x".repeat(201), "ä".repeat(4_001));
     for (args, words) in [
@@ -35,7 +35,7 @@ async fn a_ticket_says_something_and_not_too_much() {
 }
 
 #[tokio::test]
-async fn tickets_of_a_run_are_bounded() {
+async fn tickets_of_a_run_are_limited() {
     let world = World::new();
     let many = r#"(let $n 0) (while (< $n 25) (issue.file? "a" "b") (set $n (+ $n 1)))"#;
     let (code, why) = failure(&world.run(many, &[]).await.unwrap());

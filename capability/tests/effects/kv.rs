@@ -1,4 +1,4 @@
-//! State: what comes between, and whose it is.
+//! State: atomicity and ownership.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use wattle_rt::Code;
 use crate::failure;
 use crate::world::World;
 
-/// Runs `kv.cas` on a key that holds `held`; gives what it told and what the key holds then.
+/// Runs `kv.cas` on a key with the value `held`; returns its result and the key's new value.
 async fn cas(held: Option<&str>, old: &str, new: &str) -> (String, Option<String>) {
     let world = World::new();
     let state = Arc::new(InMemory::default());
@@ -25,7 +25,7 @@ async fn cas(held: Option<&str>, old: &str, new: &str) -> (String, Option<String
 }
 
 #[tokio::test]
-async fn a_swap_happens_only_on_the_value_that_was_expected() {
+async fn a_swap_happens_only_on_the_expected_value() {
     const NONE: &str = "(i32.const 0)";
     for (held, old, new, swapped, then) in [
         (None, NONE, "\"a\"", "1", Some("a")),
@@ -45,7 +45,7 @@ async fn a_swap_happens_only_on_the_value_that_was_expected() {
 }
 
 #[tokio::test]
-async fn a_tenants_keys_are_apart_from_the_sessions() {
+async fn keys_of_the_tenant_and_the_session_are_separate() {
     let world = World::new();
     let text = r#"
         (local $e i32) (local $v i32)
@@ -72,7 +72,7 @@ async fn a_tenants_keys_are_apart_from_the_sessions() {
 }
 
 #[tokio::test]
-async fn the_state_in_memory_is_bounded_and_room_comes_back() {
+async fn the_state_in_memory_is_limited_and_deletion_frees_space() {
     let state = InMemory::default();
     let fill = |n: usize| state.update(format!("k{n}"), Box::new(|_| Ok(Some(vec![0; (8 << 20) - 2]))));
     for n in 0..8 {

@@ -1,4 +1,4 @@
-//! What programs do beyond themselves: state, requests, other programs, a model, the trace.
+//! Effects of programs: state, requests, other programs, a model, the trace.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests may panic")]
 
@@ -21,13 +21,13 @@ mod workbook;
 use serde_json::Value as Json;
 use wattle_rt::{Code, Exit, Outcome};
 
-/// What the program left with, and why.
+/// Returns a program's code and reason.
 fn failure(outcome: &Outcome) -> (Code, String) {
     let Exit::Returned(code) = outcome.exit else { panic!("{:?}", outcome.exit) };
     (code, outcome.failure.as_ref().map(|f| f.failure.reason.clone()).unwrap_or_default())
 }
 
-/// The only result, read as JSON.
+/// Returns the only result, parsed as JSON.
 fn json(outcome: &Outcome) -> Json {
     assert!(outcome.success(), "{:?} {:?}", outcome.exit, outcome.failure);
     serde_json::from_str(&outcome.texts()[0]).unwrap()

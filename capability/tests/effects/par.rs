@@ -47,7 +47,7 @@ async fn results_come_in_the_order_of_the_items() {
 }
 
 #[tokio::test]
-async fn a_hundred_items_take_the_time_of_seven_and_stand_in_the_trace() {
+async fn a_hundred_items_take_the_time_of_seven_and_are_in_the_trace() {
     let world = World::new();
     let site = Slow::new(Duration::from_millis(50));
     let grants = Arc::new((*world.grants()).clone().with(Http::new(Arc::clone(&site) as _)));
@@ -63,7 +63,7 @@ async fn a_hundred_items_take_the_time_of_seven_and_stand_in_the_trace() {
 }
 
 #[tokio::test]
-async fn the_first_item_that_fails_is_told_whoever_is_faster() {
+async fn the_first_failing_item_is_reported_regardless_of_timing() {
     let world = World::new();
     for _ in 0..20 {
         let items = json!(["http://h/a", "http://h/refused", "http://h/status/500", "http://h/b"]).to_string();
@@ -77,7 +77,7 @@ async fn the_first_item_that_fails_is_told_whoever_is_faster() {
 }
 
 #[tokio::test]
-async fn a_failing_item_ends_those_behind_it() {
+async fn a_failing_item_stops_later_items() {
     let world = World::new();
     let items = json!(["http://h/refused", "http://h/hang", "http://h/hang"]).to_string();
     let started = Instant::now();
@@ -86,7 +86,7 @@ async fn a_failing_item_ends_those_behind_it() {
 }
 
 #[tokio::test]
-async fn calls_fail_each_for_itself() {
+async fn calls_fail_independently() {
     let world = World::new();
     let calls = json!([
         ["upper", "a"],
@@ -118,12 +118,12 @@ async fn calls_fail_each_for_itself() {
 }
 
 #[tokio::test]
-async fn nesting_ends_at_three_and_waits_for_no_place_of_its_own() {
+async fn nesting_is_limited_to_three_levels_and_never_deadlocks() {
     let world = Arc::new(World::with(Limits { instances: 2, ..Limits::default() }));
     let (code, why) = failure(&world.run(MAP, &["deeper", "[\"x\"]"]).await.unwrap());
     assert_eq!(code, Code::EBOUND);
     assert!(why.contains("nested 3 deep"), "{why}");
-    // More programs than there are places, each of which waits for others: all come to their end.
+    // More programs than instances, each waiting for others: all of them finish.
     let runs: Vec<_> = (0..8)
         .map(|_| {
             let world = Arc::clone(&world);
@@ -136,7 +136,7 @@ async fn nesting_ends_at_three_and_waits_for_no_place_of_its_own() {
 }
 
 #[tokio::test]
-async fn the_deadline_reaches_what_was_started() {
+async fn the_deadline_stops_nested_programs() {
     let world = World::with(Limits { time: Duration::from_millis(200), ..Limits::default() });
     for program in ["hang", "spin"] {
         let started = Instant::now();
@@ -150,7 +150,7 @@ async fn the_deadline_reaches_what_was_started() {
 }
 
 #[tokio::test]
-async fn cancelling_reaches_what_was_started() {
+async fn cancellation_stops_nested_programs() {
     let world = Arc::new(World::new());
     let site = Slow::new(Duration::from_secs(60));
     let grants = Arc::new((*world.grants()).clone().with(Http::new(Arc::clone(&site) as _)));
@@ -172,7 +172,7 @@ async fn cancelling_reaches_what_was_started() {
 }
 
 #[tokio::test]
-async fn what_was_started_has_the_same_grants_and_state() {
+async fn nested_programs_have_the_same_grants_and_state() {
     let world = World::new();
     let counted = r#"
         (local $a i32) (local $e i32) (local $n i32)
@@ -181,7 +181,7 @@ async fn what_was_started_has_the_same_grants_and_state() {
         (call $kv.get "count") (local.set $e) (local.set $n)
         (resv $n) (i32.const 0)"#;
     assert_eq!(world.run(counted, &[]).await.unwrap().texts(), ["8"]);
-    // The caller needs no grant for what the other program does, but the run does.
+    // The run needs the grant for the other program's effects, but the caller does not.
     let less = wattle_rt::Grants::new().allow("sys").allow("arr").allow("str");
     let par = world.grants().config::<wattle_capability::par::Par>().unwrap();
     let less =
@@ -194,7 +194,7 @@ async fn what_was_started_has_the_same_grants_and_state() {
 }
 
 #[tokio::test]
-async fn what_programs_put_out_is_bounded_in_all() {
+async fn the_output_of_all_programs_is_limited() {
     let world = World::with(Limits { memory: 1 << 20, ..Limits::default() });
     let item = "x".repeat(100_000);
     let items = json!(vec![item; 4]).to_string();

@@ -1,4 +1,4 @@
-//! Lines of a shell: what they leave behind, and what files they may touch.
+//! Shell lines: their results, and the files that they may access.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ const RUN: &str = "(ret (shell.run? (arg 0) (arg 1)))";
 const RESULT: &str = "(ret (shell.result? (arg 0)))";
 
 #[tokio::test]
-async fn a_line_gives_its_output_or_the_reason_of_its_status() {
+async fn a_line_returns_its_output_or_the_reason_of_its_status() {
     let world = World::new();
     assert_eq!(world.run(RUN, &["tr a-z A-Z", "hello\n"]).await.unwrap().texts(), ["HELLO\n"]);
     for (line, words) in [
@@ -28,7 +28,7 @@ async fn a_line_gives_its_output_or_the_reason_of_its_status() {
 }
 
 #[tokio::test]
-async fn a_result_has_all_that_a_line_leaves_behind() {
+async fn a_result_has_both_outputs_and_the_status() {
     let world = World::new();
     world.files.write("bytes", b"a\xffb").unwrap();
     for (line, expected) in [
@@ -65,7 +65,7 @@ fn held_to(world: &World, allow: &[&str], deny: &[&str]) -> Arc<Grants> {
 }
 
 #[tokio::test]
-async fn rules_on_paths_hold_at_each_access_of_a_line() {
+async fn rules_on_paths_apply_to_each_access_of_a_line() {
     let world = World::new();
     world.files.write("open.txt", b"x").unwrap();
     world.files.write("secret/a", b"y").unwrap();
@@ -81,7 +81,7 @@ async fn rules_on_paths_hold_at_each_access_of_a_line() {
     }
     assert!(said(&grants, "put open.txt z").await.unwrap().contains("rule `write:/`"));
     assert_eq!(world.files.read("open.txt").unwrap(), "x");
-    // Files are denied by whatever name they are reached, unless the shell itself is allowed.
+    // Files are denied under any name, unless the shell itself is allowed.
     for (allow, deny, runs) in [
         (&[][..], &["fs"][..], false),
         (&["shell"], &["fs"], true),

@@ -1,4 +1,4 @@
-//! A site that takes its time, and counts how many requests it has before it at once.
+//! A slow site that counts its concurrent requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +9,7 @@ use wattle_capability::egress::{HeaderMap, Incoming, Outgoing, StatusCode};
 use wattle_capability::http::{Backend, Response};
 use wattle_rt::{Code, Failure};
 
-/// Answers with the last part of the URL after that time; `404` with that status, `broken` not at all.
+/// A backend that answers with the last part of the URL after a delay; `404` has that status, `broken` gets no answer.
 pub(crate) struct Slow {
     pub(crate) wait: Duration,
     pub(crate) begun: AtomicUsize,
@@ -25,7 +25,7 @@ impl Slow {
     }
 }
 
-/// Counts a request as gone, whether it was answered or dropped.
+/// Counts a request as finished on drop, whether it was answered or not.
 struct Gone<'a>(&'a Slow);
 
 impl Drop for Gone<'_> {

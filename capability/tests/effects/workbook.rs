@@ -1,4 +1,4 @@
-//! Workbooks: what they give, and what is told of one that is wrong or fails.
+//! Workbooks: their exports, and the reports of invalid or failing ones.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,7 +21,7 @@ async fn told(world: &World, book: &str) -> (Code, String) {
 }
 
 #[tokio::test]
-async fn exports_are_what_the_components_put_out() {
+async fn exports_are_outputs_of_components() {
     let world = World::new();
     let book = r#"
         [components.c]
@@ -49,7 +49,7 @@ async fn exports_are_what_the_components_put_out() {
 }
 
 #[tokio::test]
-async fn what_is_no_workbook_is_told() {
+async fn an_invalid_workbook_is_reported() {
     let world = World::new();
     let one = "[components.a]\nprogram = 'upper'\nargs = ['x']\n";
     for (book, words) in [
@@ -156,7 +156,7 @@ async fn a_failure_names_its_component_and_what_was_not_run() {
 }
 
 #[tokio::test]
-async fn independent_components_run_at_the_same_time_and_no_more_than_allowed() {
+async fn independent_components_run_concurrently_within_the_limit() {
     let world = World::new();
     let site = Slow::new(Duration::from_millis(50));
     let par = world.grants().config::<Par>().unwrap();
@@ -173,7 +173,7 @@ async fn independent_components_run_at_the_same_time_and_no_more_than_allowed() 
 }
 
 #[tokio::test]
-async fn components_have_what_the_run_has_and_no_more() {
+async fn components_have_exactly_the_grants_of_the_run() {
     let world = World::new();
     let held = |deny: &str| {
         let policy = Policy::new(Vec::new(), Vec::new(), vec![deny.parse().unwrap()]);

@@ -1,15 +1,15 @@
-//! The index is a cache that somebody wants to lie: a run, another user of the machine, whoever can write its file.
+//! Attacks on the index by a run, another user of the machine, or anybody who can write its file.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::time::Duration;
 
 use super::{Place, over};
 
-/// The index knows a file again only when it was left alone for a while.
+/// Waits until the index accepts a file's version as settled.
 const SETTLED: Duration = Duration::from_millis(2_200);
 
 #[tokio::test]
-async fn what_a_run_writes_to_its_overlay_is_in_no_index_that_others_search() {
+async fn an_overlay_is_never_in_a_shared_index() {
     let (dir, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let index = cache.path().join("index.db");
     let file = dir.path().join("a.txt");
@@ -17,7 +17,7 @@ async fn what_a_run_writes_to_its_overlay_is_in_no_index_that_others_search() {
     let modified = file.metadata().unwrap().modified().unwrap();
     std::thread::sleep(SETTLED);
     let forger = Place::new(over(dir.path()), Some(&index), None);
-    // As many bytes, and the same time.
+    // The size and the time are the same.
     forger.files.write("a.txt", b"the walrus lies of gold!").unwrap();
     forger.files.write("b.txt", b"the walrus lies of silver").unwrap();
     forger.files.set_modified("a.txt", modified).unwrap();
@@ -35,7 +35,7 @@ async fn what_a_run_writes_to_its_overlay_is_in_no_index_that_others_search() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_changed_in_the_same_size_and_time_is_read_again() {
+async fn a_file_changed_with_the_same_size_and_time_is_read_again() {
     let (dir, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let index = cache.path().join("index.db");
     let file = dir.path().join("a.txt");
@@ -51,7 +51,7 @@ async fn a_file_that_is_changed_in_the_same_size_and_time_is_read_again() {
 }
 
 #[tokio::test]
-async fn a_passage_that_its_file_does_not_have_is_not_given_out() {
+async fn a_passage_that_is_not_in_its_file_is_not_returned() {
     let (dir, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let index = cache.path().join("index.db");
     std::fs::write(dir.path().join("a.txt"), "the walrus sings").unwrap();
@@ -67,7 +67,7 @@ async fn a_passage_that_its_file_does_not_have_is_not_given_out() {
          INSERT INTO words (rowid, path, text, parts) VALUES (99, 'a.txt', 'walrus forged', '')",
     ] {
         let database = rusqlite::Connection::open(&index).unwrap();
-        // What cannot be forged because a rule of the tables is in the way is no forgery.
+        // A statement that the schema rejects forges nothing.
         let _ = database.execute_batch(forgery);
         drop(database);
         for query in ["walrus", "forged forger obeys"] {
@@ -83,7 +83,7 @@ async fn a_passage_that_its_file_does_not_have_is_not_given_out() {
 }
 
 #[tokio::test]
-async fn an_index_that_others_can_write_or_that_runs_something_is_replaced() {
+async fn an_index_that_others_can_write_or_that_has_code_is_replaced() {
     let (dir, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let index = cache.path().join("index.db");
     std::fs::write(dir.path().join("a.txt"), "the walrus sings").unwrap();
@@ -128,7 +128,7 @@ async fn an_index_that_others_can_write_or_that_runs_something_is_replaced() {
 }
 
 #[tokio::test]
-async fn what_runs_said_is_not_found_as_what_files_say() {
+async fn output_of_runs_is_not_found_as_content_of_files() {
     let dir = tempfile::tempdir().unwrap();
     for name in ["_steps.jsonl", "_ledger.jsonl", "_issues.jsonl", "events.org"] {
         std::fs::write(dir.path().join(name), "the walrus sings").unwrap();

@@ -1,4 +1,4 @@
-//! Search in the run's files: what is found, what is seen of changes, what is left out, and what happens to the index.
+//! Search in the run's files: results, changed files, skipped files, and faults of the index.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests may panic")]
 
@@ -22,7 +22,7 @@ use world::World;
 
 const PROGRAM: &str = "(ret (search.query? (arg 0) (str.to_int? (arg 1))))";
 
-/// Files, and a way to search them.
+/// Files with a search over them.
 struct Place {
     world: World,
     files: Arc<Files>,
@@ -125,11 +125,11 @@ async fn changes_are_seen_in_the_base_and_in_the_overlay() {
     place.files.remove("b.txt").unwrap();
     assert!(place.paths("walrus").await.is_empty());
 
-    // Another run over the same workdir and index sees the base as it is, and nothing of the first one's overlay.
+    // Another run over the same workdir and index sees the base, and nothing of the first run's overlay.
     let other = Place::new(over(dir.path()), Some(&index), None);
     assert_eq!(other.paths("walrus").await, ["a.txt"]);
     assert!(other.paths("otter").await.is_empty());
-    // Written again at once, in the same size.
+    // Written again at once, with the same size.
     std::fs::write(dir.path().join("a.txt"), "the badger sings").unwrap();
     assert_eq!(other.paths("badger").await, ["a.txt"]);
     assert!(other.paths("walrus").await.is_empty());
@@ -139,7 +139,7 @@ async fn changes_are_seen_in_the_base_and_in_the_overlay() {
 }
 
 #[tokio::test]
-async fn what_is_no_text_or_too_large_is_left_out() {
+async fn binary_and_large_files_are_skipped() {
     let place = Place::of(&[("good.txt", "walrus \u{feff}"), ("nul.bin", "walrus\0"), ("empty.txt", "")]);
     place.files.write("latin.txt", b"walrus \xe9").unwrap();
     place.files.write("large.txt", "walrus\n".repeat(400_000).as_bytes()).unwrap();
@@ -149,7 +149,7 @@ async fn what_is_no_text_or_too_large_is_left_out() {
 }
 
 #[tokio::test]
-async fn a_broken_or_foreign_index_is_made_anew() {
+async fn a_broken_or_foreign_index_is_replaced() {
     let dir = tempfile::tempdir().unwrap();
     let cache = tempfile::tempdir().unwrap();
     let index = cache.path().join("index.db");
@@ -162,7 +162,7 @@ async fn a_broken_or_foreign_index_is_made_anew() {
     foreign.execute_batch("CREATE TABLE file (x); INSERT INTO file VALUES (1)").unwrap();
     drop(foreign);
     assert_eq!(found().await, ["a.txt"]);
-    // Pages that were overwritten, and a file that was cut.
+    // Overwritten pages, and a truncated file.
     let mut bytes = std::fs::read(&index).unwrap();
     let from = bytes.len() / 4;
     bytes[from..].fill(0x5a);
@@ -171,7 +171,7 @@ async fn a_broken_or_foreign_index_is_made_anew() {
     std::fs::write(&index, &bytes[..from]).unwrap();
     assert_eq!(found().await, ["a.txt"]);
     assert_eq!(found().await, ["a.txt"]);
-    // A file that cannot be made.
+    // A file that cannot be created.
     let place = Place::new(over(dir.path()), Some(Path::new("/dev/null/index.db")), None);
     let outcome = place.outcome("walrus", 0).await;
     assert!(outcome.success() && outcome.log[0].contains("in memory"), "{:?}", outcome.log);
@@ -205,7 +205,7 @@ async fn ten_thousand_files_are_searched() {
 }
 
 #[tokio::test]
-async fn what_the_guard_refuses_is_not_found() {
+async fn files_that_the_guard_denies_are_not_found() {
     let (dir, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let index = cache.path().join("index.db");
     std::fs::create_dir(dir.path().join("secret")).unwrap();
@@ -225,7 +225,7 @@ async fn what_the_guard_refuses_is_not_found() {
         let place = Place { grants, ..place };
         assert_eq!(place.paths("walrus").await, expected, "{allow:?} {deny:?}");
     }
-    // Nothing of the files may be read: the program does not run.
+    // No file may be read, so the program does not run.
     let place = Place::new(over(dir.path()), Some(&index), None);
     let policy = Policy::new(Vec::new(), Vec::new(), rules(&["read:/"]));
     let grants = Arc::new(place.grants.clone().guarded(Arc::new(Preflight::new(policy, None))));

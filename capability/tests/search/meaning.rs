@@ -1,4 +1,4 @@
-//! Search by meaning: what a model adds, what it costs, and what happens without it.
+//! Search by meaning: the model's contribution, its cost, and search without it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use wattle_rt::{Code, Failure};
 
 use crate::{Place, overlay};
 
-/// Knows that some words are about the sea and others about money; fails after so many answers.
+/// A model that embeds words about the sea and about money; fails after a number of answers.
 struct Model {
     asked: AtomicUsize,
     fails_after: usize,
@@ -52,13 +52,13 @@ async fn passages_without_the_words_are_found_by_meaning() {
     let (place, model) = place(usize::MAX);
     assert_eq!(place.paths("ocean").await, ["word.txt", "sea.txt", "money.txt"]);
     assert_eq!(model.asked.load(Ordering::SeqCst), 4);
-    // What was placed once is not asked about again.
+    // A stored embedding is not requested again.
     assert_eq!(place.paths("price").await[0], "money.txt");
     assert_eq!(model.asked.load(Ordering::SeqCst), 5);
 }
 
 #[tokio::test]
-async fn without_the_model_words_are_enough() {
+async fn without_the_model_search_is_by_words() {
     for answers in [0, 2] {
         let (place, _) = place(answers);
         let outcome = place.outcome("ocean", 0).await;
@@ -72,7 +72,7 @@ async fn without_the_model_words_are_enough() {
 }
 
 #[tokio::test]
-async fn a_search_places_a_few_passages_and_the_next_one_goes_on() {
+async fn a_search_embeds_a_few_passages_and_the_next_one_continues() {
     let (place, model) = place(usize::MAX);
     for n in 0..40 {
         place.files.write(&format!("more/{n}.txt"), b"nothing of note").unwrap();
@@ -84,7 +84,7 @@ async fn a_search_places_a_few_passages_and_the_next_one_goes_on() {
 }
 
 #[tokio::test]
-async fn a_search_sends_nothing_to_a_model_that_may_not_be_asked() {
+async fn a_search_sends_nothing_to_a_denied_model() {
     for rule in ["ai", "http", "host:*"] {
         let rules = || vec![rule.parse().unwrap()];
         for policy in [Policy::new(Vec::new(), Vec::new(), rules()), Policy::new(Vec::new(), rules(), Vec::new())] {

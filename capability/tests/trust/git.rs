@@ -1,4 +1,4 @@
-//! The broker against real repositories: what it does, and what a hostile one cannot make it do.
+//! The broker with real repositories: its effects, and attacks by hostile repositories.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -37,12 +37,12 @@ impl Place {
         self.dir.path().join("remote.git")
     }
 
-    /// What the evil programs of these tests leave behind where they are run.
+    /// The file that the hostile programs of these tests create when they run.
     fn trap(&self) -> PathBuf {
         self.dir.path().join("sprung")
     }
 
-    /// A program that leaves its mark.
+    /// Creates a program that leaves a mark.
     fn evil(&self) -> String {
         let path = self.dir.path().join("evil.sh");
         std::fs::write(&path, format!("#!/bin/sh\ntouch {}\ncat\n", self.trap().display())).unwrap();
@@ -128,7 +128,7 @@ async fn a_message_is_text_and_never_an_option() {
 }
 
 #[tokio::test]
-async fn what_the_remote_has_besides_is_never_overwritten() {
+async fn other_commits_of_the_remote_are_never_overwritten() {
     let place = Place::with_repository();
     place.write("a.txt", "one");
     place.push("one").await.unwrap();
@@ -149,13 +149,13 @@ async fn what_the_remote_has_besides_is_never_overwritten() {
     );
     assert!(why.starts_with("EEXIST"), "{why}");
     assert_eq!(place.pushed("%s"), "theirs");
-    // Once they are merged by hand, what was committed before is pushed.
+    // Once they are merged by hand, the earlier commits are pushed.
     place.git(&place.work(), &["pull", "-q", "--no-rebase", "--no-edit", place.remote().to_str().unwrap(), "main"]);
     assert_eq!(place.push("x").await.unwrap(), "nothing to commit; pushed the earlier commits to main");
 }
 
 #[tokio::test]
-async fn a_configuration_that_names_a_program_or_a_place_is_refused() {
+async fn a_configuration_with_a_program_or_a_location_is_refused() {
     let place = Place::with_repository();
     place.write("a.txt", "one");
     place.write(".gitattributes", "* filter=x diff=x merge=x\n");
@@ -230,7 +230,7 @@ async fn hooks_and_attributes_run_nothing() {
 }
 
 #[tokio::test]
-async fn a_repository_that_leads_elsewhere_is_refused() {
+async fn a_repository_that_refers_to_another_is_refused() {
     type Prepare = fn(&Place);
     let cases: &[(&str, Prepare)] = &[
         ("`.git` is no folder", |place| {
@@ -255,7 +255,7 @@ async fn a_repository_that_leads_elsewhere_is_refused() {
         let why = place.push("x").await.unwrap_err();
         assert!(why.starts_with("EACCESS") && why.contains(words), "{words}: {why}");
     }
-    // A workdir below the top of a repository is not made into another one.
+    // A workdir inside a repository does not become another repository.
     let place = Place::with_repository();
     place.write("below/a.txt", "one");
     let remote = place.remote().to_str().unwrap().parse().unwrap();
@@ -266,10 +266,10 @@ async fn a_repository_that_leads_elsewhere_is_refused() {
 }
 
 #[tokio::test]
-async fn a_remote_is_where_the_operator_says_and_nowhere_else() {
+async fn only_the_operators_remote_is_used() {
     let place = Place::with_repository();
     place.write("a.txt", "one");
-    // The repository's own remotes are not asked for, even under the operator's URL.
+    // The repository's own remotes are not used, even under the operator's URL.
     let elsewhere = place.dir.path().join("elsewhere.git");
     place.git(place.dir.path(), &["init", "-q", "--bare", "elsewhere.git"]);
     for name in ["origin", place.remote().to_str().unwrap()] {

@@ -1,4 +1,4 @@
-//! Pictures from an endpoint: what is taken, what is not, and how often it is asked.
+//! Images from an endpoint: accepted and rejected ones, and the budget.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ async fn make(world: &World, grants: &Arc<Grants>, prompt: &str, path: &str) -> 
 }
 
 #[tokio::test]
-async fn a_picture_is_asked_for_and_written() {
+async fn an_image_is_requested_and_written() {
     let world = World::new();
     let server = serve(&[picture(PNG)]).await;
     let grants = grants(&world, &server);
@@ -58,7 +58,7 @@ async fn a_picture_is_asked_for_and_written() {
 }
 
 #[tokio::test]
-async fn a_picture_elsewhere_is_fetched_through_the_guard_and_without_the_key() {
+async fn an_image_at_another_host_is_fetched_through_the_guard_and_without_the_key() {
     let world = World::new();
     let listed = |url: &str| answer(200, &json!({"data": [{"url": url}]}).to_string());
     let other = serve(&[]).await;
@@ -72,11 +72,11 @@ async fn a_picture_elsewhere_is_fetched_through_the_guard_and_without_the_key() 
 }
 
 #[tokio::test]
-async fn two_attempts_are_all_whatever_becomes_of_them() {
+async fn two_attempts_are_the_maximum_even_if_they_fail() {
     let world = World::new();
     let server = serve(&[answer(500, "{}"), picture(PNG), picture(PNG)]).await;
     let grants = grants(&world, &server);
-    // What is no attempt is not counted.
+    // A call without a request is not counted.
     for (prompt, path, words) in [
         ("", "a.png", "the prompt is empty"),
         ("x", "../a.png", "write blocked: path escapes your working dir"),
@@ -96,7 +96,7 @@ async fn two_attempts_are_all_whatever_becomes_of_them() {
 }
 
 #[tokio::test]
-async fn what_is_no_picture_is_not_written() {
+async fn other_formats_are_not_written() {
     let world = World::new();
     for (given, words) in [
         (picture(b"<script>alert(1)</script>"), "other than PNG, JPEG, WebP or GIF"),
@@ -119,7 +119,7 @@ async fn what_is_no_picture_is_not_written() {
 }
 
 #[tokio::test]
-async fn without_an_endpoint_the_setting_is_told() {
+async fn without_an_endpoint_the_failure_names_the_setting() {
     let world = World::new();
     let grants = Arc::new((*world.grants()).clone().with(Image::new(None)));
     let why = make(&world, &grants, "x", "a.png").await.unwrap_err();

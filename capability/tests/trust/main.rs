@@ -1,4 +1,4 @@
-//! What strangers try: repositories, endpoints and servers that mean harm, paths and requests that lead elsewhere.
+//! Attacks by repositories, endpoints, servers, paths and requests.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, clippy::expect_used, reason = "tests may panic")]
 

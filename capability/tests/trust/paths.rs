@@ -1,4 +1,5 @@
-//! Paths that mean harm: each is refused with the words of its row, in both kinds of run, and nothing outside is touched.
+//! Hostile paths: each is refused with the text of its row, in both kinds of run, and nothing
+//! outside of the workdir changes.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
@@ -6,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use wattle_capability::files::{Files, FilesError, OVERLAY_LIMIT, append_line};
 
-/// A folder with a workdir in it that leads out by every way there is, and what lies outside.
+/// A folder that contains a workdir with every kind of way out, and the targets outside.
 fn place() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let (work, outside) = (dir.path().join("work"), dir.path().join("outside"));
@@ -45,7 +46,7 @@ fn place() -> tempfile::TempDir {
     dir
 }
 
-/// What lies below a folder: links and devices by their kind.
+/// Lists everything below a folder: links and devices by their kind.
 fn tree(folder: &Path) -> BTreeMap<PathBuf, String> {
     let (mut folders, mut found) = (vec![folder.to_owned()], BTreeMap::new());
     while let Some(folder) = folders.pop() {
@@ -98,7 +99,7 @@ fn hostile_paths_are_refused_and_nothing_outside_is_touched() {
     assert_eq!(tree(dir.path()), before);
 }
 
-/// A workdir that somebody else made may have a link in the trace's place.
+/// Covers a workdir of somebody else's with a link in place of the trace.
 #[test]
 fn the_hosts_own_lines_follow_no_link() {
     let dir = place();
@@ -114,7 +115,7 @@ fn the_hosts_own_lines_follow_no_link() {
     assert_eq!(std::fs::read_to_string(work.join("new.jsonl")).unwrap(), "{}\n{}\n");
 }
 
-/// Somebody exchanges a folder for a link that leads out, again and again, while a run writes through it.
+/// Covers a folder that is repeatedly exchanged for a link while a run writes through it.
 #[test]
 fn a_folder_that_becomes_a_link_while_it_is_written_to_leads_nowhere() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Requests that mean harm: each is refused with the words of its row, before anything leaves.
+//! Hostile requests: each is refused with the text of its row, before anything is sent.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use wattle_rt::Exit;
 use crate::site::Script;
 use crate::world::World;
 
-/// The names of a hostile resolver, with what each leads to.
+/// The names of a hostile resolver, with their addresses.
 const NAMES: &[(&str, &[&[&str]])] = &[
     ("loop.example", &[&["127.0.0.1"]]),
     ("mixed.example", &[&["93.184.216.34", "10.0.0.1"]]),

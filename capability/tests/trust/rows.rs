@@ -1,10 +1,10 @@
-//! Rows of a data file: a JSON array, and behind `=>` the exact text that it leads to. `UPDATE=1` writes the texts anew.
+//! Rows of a data file: a JSON array, and after `=>` the exact result. `UPDATE=1` updates the results.
 
 use std::path::Path;
 
 use serde_json::Value as Json;
 
-/// Holds what `outcome` says of each row against the file; gives how many rows there are.
+/// Compares the `outcome` of each row with the file; returns the number of rows.
 pub(crate) fn check(name: &str, mut outcome: impl FnMut(&[String]) -> String) -> usize {
     let path = Path::new("tests/data/hostile").join(name);
     let text = wattle_cases::read(&path);
@@ -23,7 +23,7 @@ pub(crate) fn check(name: &str, mut outcome: impl FnMut(&[String]) -> String) ->
     rows
 }
 
-/// `{x*300}` stands for 300 times `x`.
+/// Expands `{x*300}` to 300 times `x`.
 fn spelled(part: &str) -> String {
     let Some((before, rest)) = part.split_once('{') else { return part.to_owned() };
     let Some((repeat, after)) = rest.split_once('}') else { return part.to_owned() };

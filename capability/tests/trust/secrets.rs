@@ -1,4 +1,4 @@
-//! Secrets on their way: to their hosts, never further, and never back.
+//! Secrets reach their hosts only, and never come back.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::world::World;
 
 const VALUE: &str = "tok/3n+value=42";
 
-/// The grants of a run that may reach those servers, with a secret for 127.0.0.1.
+/// Returns the grants of a run that may reach some servers, with a secret for 127.0.0.1.
 fn grants(world: &World, servers: &[&Server]) -> Arc<Grants> {
     let egress = Egress::new(allowing(&servers.iter().map(|server| server.rule()).collect::<Vec<_>>()));
     let secret = Secret::new("api", VALUE, vec!["127.0.0.1".parse().unwrap()]).unwrap();
@@ -34,7 +34,7 @@ const ASK: &str = "(ret (http.request? \"POST\" (arg 0) (arg 1) (arg 2)))";
 const HEADER: &str = r#"{"authorization":"Bearer ${secret:api}"}"#;
 
 #[tokio::test]
-async fn a_secret_reaches_its_host_and_what_comes_back_has_none_of_it() {
+async fn a_secret_reaches_its_host_and_is_removed_from_the_answer() {
     let echo =
         format!("you are {VALUE} ({}), {}", STANDARD.encode(format!("me:{VALUE}")), serde_json::json!({ "k": VALUE }));
     let server = serve(&[ok(&echo), ok(&echo), ok(&echo)]).await;
@@ -47,7 +47,7 @@ async fn a_secret_reaches_its_host_and_what_comes_back_has_none_of_it() {
         "{sent}"
     );
     assert!(!told.contains("tok/3n") && told.contains("you are ${secret:api} ("), "{told}");
-    // So are the answers to requests that carry none.
+    // The same holds for answers to requests without a secret.
     let later = run(&world, &grants, "(ret (http.get? (arg 0)))", &[&server.url("/")]).await.unwrap();
     assert!(later.starts_with("you are ${secret:api} (") && !later.contains("tok/3n"), "{later}");
     let many = "(local $a i32) (local.set $a (str.split? (arg 0) \" \")) (ret (str.join? (http.get_all? (local.get $a)) \"\"))";
@@ -56,7 +56,7 @@ async fn a_secret_reaches_its_host_and_what_comes_back_has_none_of_it() {
 }
 
 #[tokio::test]
-async fn an_answer_that_fails_is_scrubbed_too() {
+async fn a_failed_answer_is_cleaned_too() {
     let body = format!("no such token: {VALUE}");
     let length = body.len();
     let server =
@@ -69,9 +69,9 @@ async fn an_answer_that_fails_is_scrubbed_too() {
 }
 
 #[tokio::test]
-async fn a_redirect_to_another_origin_takes_no_secret_along() {
+async fn a_redirect_to_another_origin_has_no_secret() {
     let world = World::new();
-    // A header stays behind.
+    // A header is dropped.
     let other = serve(&[ok("there")]).await;
     let server = serve(&[moved(307, &other.url("/x"))]).await;
     let grants_of = |servers: &[&Server]| grants(&world, servers);
@@ -96,7 +96,7 @@ async fn a_redirect_to_another_origin_takes_no_secret_along() {
         );
         assert!(other.requests().is_empty(), "{status}");
     }
-    // Within the origin it goes along.
+    // Within the origin, the secret is sent along.
     let server = serve(&[moved(307, "/next"), ok("done")]).await;
     run(&world, &grants_of(&[&server]), ASK, &[&server.url("/"), HEADER, "${secret:api}"]).await.unwrap();
     let next = &server.requests()[1];
@@ -104,7 +104,7 @@ async fn a_redirect_to_another_origin_takes_no_secret_along() {
 }
 
 #[tokio::test]
-async fn a_secret_is_not_sent_where_it_is_not_for() {
+async fn a_secret_is_not_sent_to_other_hosts() {
     let world = World::new();
     let server = serve(&[ok("x")]).await;
     let grants = grants(&world, &[&server]);
@@ -120,13 +120,13 @@ async fn a_secret_is_not_sent_where_it_is_not_for() {
     assert!(server.requests().is_empty());
 }
 
-/// An answer with any bytes as its body.
+/// Returns an answer with any bytes as its body.
 fn bytes(head: &str, body: &[u8]) -> Vec<u8> {
     let head = format!("HTTP/1.1 200 OK\r\n{head}content-length: {}\r\nconnection: close\r\n\r\n", body.len());
     [head.as_bytes(), body].concat()
 }
 
-/// Packs without compressing: one stored block.
+/// Packs bytes without compression: one stored block.
 fn gzip(body: &[u8]) -> Vec<u8> {
     let crc = !body
         .iter()
@@ -141,7 +141,7 @@ const GET: &str = "(ret (http.get? (arg 0)))";
 const FETCH: &str = "(ret (web.fetch? (arg 0) 0))";
 
 #[tokio::test]
-async fn an_answer_is_clean_of_secrets_that_never_left_in_this_run() {
+async fn an_answer_is_cleaned_of_secrets_that_the_run_did_not_send() {
     let world = World::new();
     let entities: String = VALUE.bytes().map(|byte| format!("&#{byte}")).collect();
     let mixed: String = VALUE
@@ -178,11 +178,11 @@ async fn an_answer_is_clean_of_secrets_that_never_left_in_this_run() {
         let server = serve_at("127.0.0.1", 0, vec![answer]).await;
         let args: &[&str] = if program == ASK { &[&server.url("/"), "", ""] } else { &[&server.url("/")] };
         let told = run(&world, &grants(&world, &[&server]), program, args).await.unwrap();
-        // In a text of two bytes a character the reference takes other characters.
+        // In an encoding of two bytes per character, the reference consists of other characters.
         let marked = told.contains("${secret:api}") || shown.contains("utf-16");
         assert!(marked && !told.contains("tok/3n"), "{shown}\n{told}");
     }
-    // On a host that it is not for, a text that happens to be one is left alone.
+    // For a host without the secret, a text that happens to equal it is not changed.
     let server = serve(&[ok(VALUE)]).await;
     let url = server.url("/").replace("127.0.0.1", "localhost");
     let grants = grants_for(&world, &format!("localhost:{}", server.port()));
@@ -197,7 +197,7 @@ fn grants_for(world: &World, rule: &str) -> Arc<Grants> {
 }
 
 #[tokio::test]
-async fn a_request_in_which_a_program_spells_a_secret_is_refused_by_its_name() {
+async fn a_request_that_contains_a_secret_is_refused_with_its_name() {
     let world = World::new();
     let server = serve(&[ok("x")]).await;
     let grants = grants(&world, &[&server]);
@@ -235,7 +235,7 @@ fn json_of(name: &str, value: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_redirect_that_spells_a_secret_goes_to_its_hosts_only() {
+async fn a_redirect_that_contains_a_secret_goes_to_its_hosts_only() {
     let world = World::new();
     let escaped: String = VALUE.bytes().map(|byte| format!("%{byte:02x}")).collect();
     let other = serve(&[ok("there")]).await;

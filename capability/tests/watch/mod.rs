@@ -1,4 +1,4 @@
-//! Backends that remember what reaches them: what a call does is seen where it is done, and not where it is asked about.
+//! Backends that record what reaches them, so that an effect is seen where it happens.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test cannot go on without its world")]
@@ -19,7 +19,7 @@ use wattle_capability::par::{Programs, Work};
 use wattle_capability::policy::{Policy, Preflight, Rule, Verdict};
 use wattle_rt::{Grants, Guard, GuardFuture, Nested, Outcome, Preview, Service, Target};
 
-/// What was done, in order.
+/// The effects, in order.
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<(Target, String)>>>);
 
@@ -32,7 +32,7 @@ impl Log {
         std::mem::take(&mut *self.0.lock().unwrap())
     }
 
-    /// That backend, where all that reaches it is remembered as such a thing; `prefix` stands before what it is called there.
+    /// Wraps a backend; its effects are recorded with a prefix.
     pub(crate) fn of<T: ?Sized>(&self, inner: Arc<T>, target: Target, prefix: &'static str) -> Arc<Watched<T>> {
         Arc::new(Watched { inner, log: self.clone(), target, prefix })
     }
@@ -120,7 +120,7 @@ impl Programs for Watched<dyn Programs> {
     }
 }
 
-/// All files and folders, by path; a folder has no content.
+/// All files and folders by path; a folder has no content.
 pub(crate) fn snapshot(files: &Files) -> BTreeMap<String, Option<Vec<u8>>> {
     fn walk(files: &Files, folder: &str, found: &mut BTreeMap<String, Option<Vec<u8>>>) {
         for entry in files.list(folder).unwrap() {
@@ -138,7 +138,7 @@ pub(crate) fn snapshot(files: &Files) -> BTreeMap<String, Option<Vec<u8>>> {
     found
 }
 
-/// The paths that differ.
+/// Returns the paths that differ.
 pub(crate) fn written(
     before: &BTreeMap<String, Option<Vec<u8>>>,
     after: &BTreeMap<String, Option<Vec<u8>>>,
@@ -147,12 +147,12 @@ pub(crate) fn written(
     all.into_iter().filter(|path| before.get(*path) != after.get(*path)).cloned().collect()
 }
 
-/// The files of a run, where each of those paths holds its own canary, and each folder a file of a canary's name.
+/// Creates files of a run: each path contains its own canary, and each folder a file named by a canary.
 pub(crate) fn canaries(paths: impl IntoIterator<Item = String>) -> Files {
     let files = Files::overlay(None, 64 << 20);
     for path in paths {
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder).to_owned();
-        // A path may be a file once and a folder another time; whichever comes first stays.
+        // A path may be a file in one place and a folder in another; the first use wins.
         _ = files.write(&format!("{folder}/canary.name"), format!("{CANARY}{folder}/] cats sleep").as_bytes());
         _ = files.write(&path, format!("{CANARY}{path}] cats sleep a lot, hello").as_bytes());
     }
@@ -161,7 +161,7 @@ pub(crate) fn canaries(paths: impl IntoIterator<Item = String>) -> Files {
 
 const CANARY: &str = "CANARY[";
 
-/// The paths whose canaries or names are seen in a text.
+/// Returns the paths whose canaries or names occur in a text.
 pub(crate) fn read(text: &str) -> Vec<(Target, String)> {
     let lower = CANARY.to_lowercase();
     let after = text.split(CANARY).skip(1).chain(text.split(&lower).skip(1));
@@ -170,7 +170,7 @@ pub(crate) fn read(text: &str) -> Vec<(Target, String)> {
     paths.chain(names).collect()
 }
 
-/// A guard that lets every program begin, and decides at each call.
+/// A guard that lets every program start, and decides at each call.
 pub(crate) struct Late(pub(crate) Preflight);
 
 impl Guard for Late {
@@ -183,7 +183,7 @@ impl Guard for Late {
     }
 }
 
-/// The guards of one rule, which may be those of a run that is asked about or denied, before it begins and at each call alone.
+/// Returns the guards of one rule: as ask or as deny, before the program starts and at each call only.
 pub(crate) fn guards(rule: &str) -> Vec<(&'static str, Arc<dyn Guard>)> {
     let rule: Rule = rule.parse().unwrap();
     let policy = |verdict| match verdict {
@@ -199,7 +199,7 @@ pub(crate) fn guards(rule: &str) -> Vec<(&'static str, Arc<dyn Guard>)> {
     ]
 }
 
-/// The rules that could be about what was done: all words, and for each thing the rules on it alone and on all of its kind.
+/// Returns the rules that could cover the effects: all words, and for each effect the rules on it and on its kind.
 pub(crate) fn rules_about(done: &[(Target, String)]) -> Vec<String> {
     let words = wattle_capability::ALL.iter().map(|capability| capability.name.to_owned());
     let mut rules: Vec<String> = words.chain(["*".to_owned()]).collect();
@@ -218,7 +218,7 @@ pub(crate) fn rules_about(done: &[(Target, String)]) -> Vec<String> {
             Target::Service(_) => vec!["host:*".to_owned(), "write:/".to_owned(), "key:".to_owned()],
         });
     }
-    // A service has no host that a test knows.
+    // The tests know no host of a service.
     rules.retain(|rule| rule != "host:");
     rules.sort();
     rules.dedup();

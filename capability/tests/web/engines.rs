@@ -1,4 +1,4 @@
-//! Search engines: what is asked of them, what is read of their answers, and how each of their failures is told.
+//! Search engines: requests, parsed answers, and reports of failures.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::{Server, answer, serve};
 
 const KEY: &str = "brave-secret-0123";
 
-/// An engine on this machine, which its own client may reach and programs may not.
+/// An engine on this machine, reachable by its own client and not by programs.
 fn engine(kind: EngineKind, server: &Server) -> Result<Engine, String> {
     let settings = EngineSettings { kind, url: Some(&server.base), key_variable: "SEARCH_KEY" };
     let key = |name: &str| (name == "SEARCH_KEY").then(|| KEY.to_owned());
@@ -36,7 +36,7 @@ fn reason(outcome: &Outcome) -> (Code, String) {
 }
 
 #[tokio::test]
-async fn each_kind_is_asked_and_read_in_its_own_way() {
+async fn each_kind_has_its_own_request_and_parser() {
     let searx =
         json!({"results": [{"title": "A <b>cat</b>", "url": "https://a.example/", "content": "It &amp; more"}]});
     let brave = json!({"web": {"results": [{"title": "A cat", "url": "https://a.example", "description": "It <strong>&amp;</strong> more"}]}});
@@ -69,7 +69,7 @@ async fn each_kind_is_asked_and_read_in_its_own_way() {
 }
 
 #[tokio::test]
-async fn pages_of_results_are_read() {
+async fn results_pages_are_parsed() {
     let page =
         |name: &str| std::fs::read(format!("{}/tests/web/results/{name}.html", env!("CARGO_MANIFEST_DIR"))).unwrap();
     let duck = json!([
@@ -142,7 +142,7 @@ async fn a_thousand_results_are_cut_to_eight_good_ones() {
     assert_eq!(urls, (2..10).map(|n| format!("https://a.example/{n}")).collect::<Vec<_>>());
     let length = |key: &str| found[0][key].as_str().unwrap().chars().count();
     assert!(length("title") <= 202 && length("snippet") <= 402, "{} {}", length("title"), length("snippet"));
-    // More than an engine may answer.
+    // A larger answer than an engine may send.
     let server = serve(vec![answer("200 OK", "", body.as_bytes())]);
     let (code, why) = reason(&ask(engine(EngineKind::Searxng, &server), "cats").await);
     assert_eq!(code, Code::EREMOTE);
@@ -150,7 +150,7 @@ async fn a_thousand_results_are_cut_to_eight_good_ones() {
 }
 
 #[tokio::test]
-async fn settings_that_cannot_be_are_told() {
+async fn invalid_settings_are_reported() {
     let egress = Egress::new(Policy::default());
     for (kind, url, key, words) in [
         (EngineKind::Searxng, None, None, "set `search.url`"),

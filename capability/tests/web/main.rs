@@ -1,4 +1,4 @@
-//! Pages as text, and search engines against a server that misbehaves.
+//! Pages as text, and search engines, with a misbehaving server.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests may panic")]
 
@@ -12,7 +12,7 @@ use std::io::Write as _;
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
-/// A server that gives each connection the next of its answers, the last one again and again, and keeps what it was asked.
+/// A server that sends each connection its next answer, repeats the last one, and records the requests.
 pub(crate) struct Server {
     pub(crate) base: String,
     pub(crate) rule: String,

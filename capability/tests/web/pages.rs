@@ -1,4 +1,4 @@
-//! What becomes of pages: `pages/NAME.html` is read as `pages/NAME.md`; `UPDATE=1` writes those anew.
+//! Conversion of pages: `pages/NAME.html` becomes `pages/NAME.md`; `UPDATE=1` updates the latter.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ fn failed(outcome: &Outcome, code: Code, words: &str) {
 }
 
 #[tokio::test]
-async fn pages_are_read_as_people_read_them() {
+async fn pages_become_readable_text() {
     let mut comparison = wattle_cases::Comparison::new();
     let pages = wattle_cases::files("tests/web/pages", "html");
     assert!(pages.len() >= 14);
@@ -51,7 +51,7 @@ async fn pages_are_read_as_people_read_them() {
 }
 
 #[tokio::test]
-async fn a_long_text_is_read_in_pieces() {
+async fn a_long_text_is_returned_in_pieces() {
     let text: String = (0..1_500).map(|n| format!("wörd{n:04} ")).collect();
     let all = text.trim_end().chars().count();
     let mut whole = String::new();
@@ -75,7 +75,7 @@ async fn a_long_text_is_read_in_pieces() {
 }
 
 #[tokio::test]
-async fn other_answers_are_given_as_they_are_or_told() {
+async fn other_answers_are_returned_unchanged_or_reported() {
     for (headers, body, expected) in [
         ("content-type: application/json\r\n", &b"{\"a\":1}"[..], Ok("{\"a\":1}")),
         ("content-type: application/atom+xml\r\n", b"<feed/>", Ok("<feed/>")),
@@ -105,7 +105,7 @@ async fn other_answers_are_given_as_they_are_or_told() {
 }
 
 #[tokio::test]
-async fn texts_are_decoded_as_servers_and_pages_say() {
+async fn texts_are_decoded_as_declared() {
     for (bytes, said, expected) in [
         (&b"caf\xc3\xa9"[..], "", "café"),
         (b"caf\xe9", "", "café"),
@@ -126,7 +126,7 @@ async fn texts_are_decoded_as_servers_and_pages_say() {
 }
 
 #[tokio::test]
-async fn hostile_pages_are_read_within_bounds() {
+async fn hostile_pages_are_converted_within_limits() {
     let deep = format!("{}deep{}", "<div>".repeat(100_000), "</div>".repeat(100_000));
     let unclosed = (0..30_000).map(|n| format!("<b id={n}>x")).collect::<String>() + "<p>end";
     let rows = format!("<table>{}</table>", "<tr><td>cell<td>cell".repeat(20_000));
@@ -164,7 +164,7 @@ async fn hostile_pages_are_read_within_bounds() {
 }
 
 #[tokio::test]
-async fn what_is_left_out_of_a_page_is_said() {
+async fn omissions_from_a_page_are_reported() {
     let links = "<a>x".repeat(1_200_000);
     let outcome = fetch("content-type: text/html\r\n", links.as_bytes(), "0").await;
     let text = outcome.texts()[0].clone();
@@ -201,7 +201,7 @@ async fn a_page_is_converted_on_the_account_of_its_run() {
 }
 
 #[tokio::test]
-async fn refusals_and_errors_are_told() {
+async fn refusals_and_errors_are_reported() {
     let server =
         serve(vec![answer("404 Not Found", "content-type: text/html\r\n", b"<title>Oh</title><p>No <b>such</b> page")]);
     let outcome = fetch_granted(&grants(&[&server]), &server.base, "0").await;
@@ -209,7 +209,7 @@ async fn refusals_and_errors_are_told() {
     failed(&fetch_granted(&grants(&[]), &server.base, "0").await, Code::EACCESS, "loopback");
     failed(&fetch_granted(&grants(&[]), "no url", "0").await, Code::EPARSE, "");
 
-    // A redirect is held to the policy of the run, hop by hop; links start from where it led.
+    // Each hop of a redirect is checked by the run's policy; links are relative to the final URL.
     let other = serve(vec![answer("200 OK", "content-type: text/html\r\n", b"<p><a href=b>link</a>")]);
     let to = format!("location: {}/in/page\r\n", other.base);
     let first = serve(vec![answer("302 Found", &to, b"")]);

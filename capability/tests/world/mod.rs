@@ -38,7 +38,7 @@ impl World {
     }
 
     pub(crate) fn with(limits: Limits) -> World {
-        // To compile a guest takes a debug build many seconds, which the tests share.
+        // A debug build needs many seconds to compile a guest, so the tests share it.
         if let Some(folder) = option_env!("CARGO_TARGET_TMPDIR") {
             wattle_capability::guests::keep_compiled_in(folder.as_ref());
         }
@@ -81,7 +81,7 @@ impl World {
     }
 }
 
-/// A repository that takes every commit.
+/// A repository that accepts every commit.
 pub(crate) struct Pushed;
 
 impl Repository for Pushed {
@@ -90,7 +90,7 @@ impl Repository for Pushed {
     }
 }
 
-/// Makes the same picture of every prompt.
+/// A generator that returns the same image for every prompt.
 pub(crate) struct OnePicture;
 
 impl ImageGenerator for OnePicture {
@@ -99,7 +99,7 @@ impl ImageGenerator for OnePicture {
     }
 }
 
-/// Knows the tables of functions.
+/// A manual of the function tables.
 struct Tables;
 
 impl Manual for Tables {
@@ -108,7 +108,7 @@ impl Manual for Tables {
     }
 }
 
-/// Answers 200 with the path, but what `/status/N` asks for with that status, and nothing at `/hang`.
+/// A backend that answers 200 with the path; `/status/N` has that status, and `/hang` gets no answer.
 pub(crate) struct Web;
 
 impl http::Backend for Web {
@@ -131,7 +131,7 @@ impl http::Backend for Web {
                     .to_vec();
                 return answer(200, body);
             }
-            // What the examples of the manual ask for.
+            // The requests of the manual's examples.
             if request.url.starts_with("https://example.com/") {
                 let body = match (request.method.as_str(), path.as_str()) {
                     ("HEAD", _) => Vec::new(),
@@ -148,7 +148,7 @@ impl http::Backend for Web {
     }
 }
 
-/// Runs programs whose text is here, by name.
+/// A catalog of programs with their texts.
 pub(crate) struct Shelf(pub(crate) Runtime);
 
 const SHELF: &[(&str, &str)] = &[
@@ -259,7 +259,7 @@ impl Shell for Toy {
     }
 }
 
-/// Keeps the tickets.
+/// A tracker that stores tickets.
 #[derive(Default)]
 pub(crate) struct Pile(pub(crate) Mutex<Vec<Ticket>>);
 
@@ -270,7 +270,7 @@ impl IssueTracker for Pile {
     }
 }
 
-/// Answers with the instruction and the text; where only a part of it will do, with the text alone.
+/// A model that returns the instruction and the text; for JSON, the text only.
 pub(crate) struct Echo;
 
 impl Inference for Echo {
